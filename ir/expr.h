@@ -1,0 +1,114 @@
+// λcu scalar expressions: first-order code of thunks, operators and host scalars, hash-consed in an arena.
+//
+// Equal expressions of one arena are the same pointer, so common subexpressions share for free and symbolic
+// sizes compare by pointer. Expressions form a DAG; evaluation is strict except that the branches of `If`
+// and the steps of `Loop` are evaluated only when reached. A code generator places each shared node once,
+// in the innermost scope (branch, loop body, whole thunk) that needs it unconditionally.
+//
+// Example, `{x * v[i] : (i,x) in row}` for element i of the space:
+//   mul(val[%i], v[check(and(ge(col[%i],0), lt(col[%i],#v)), col[%i], 0, @3, col[%i], #v)])
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "ir/scalar.h"
+
+namespace kelpie::lcu {
+
+using VarId = uint32_t;   ///< host-level variable of a Program
+using SiteId = uint32_t;  ///< error site: index into Program::sites
+
+/// All index arithmetic (positions, lengths, starts, offsets) is Int64, whatever NESL's int is.
+constexpr ScalarType kIndex = ScalarType::Int64;
+
+struct Expr;
+using ExprRef = const Expr*;
+
+enum class ExprKind : uint8_t {
+  Constant,  // `constant`
+  Param,     // thunk parameter number `index`. Thunks over a space: 0 = i (element), 1 = s (segment),
+             // 2 = p (position in the segment), all Int64; flat spaces have only i. Operators over k-tuples:
+             // 0..k-1 the left values, k..2k-1 the right ones.
+  Host,      // value of host scalar or cell variable `index`
+  Load,      // element operands[0] of array variable `index`; the position is always in range
+  Size,      // number of elements of array variable `index`; Int64
+  Op,        // `op` on operands
+  Convert,   // operands[0] converted to `type`
+  If,        // multi-valued: operands = condition, k then-values, k else-values. Use through Project.
+  Check,     // operands = condition, value, fallback, payload0, payload1. The value when the condition holds;
+             // otherwise an error is recorded for site `index` with the payloads (Int64) and the fallback,
+             // a constant that keeps later code safe, is the result
+  Loop,      // multi-valued: `index` is the loop's id, `count` = k variables; operands = k initial values,
+             // condition, k next values; condition and next values may use LoopVar. While the condition holds
+             // (and no error was recorded by this evaluation) all variables step together.
+             // Project j is variable j at the end.
+  LoopVar,   // variable `count` of loop `index`, in its condition and next values only
+  Project,   // value number `index` of operands[0], an If or a Loop
+};
+
+struct Expr {
+  ExprKind kind;
+  ScalarType type = ScalarType::Int64;  ///< unused for multi-valued nodes
+  ScalarOp op{};
+  uint32_t index = 0, count = 0;
+  Scalar constant;
+  std::vector<ExprRef> operands;
+  uint32_t id = 0;         ///< order of creation in the arena: operands come before users; deterministic
+  bool canFail = false;    ///< a Check is reachable
+  bool usesParam = false;  ///< a Param is reachable
+};
+
+/// Creates and owns expressions. The constructors simplify: constants fold, x+0, x*1, x*0, If of equal
+/// branches or constant condition, Check of a constant true condition, x-x, ...
+class ExprArena {
+ public:
+  ExprArena();
+  ~ExprArena();
+  ExprArena(const ExprArena&) = delete;
+  ExprArena& operator=(const ExprArena&) = delete;
+
+  ExprRef constant(Scalar value);
+  ExprRef index(int64_t value);  ///< Int64 constant
+  ExprRef boolean(bool value);
+  ExprRef param(uint32_t number, ScalarType type = kIndex);
+  ExprRef host(VarId var, ScalarType type);
+  ExprRef load(VarId array, ScalarType element, ExprRef position);
+  ExprRef size(VarId array);
+  ExprRef op(ScalarOp op, ExprRef a, ExprRef b = nullptr);
+  ExprRef convert(ExprRef a, ScalarType to);
+  /// Single-valued conditional (an If with its Project).
+  ExprRef select(ExprRef condition, ExprRef thenValue, ExprRef elseValue);
+  std::vector<ExprRef> select(ExprRef condition, std::vector<ExprRef> thenValues, std::vector<ExprRef> elseValues);
+  ExprRef check(ExprRef condition, ExprRef value, Scalar fallback, SiteId site, ExprRef payload0, ExprRef payload1);
+  uint32_t newLoop();  ///< a fresh loop id
+  ExprRef loopVar(uint32_t loop, uint32_t number, ScalarType type);
+  /// The projections of the finished loop.
+  std::vector<ExprRef> loop(uint32_t loop, std::vector<ExprRef> initial, ExprRef condition, std::vector<ExprRef> next);
+
+  // Shorthands on Int64 and bool.
+  ExprRef add(ExprRef a, ExprRef b) { return op(ScalarOp::Add, a, b); }
+  ExprRef sub(ExprRef a, ExprRef b) { return op(ScalarOp::Sub, a, b); }
+  ExprRef mul(ExprRef a, ExprRef b) { return op(ScalarOp::Mul, a, b); }
+
+  /// Rebuilds `e` with each node for which `replace` returns non-null replaced (operands are not visited
+  /// below a replaced node). Shared nodes are visited once: linear in the size of the DAG, no recursion on
+  /// the C++ stack deeper than the arena's fixed work list.
+  ExprRef rewrite(ExprRef e, const std::function<ExprRef(ExprRef)>& replace);
+  std::vector<ExprRef> rewrite(const std::vector<ExprRef>& es, const std::function<ExprRef(ExprRef)>& replace);
+
+ private:
+  ExprRef intern(Expr e);
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Calls `visit` once for each node reachable from the roots, operands before users.
+void forEachNode(const std::vector<ExprRef>& roots, const std::function<void(ExprRef)>& visit);
+
+}  // namespace kelpie::lcu
