@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -57,15 +58,29 @@ struct Expr {
   ScalarType type = ScalarType::Int64;  ///< unused for multi-valued nodes
   ScalarOp op{};
   uint32_t index = 0, count = 0;
-  Scalar constant;
-  std::vector<ExprRef> operands;
+  Scalar constant{};
+  std::vector<ExprRef> operands{};
   uint32_t id = 0;         ///< order of creation in the arena: operands come before users; deterministic
   bool canFail = false;    ///< a Check is reachable
   bool usesParam = false;  ///< a Param is reachable
 };
 
+inline bool isMultiValued(ExprRef e) { return e->kind == ExprKind::If || e->kind == ExprKind::Loop; }
+/// The number of values of an If or a Loop.
+inline uint32_t valueCount(ExprRef e) {
+  return e->kind == ExprKind::If ? static_cast<uint32_t>(e->operands.size() - 1) / 2 : e->count;
+}
+/// The value of an Int64 constant; nothing for any other expression.
+std::optional<int64_t> asIndex(ExprRef e);
+
 /// Creates and owns expressions. The constructors simplify: constants fold, x+0, x*1, x*0, If of equal
-/// branches or constant condition, Check of a constant true condition, x-x, ...
+/// branches or constant condition, Check of a constant true condition, x-x, ... What they promise:
+///   - no Check is lost: an operand that can fail is never dropped, nor moved out of a branch or loop;
+///   - float results keep their bits (x+0.0 stays; x*1.0 is x), and functions that differ between targets
+///     (exp, sin, ...) are not folded;
+///   - no operand is evaluated where it was not before (a Load in a branch may be in range only there);
+///   - each loop id belongs to one Loop node: making a second loop with the id of another renames its variables.
+/// Operands of the wrong type or number are an InternalError.
 class ExprArena {
  public:
   ExprArena();
@@ -95,14 +110,21 @@ class ExprArena {
   ExprRef add(ExprRef a, ExprRef b) { return op(ScalarOp::Add, a, b); }
   ExprRef sub(ExprRef a, ExprRef b) { return op(ScalarOp::Sub, a, b); }
   ExprRef mul(ExprRef a, ExprRef b) { return op(ScalarOp::Mul, a, b); }
+  ExprRef conjunction(ExprRef a, ExprRef b) { return op(ScalarOp::And, a, b); }
+  ExprRef negation(ExprRef a) { return op(ScalarOp::Not, a); }
 
   /// Rebuilds `e` with each node for which `replace` returns non-null replaced (operands are not visited
   /// below a replaced node). Shared nodes are visited once: linear in the size of the DAG, no recursion on
   /// the C++ stack deeper than the arena's fixed work list.
   ExprRef rewrite(ExprRef e, const std::function<ExprRef(ExprRef)>& replace);
   std::vector<ExprRef> rewrite(const std::vector<ExprRef>& es, const std::function<ExprRef(ExprRef)>& replace);
+  /// Param k becomes arguments[k]; those beyond the list stay.
+  std::vector<ExprRef> substituteParams(const std::vector<ExprRef>& es, const std::vector<ExprRef>& arguments);
+
+  size_t size() const;  ///< nodes created so far; ids are below it
 
  private:
+  ExprRef project(ExprRef multiValued, uint32_t number, ScalarType type);
   ExprRef intern(Expr e);
   struct Impl;
   std::unique_ptr<Impl> impl_;
@@ -110,5 +132,7 @@ class ExprArena {
 
 /// Calls `visit` once for each node reachable from the roots, operands before users.
 void forEachNode(const std::vector<ExprRef>& roots, const std::function<void(ExprRef)>& visit);
+/// Whether a node reachable from the roots satisfies the predicate; stops at the first.
+bool anyNode(const std::vector<ExprRef>& roots, const std::function<bool(ExprRef)>& predicate);
 
 }  // namespace kelpie::lcu
