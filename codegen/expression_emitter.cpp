@@ -1,0 +1,485 @@
+#include "codegen/expression_emitter.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "ir/diagnostic.h"
+
+namespace kelpie::codegen {
+
+using lcu::Expr;
+using lcu::ExprKind;
+using lcu::ExprRef;
+
+namespace {
+
+/// Inline expressions longer than this get a name.
+constexpr size_t kMaxInlineLength = 72;
+
+uint64_t loopVarKey(uint32_t loop, uint32_t number) { return (uint64_t{loop} << 32) | number; }
+
+std::string floatText(double v, bool single) {
+  if (!std::isfinite(v)) {
+    if (single) {
+      float f = static_cast<float>(v);
+      uint32_t bits;
+      std::memcpy(&bits, &f, sizeof bits);
+      return fmt::format("k_float_bits({:#x}u)", bits);
+    }
+    uint64_t bits;
+    std::memcpy(&bits, &v, sizeof bits);
+    return fmt::format("k_double_bits({:#x}ull)", bits);
+  }
+  std::string text = single ? fmt::format("{:.9g}", v) : fmt::format("{:.17g}", v);
+  std::string shortest = single ? fmt::format("{}", static_cast<float>(v)) : fmt::format("{}", v);
+  if (shortest.size() < text.size()) text = shortest;
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return single ? text + "f" : text;
+}
+
+std::string_view infix(ScalarOp op, bool isFloatType) {
+  switch (op) {
+    case ScalarOp::Add:
+      return "+";
+    case ScalarOp::Sub:
+      return "-";
+    case ScalarOp::Mul:
+      return "*";
+    case ScalarOp::Div:
+      return isFloatType ? "/" : "";
+    case ScalarOp::And:
+      return "&";
+    case ScalarOp::Or:
+      return "|";
+    case ScalarOp::Xor:
+      return "^";
+    case ScalarOp::Equal:
+      return "==";
+    case ScalarOp::NotEqual:
+      return "!=";
+    case ScalarOp::Less:
+      return "<";
+    case ScalarOp::LessEqual:
+      return "<=";
+    case ScalarOp::Greater:
+      return ">";
+    case ScalarOp::GreaterEqual:
+      return ">=";
+    default:
+      return "";
+  }
+}
+
+std::string_view functionName(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::Add:
+      return "k_add";
+    case ScalarOp::Sub:
+      return "k_sub";
+    case ScalarOp::Mul:
+      return "k_mul";
+    case ScalarOp::Div:
+      return "k_div";
+    case ScalarOp::Rem:
+      return "k_rem";
+    case ScalarOp::Max:
+      return "k_max";
+    case ScalarOp::Min:
+      return "k_min";
+    case ScalarOp::ShiftLeft:
+      return "k_shl";
+    case ScalarOp::ShiftRight:
+      return "k_shr";
+    case ScalarOp::Sqrt:
+      return "k_sqrt";
+    case ScalarOp::Exp:
+      return "k_exp";
+    case ScalarOp::Ln:
+      return "k_ln";
+    case ScalarOp::Sin:
+      return "k_sin";
+    case ScalarOp::Cos:
+      return "k_cos";
+    case ScalarOp::Tan:
+      return "k_tan";
+    case ScalarOp::Asin:
+      return "k_asin";
+    case ScalarOp::Acos:
+      return "k_acos";
+    case ScalarOp::Atan:
+      return "k_atan";
+    case ScalarOp::Sinh:
+      return "k_sinh";
+    case ScalarOp::Cosh:
+      return "k_cosh";
+    case ScalarOp::Tanh:
+      return "k_tanh";
+    case ScalarOp::Floor:
+      return "k_floor";
+    default:
+      throw InternalError("no C function for a scalar operation");
+  }
+}
+
+bool needsWrap(ScalarOp op) { return op == ScalarOp::Add || op == ScalarOp::Sub || op == ScalarOp::Mul; }
+
+/// Stem of the name of a node's value.
+std::string stemOf(ExprRef e, const Dialect& dialect) {
+  switch (e->kind) {
+    case ExprKind::Load:
+      return dialect.variableName(e->index) + "_at";
+    case ExprKind::Check:
+      return "checked";
+    case ExprKind::Convert:
+      return "converted";
+    case ExprKind::If:
+      return "chosen";
+    case ExprKind::Loop:
+      return "state";
+    case ExprKind::Op:
+      if (isComparison(e->op)) return "test";
+      return std::string(toString(e->op)) + "_";
+    default:
+      return "t";
+  }
+}
+
+}  // namespace
+
+std::string_view cTypeName(ScalarType t) {
+  switch (t) {
+    case ScalarType::Bool:
+      return "bool";
+    case ScalarType::Char:
+      return "uint8_t";
+    case ScalarType::Int32:
+      return "int32_t";
+    case ScalarType::Int64:
+      return "int64_t";
+    case ScalarType::Float32:
+      return "float";
+    case ScalarType::Float64:
+      return "double";
+  }
+  throw InternalError("unknown scalar type");
+}
+
+std::string literalText(const Scalar& v) {
+  switch (v.type) {
+    case ScalarType::Bool:
+      return v.isTrue() ? "true" : "false";
+    case ScalarType::Char:
+      return fmt::format("uint8_t({})", v.i);
+    case ScalarType::Int32:
+      if (v.i == std::numeric_limits<int32_t>::min()) return "(-2147483647 - 1)";
+      return fmt::format("{}", v.i);
+    case ScalarType::Int64:
+      if (v.i == std::numeric_limits<int64_t>::min()) return "int64_t(-9223372036854775807ll - 1)";
+      return fmt::format("int64_t({}{})", v.i, v.i > INT32_MAX || v.i < INT32_MIN ? "ll" : "");
+    case ScalarType::Float32:
+      return floatText(v.f, true);
+    case ScalarType::Float64:
+      return floatText(v.f, false);
+  }
+  throw InternalError("unknown scalar type");
+}
+
+ExpressionEmitter::ExpressionEmitter(const Dialect& dialect, int indent, std::string prefix)
+    : dialect_(dialect), indent_(indent), prefix_(std::move(prefix)) {}
+
+std::string ExpressionEmitter::freshName(const std::string& stem) {
+  int number = ++nameCounts_[stem];
+  return fmt::format("{}{}{}{}", prefix_, stem, stem.ends_with('_') ? "" : "_", number);
+}
+
+void ExpressionEmitter::statement(const std::string& text) {
+  out_ += std::string(static_cast<size_t>(indent_), ' ') + text + "\n";
+}
+
+std::string ExpressionEmitter::takeStatements() {
+  std::string text;
+  text.swap(out_);
+  return text;
+}
+
+void ExpressionEmitter::define(ExprRef node, std::string text) {
+  texts_[node] = {std::move(text), true};
+  available_.insert(node);
+}
+
+std::string ExpressionEmitter::atomic(ExprRef e) const {
+  Text t = textOf(e);
+  return t.atomic ? t.text : "(" + t.text + ")";
+}
+
+/// The text of a node placed before, or of an atom.
+ExpressionEmitter::Text ExpressionEmitter::textOf(ExprRef e) const {
+  if (auto it = texts_.find(e); it != texts_.end()) return it->second;
+  switch (e->kind) {
+    case ExprKind::Constant: {
+      // Small Int64 constants read better bare; C converts them where they meet an int64_t operand, and two
+      // constants never meet (they fold).
+      if (e->type == ScalarType::Int64 && e->constant.i >= INT32_MIN && e->constant.i <= INT32_MAX) {
+        return {fmt::format("{}", e->constant.i), e->constant.i >= 0};
+      }
+      std::string text = literalText(e->constant);
+      bool negative = text.starts_with('-');
+      return {std::move(text), !negative};
+    }
+    case ExprKind::Param:
+      return {dialect_.param(e->index), true};
+    case ExprKind::Host:
+      return {dialect_.host(e->index, e->type), true};
+    case ExprKind::Size:
+      return {dialect_.size(e->index), true};
+    case ExprKind::LoopVar:
+      return {loopVars_.at(loopVarKey(e->index, e->count)), true};
+    case ExprKind::Project: {
+      auto it = multiple_.find(e->operands[0]);
+      if (it == multiple_.end()) throw InternalError("projection of an expression that was not placed");
+      return {it->second.at(e->index), true};
+    }
+    default:
+      throw InternalError("expression used before it was placed");
+  }
+}
+
+/// The text of an Op, a Convert or a Load over placed operands.
+ExpressionEmitter::Text ExpressionEmitter::operationText(ExprRef e) const {
+  if (e->kind == ExprKind::Load) return {dialect_.load(e, textOf(e->operands[0]).text), true};
+  if (e->kind == ExprKind::Convert) {
+    return {fmt::format("k_convert<{}>({})", cTypeName(e->type), textOf(e->operands[0]).text), true};
+  }
+  ExprRef a = e->operands[0];
+  ScalarType type = a->type;
+  if (arity(e->op) == 1) {
+    if (e->op == ScalarOp::Not) return {(type == ScalarType::Bool ? "!" : "~") + atomic(a), true};
+    if (e->op == ScalarOp::Negate) {
+      if (isInt(type) && dialect_.wrapCalls) {
+        return {fmt::format("k_sub({}(0), {})", cTypeName(type), textOf(a).text), true};
+      }
+      std::string zero = type == ScalarType::Float32 ? "0.0f" : type == ScalarType::Float64 ? "0.0" : "0";
+      return {zero + " - " + atomic(a), false};
+    }
+    return {fmt::format("{}({})", functionName(e->op), textOf(a).text), true};
+  }
+  ExprRef b = e->operands[1];
+  std::string_view symbol = infix(e->op, isFloat(type));
+  bool call = symbol.empty() || (dialect_.wrapCalls && isInt(type) && needsWrap(e->op));
+  if (call) {
+    // Overloads are chosen by type, so constants are written with theirs.
+    auto argument = [&](ExprRef x) {
+      return x->kind == ExprKind::Constant && !texts_.contains(x) ? literalText(x->constant) : textOf(x).text;
+    };
+    return {fmt::format("{}({}, {})", functionName(e->op), argument(a), argument(b)), true};
+  }
+  return {fmt::format("{} {} {}", atomic(a), symbol, atomic(b)), false};
+}
+
+/// One call of emit: walks the blocks of a schedule with its own stack.
+struct ExpressionEmitter::Run {
+  ExpressionEmitter& emitter;
+  Schedule schedule;
+  std::unordered_map<ExprRef, uint32_t> uses;
+  std::string failed;  ///< name of the flag "this evaluation recorded an error"; empty when no Loop needs it
+
+  struct Frame {
+    uint32_t block;
+    int indent;
+    size_t step = 0;
+    int phase = 0;  ///< of the current If or Loop step: blocks done
+    std::string text, firstText;
+    std::vector<std::string> firstValues;  ///< If: the then values; Loop: the names of the variables
+    std::string condition;
+  };
+  std::vector<Frame> stack;
+
+  static void line(Frame& f, const std::string& text, int deeper = 0) {
+    f.text += std::string(static_cast<size_t>(f.indent + deeper), ' ') + text + "\n";
+  }
+
+  void countUses(const std::vector<ExprRef>& roots) {
+    std::vector<ExprRef> work;
+    auto use = [&](ExprRef e) {
+      if (++uses[e] == 1) work.push_back(e);
+    };
+    for (ExprRef r : roots) use(r);
+    while (!work.empty()) {
+      ExprRef e = work.back();
+      work.pop_back();
+      if (emitter.available_.contains(e)) continue;
+      for (ExprRef o : e->operands) use(o);
+    }
+  }
+
+  std::string run() {
+    stack.push_back({0, emitter.indent_, 0, 0, "", "", {}, ""});
+    if (schedule.hasLoop && schedule.hasCheck) {
+      failed = emitter.freshName("failed");
+      line(stack.back(), "bool " + failed + " = false;");
+    }
+    while (true) {
+      Frame& f = stack.back();
+      const ScheduleBlock& block = schedule.blocks[f.block];
+      if (f.step == block.steps.size()) {
+        if (stack.size() == 1) return f.text;
+        std::string text = std::move(f.text);
+        uint32_t finished = f.block;
+        stack.pop_back();
+        finishBlock(stack.back(), finished, std::move(text));
+        continue;
+      }
+      const ScheduleStep& step = block.steps[f.step];
+      switch (step.node->kind) {
+        case ExprKind::If:
+          enter(step.first, f.indent + 2);
+          break;
+        case ExprKind::Loop:
+          startLoop(f, step);
+          break;
+        case ExprKind::Check:
+          check(f, step.node);
+          ++f.step;
+          break;
+        default:
+          operation(f, step.node);
+          ++f.step;
+      }
+    }
+  }
+
+  void enter(uint32_t block, int indent) { stack.push_back({block, indent, 0, 0, "", "", {}, ""}); }
+
+  void operation(Frame& f, ExprRef e) {
+    Text text = emitter.operationText(e);
+    if (uses[e] == 1 && text.text.size() <= kMaxInlineLength) {
+      emitter.texts_[e] = std::move(text);
+      return;
+    }
+    std::string name = emitter.freshName(stemOf(e, emitter.dialect_));
+    line(f, fmt::format("const {} {} = {};", cTypeName(e->type), name, text.text));
+    emitter.texts_[e] = {name, true};
+  }
+
+  void check(Frame& f, ExprRef e) {
+    std::string name = emitter.freshName(stemOf(e, emitter.dialect_));
+    const auto& o = e->operands;
+    line(f, fmt::format("{} {} = {};", cTypeName(e->type), name, emitter.textOf(o[1]).text));
+    line(f, fmt::format("if (!({})) {{", emitter.textOf(o[0]).text));
+    line(f, emitter.dialect_.fail(e->index, emitter.textOf(o[3]).text, emitter.textOf(o[4]).text), 2);
+    line(f, fmt::format("{} = {};", name, emitter.textOf(o[2]).text), 2);
+    if (!failed.empty()) line(f, failed + " = true;", 2);
+    line(f, "}");
+    emitter.texts_[e] = {name, true};
+  }
+
+  std::vector<std::string> textsOf(const std::vector<ExprRef>& es, bool atomic) const {
+    std::vector<std::string> texts;
+    for (ExprRef e : es) texts.push_back(atomic ? emitter.atomic(e) : emitter.textOf(e).text);
+    return texts;
+  }
+
+  void startLoop(Frame& f, const ScheduleStep& step) {
+    ExprRef e = step.node;
+    auto initial = textsOf(loopInitial(e), false);
+    f.firstValues.clear();
+    for (uint32_t k = 0; k < e->count; ++k) {
+      std::string name = emitter.freshName(stemOf(e, emitter.dialect_));
+      line(f, fmt::format("{} {} = {};", cTypeName(e->operands[k]->type), name, initial[k]));
+      emitter.loopVars_[loopVarKey(e->index, k)] = name;
+      f.firstValues.push_back(name);
+    }
+    f.condition.clear();
+    enter(step.first, f.indent + 2);
+  }
+
+  /// A nested block of the current step of `f` is complete.
+  void finishBlock(Frame& f, uint32_t finished, std::string text) {
+    const ScheduleStep& step = schedule.blocks[f.block].steps[f.step];
+    bool first = finished == step.first;
+    if (step.node->kind == ExprKind::If) {
+      if (first) {
+        f.firstText = std::move(text);
+        f.firstValues = textsOf(thenValues(step.node), true);
+        enter(step.second, f.indent + 2);
+        return;
+      }
+      finishIf(f, step.node, text);
+    } else {
+      if (first) {
+        f.firstText = std::move(text);
+        f.condition = emitter.textOf(loopCondition(step.node)).text;
+        enter(step.second, f.indent + 2);
+        return;
+      }
+      finishLoop(f, step.node, text);
+    }
+    ++f.step;
+  }
+
+  void finishIf(Frame& f, ExprRef e, const std::string& elseText) {
+    auto elseTexts = textsOf(elseValues(e), true);
+    std::vector<std::string> names;
+    auto types = thenValues(e);
+    bool plain = f.firstText.empty() && elseText.empty();
+    for (ExprRef v : types) {
+      names.push_back(emitter.freshName(stemOf(e, emitter.dialect_)));
+      if (!plain) line(f, fmt::format("{} {};", cTypeName(v->type), names.back()));
+    }
+    if (plain) {
+      for (size_t k = 0; k < names.size(); ++k) {
+        // Both sides are made of the value's type: C would otherwise widen small constants.
+        line(f, fmt::format("const {} {} = {} ? {} : {};", cTypeName(types[k]->type), names[k],
+                            emitter.atomic(e->operands[0]), f.firstValues[k], elseTexts[k]));
+      }
+    } else {
+      line(f, fmt::format("if ({}) {{", emitter.textOf(e->operands[0]).text));
+      f.text += f.firstText;
+      for (size_t k = 0; k < names.size(); ++k) line(f, names[k] + " = " + f.firstValues[k] + ";", 2);
+      line(f, "} else {");
+      f.text += elseText;
+      for (size_t k = 0; k < names.size(); ++k) line(f, names[k] + " = " + elseTexts[k] + ";", 2);
+      line(f, "}");
+    }
+    emitter.multiple_[e] = std::move(names);
+  }
+
+  void finishLoop(Frame& f, ExprRef e, const std::string& bodyText) {
+    line(f, failed.empty() ? "while (true) {" : "while (!" + failed + ") {");
+    f.text += f.firstText;
+    line(f, "if (!(" + f.condition + ")) break;", 2);
+    f.text += bodyText;
+    std::vector<std::pair<std::string, std::string>> changed;  // all variables step together
+    auto next = loopNext(e);
+    for (uint32_t k = 0; k < e->count; ++k) {
+      std::string value = emitter.textOf(next[k]).text;
+      if (value != f.firstValues[k]) changed.emplace_back(f.firstValues[k], value);
+    }
+    if (changed.size() > 1) {
+      for (uint32_t k = 0, c = 0; k < e->count; ++k) {
+        if (c == changed.size() || changed[c].first != f.firstValues[k]) continue;
+        std::string name = emitter.freshName("next");
+        line(f, fmt::format("const {} {} = {};", cTypeName(next[k]->type), name, changed[c].second), 2);
+        changed[c++].second = name;
+      }
+    }
+    for (const auto& [name, value] : changed) line(f, name + " = " + value + ";", 2);
+    line(f, "}");
+    emitter.multiple_[e] = f.firstValues;
+  }
+};
+
+std::vector<std::string> ExpressionEmitter::emit(const std::vector<ExprRef>& roots) {
+  Run run{*this, scheduleExpressions(roots, available_), {}, "", {}};
+  run.countUses(roots);
+  out_ += run.run();
+  for (const ScheduleStep& step : run.schedule.blocks[0].steps) available_.insert(step.node);
+  std::vector<std::string> texts;
+  for (ExprRef r : roots) texts.push_back(textOf(r).text);
+  return texts;
+}
+
+}  // namespace kelpie::codegen

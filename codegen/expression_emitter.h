@@ -1,0 +1,85 @@
+// λcu scalar expressions -> C-family statements, for the CPU and the CUDA code generators.
+//
+// In:  expressions, and a dialect that names parameters, host values, loads and the recording of errors.
+// Out: statements (one name for each value that is shared or not a plain expression; everything else inline)
+//      and, for each root, the text of its value. Placement follows codegen/expression_schedule.h.
+//
+// The text uses these functions, which the support header of a target provides as overloads for the scalar
+// types (ir/scalar.h is their meaning): k_div k_rem (int; x/0 = 0), k_max k_min, k_shl k_shr, k_sqrt k_exp
+// k_ln k_sin k_cos k_tan k_asin k_acos k_atan k_sinh k_cosh k_tanh k_floor, k_convert<T>(x),
+// k_double_bits(u64) and k_float_bits(u32) for infinities and NaNs; with Dialect::wrapCalls also k_add k_sub
+// k_mul on ints (the plain operators are used otherwise: then signed overflow must wrap, -fwrapv). Types are
+// bool, uint8_t (char), int32_t, int64_t, float, double.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "codegen/expression_schedule.h"
+#include "ir/expr.h"
+
+namespace kelpie::codegen {
+
+std::string_view cTypeName(ScalarType t);
+/// A constant as C text; not necessarily atomic (negative numbers).
+std::string literalText(const Scalar& value);
+
+/// What the surroundings of an expression decide. Every text given back must be an atomic C expression (a
+/// name, a call, an index) unless it says otherwise.
+struct Dialect {
+  std::function<std::string(uint32_t number)> param;
+  std::function<std::string(lcu::VarId, ScalarType)> host;  ///< a host scalar or a cell
+  /// Element `position` (any expression text) of an array. `load` is the Load node.
+  std::function<std::string(lcu::ExprRef load, const std::string& position)> load;
+  std::function<std::string(lcu::VarId)> size;
+  /// A statement (with its semicolon) that records an error; payloads are any expression texts.
+  std::function<std::string(lcu::SiteId, const std::string& payload0, const std::string& payload1)> fail;
+  std::function<std::string(lcu::VarId)> variableName;  ///< readable stem for the names of loaded values
+  bool wrapCalls = false;
+};
+
+/// Emits into one C scope, possibly in several calls: names given in earlier calls stay usable, so that
+/// expressions shared between calls are computed once.
+class ExpressionEmitter {
+ public:
+  /// `indent` spaces in front of every statement. `prefix` is put in front of all generated names.
+  ExpressionEmitter(const Dialect& dialect, int indent, std::string prefix = "");
+
+  /// Appends the statements that compute the roots; returns their texts (any C expression, without
+  /// side effects; valid to the end of the scope).
+  std::vector<std::string> emit(const std::vector<lcu::ExprRef>& roots);
+  /// From now on `node` is `text` (an atomic C expression); its operands are not emitted for it.
+  void define(lcu::ExprRef node, std::string text);
+  /// The text of an expression emitted or defined before, parenthesised when it is not atomic.
+  std::string atomic(lcu::ExprRef e) const;
+
+  std::string takeStatements();  ///< all statements so far; clears them, keeps the names
+  /// Appends a statement of the caller's own (indented here, newline added).
+  void statement(const std::string& text);
+  /// A name not used before by this emitter: `stem`_1, ...
+  std::string freshName(const std::string& stem);
+
+ private:
+  struct Text {
+    std::string text;
+    bool atomic = true;
+  };
+  struct Run;
+  Text textOf(lcu::ExprRef e) const;
+  Text operationText(lcu::ExprRef e) const;
+
+  const Dialect& dialect_;
+  int indent_;
+  std::string prefix_;
+  std::string out_;
+  std::unordered_map<std::string, int> nameCounts_;
+  std::unordered_map<lcu::ExprRef, Text> texts_;                         ///< single-valued nodes
+  std::unordered_map<lcu::ExprRef, std::vector<std::string>> multiple_;  ///< values of Ifs and Loops
+  std::unordered_map<uint64_t, std::string> loopVars_;                   ///< (loop, number) -> name
+  std::unordered_set<lcu::ExprRef> available_;
+};
+
+}  // namespace kelpie::codegen

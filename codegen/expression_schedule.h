@@ -1,0 +1,53 @@
+// Placement of scalar expressions: turns a DAG of λcu expressions into nested blocks of steps.
+//
+// In:  the roots whose values are wanted, and nodes that are available already.
+// Out: a `Schedule`: block 0 computes the roots; the branches of each If and the condition and the body of
+//      each Loop are blocks of their own. Within a block, steps come operands before users.
+// Invariant: a node is placed in the outermost block that needs it on *every* path through that block and
+// never
+//      outside of one; so nothing is evaluated that the definition (ir/expr.h) does not evaluate, and nothing
+//      twice on one path. A value needed by both branches of an If is needed by the If; one that the
+//      condition of a Loop needs and that does not change with the Loop is needed by the Loop. A value needed
+//      in two unrelated branches is placed in each.
+//
+// Shared by the code generators and by the evaluator of λcu (runtime/interp).
+#pragma once
+
+#include <cstdint>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/expr.h"
+
+namespace kelpie::codegen {
+
+/// Constants, parameters, host values, sizes, loop variables and projections need no step: they are names.
+bool isAtom(lcu::ExprRef e);
+
+struct ScheduleStep {
+  lcu::ExprRef node;
+  /// If: blocks of the then and the else values. Loop: blocks of the condition and of the next values.
+  uint32_t first = 0, second = 0;
+};
+
+struct ScheduleBlock {
+  std::vector<lcu::ExprRef> roots;  ///< the values this block is for
+  std::vector<ScheduleStep> steps;
+};
+
+struct Schedule {
+  std::vector<ScheduleBlock> blocks;
+  bool hasLoop = false, hasCheck = false;
+};
+
+Schedule scheduleExpressions(const std::vector<lcu::ExprRef>& roots,
+                             const std::unordered_set<lcu::ExprRef>& available = {});
+
+/// Operands of an If or a Loop by role.
+std::vector<lcu::ExprRef> thenValues(lcu::ExprRef ifNode);
+std::vector<lcu::ExprRef> elseValues(lcu::ExprRef ifNode);
+lcu::ExprRef loopCondition(lcu::ExprRef loop);
+std::vector<lcu::ExprRef> loopInitial(lcu::ExprRef loop);
+std::vector<lcu::ExprRef> loopNext(lcu::ExprRef loop);
+
+}  // namespace kelpie::codegen

@@ -1,0 +1,302 @@
+#include "codegen/kernel_analysis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <set>
+#include <unordered_set>
+
+#include "ir/diagnostic.h"
+
+namespace kelpie::codegen {
+
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::Soac;
+using lcu::SoacKind;
+using lcu::VarId;
+
+bool KernelInfo::hasRole(BindingRole role) const {
+  return std::any_of(bindings.begin(), bindings.end(), [&](const BindingInfo& b) { return b.role == role; });
+}
+const KernelParameter* KernelInfo::parameter(ParameterKind kind, VarId var) const {
+  for (const auto& p : parameters)
+    if (p.kind == kind && p.var == var) return &p;
+  return nullptr;
+}
+const KernelOutput* KernelInfo::output(VarId var) const {
+  for (const auto& o : outputs)
+    if (o.var == var) return &o;
+  return nullptr;
+}
+
+int64_t capacity(const KernelOutput& output, const LaunchExtents& extents) {
+  switch (output.extent) {
+    case ExtentKind::One:
+      return 1;
+    case ExtentKind::Elements:
+      return extents.elements;
+    case ExtentKind::ElementsPlusOne:
+      return extents.elements + 1;
+    case ExtentKind::Segments:
+      return extents.segments;
+    case ExtentKind::SegmentsPlusOne:
+      return extents.segments + 1;
+    case ExtentKind::Target:
+      return extents.targets.at(output.target);
+  }
+  throw InternalError("unknown extent of a kernel output");
+}
+
+std::vector<ExprRef> thunksOf(const Soac& soac) {
+  std::vector<ExprRef> thunks = soac.pull;
+  if (soac.where) thunks.push_back(soac.where);
+  if (soac.destination) thunks.push_back(soac.destination);
+  thunks.insert(thunks.end(), soac.effects.begin(), soac.effects.end());
+  return thunks;
+}
+
+std::optional<std::vector<ScalarOp>> lanewiseOperations(const lcu::Operator& combine) {
+  static constexpr std::array kCommutative = {ScalarOp::Add, ScalarOp::Mul, ScalarOp::Max, ScalarOp::Min,
+                                              ScalarOp::And, ScalarOp::Or,  ScalarOp::Xor};
+  std::vector<ScalarOp> operations;
+  const size_t k = combine.result.size();
+  for (size_t j = 0; j < k; ++j) {
+    ExprRef e = combine.result[j];
+    if (e->kind != ExprKind::Op ||
+        std::find(kCommutative.begin(), kCommutative.end(), e->op) == kCommutative.end())
+      return std::nullopt;
+    ExprRef a = e->operands[0], b = e->operands[1];
+    if (a->kind != ExprKind::Param || b->kind != ExprKind::Param) return std::nullopt;
+    // Arenas may order the operands of a commutative operation as they like.
+    if (std::min(a->index, b->index) != j || std::max(a->index, b->index) != k + j) return std::nullopt;
+    operations.push_back(e->op);
+  }
+  return operations;
+}
+
+std::string identifier(const std::string& text) {
+  static const std::set<std::string> kReserved = {
+      "alignas",   "alignof", "and",     "asm",      "auto",     "bool",      "break",     "case",
+      "catch",     "char",    "class",   "const",    "continue", "default",   "delete",    "do",
+      "double",    "else",    "enum",    "explicit", "export",   "extern",    "false",     "float",
+      "for",       "friend",  "goto",    "if",       "inline",   "int",       "long",      "mutable",
+      "namespace", "new",     "not",     "operator", "or",       "private",   "protected", "public",
+      "register",  "return",  "short",   "signed",   "sizeof",   "static",    "struct",    "switch",
+      "template",  "this",    "throw",   "true",     "try",      "typedef",   "typename",  "union",
+      "unsigned",  "using",   "virtual", "void",     "volatile", "while",     "xor",       "main",
+      "requires",  "concept", "bitand",  "bitor",    "compl",    "constexpr", "decltype",  "noexcept",
+      "nullptr",   "wchar_t", "near",    "far",      "half"};
+  std::string name;
+  for (char c : text) {
+    bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+    if (plain) {
+      name += c;
+    } else if (!name.empty() && name.back() != '_') {
+      name += '_';
+    }
+  }
+  while (!name.empty() && name.back() == '_') name.pop_back();
+  if (name.empty()) return "x";
+  if (std::isdigit(static_cast<unsigned char>(name[0])) || name[0] == '_') name = "x" + name;
+  if (kReserved.contains(name)) name += "_of_nesl";
+  return name;
+}
+
+namespace {
+
+class Analysis {
+ public:
+  Analysis(const lcu::Kernel& kernel, const lcu::Program& program) : kernel_(kernel), program_(program) {}
+
+  KernelInfo run() {
+    info_.name = identifier(kernel_.name);
+    chooseSpace();
+    for (uint32_t b = 0; b < kernel_.bindings.size(); ++b) {
+      for (VarId v : kernel_.bindings[b].results) producer_[v] = b;
+    }
+    for (uint32_t b = 0; b < kernel_.bindings.size(); ++b) binding(b);
+    collectParameters();
+    collectOutputs();
+    nameEverything();
+    return std::move(info_);
+  }
+
+ private:
+  void chooseSpace() {
+    const Soac* flat = nullptr;
+    for (const Soac& s : kernel_.bindings) {
+      if (s.kind == SoacKind::Once) continue;
+      if (s.space.segmented()) {
+        info_.space = s.space;
+        return;
+      }
+      if (!flat) flat = &s;
+    }
+    if (flat) info_.space = flat->space;
+  }
+
+  bool readsSegmentResult(const BindingInfo& b) const {
+    return std::any_of(b.localReads.begin(), b.localReads.end(), [&](VarId v) {
+      uint32_t p = producer_.at(v);
+      const Soac& s = kernel_.bindings[p];
+      return (s.kind == SoacKind::Reduce && s.space.segmented()) ||
+             info_.bindings[p].role == BindingRole::Epilogue;
+    });
+  }
+
+  void binding(uint32_t number) {
+    const Soac& soac = kernel_.bindings[number];
+    BindingInfo b;
+    std::set<VarId> reads;
+    lcu::forEachNode(thunksOf(soac), [&](ExprRef e) {
+      switch (e->kind) {
+        case ExprKind::Param:
+          b.usesSegment |= e->index == 1;
+          b.usesPosition |= e->index == 2;
+          break;
+        case ExprKind::Load:
+        case ExprKind::Host:
+          if (auto it = producer_.find(e->index); it != producer_.end() && it->second < number) {
+            reads.insert(e->index);
+          }
+          break;
+        default:
+          break;
+      }
+    });
+    b.localReads.assign(reads.begin(), reads.end());
+    if (soac.kind == SoacKind::Once) {
+      b.role = BindingRole::Finish;
+    } else if (info_.space.segmented() && !soac.space.segmented() && soac.kind == SoacKind::Map &&
+               soac.space.extent == info_.space.segments &&
+               (soac.space.extent != info_.space.extent || readsSegmentResult(b))) {
+      b.role = BindingRole::Epilogue;
+    } else {
+      for (VarId v : b.localReads) {
+        uint32_t p = producer_[v];
+        uint32_t after = kernel_.bindings[p].kind == SoacKind::Scan ? 1 : 0;
+        b.level = std::max(b.level, info_.bindings[p].level + after);
+      }
+      bool pass =
+          soac.kind == SoacKind::Scan || soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition;
+      if (pass) info_.levels = std::max(info_.levels, b.level + 1);
+    }
+    info_.bindings.push_back(std::move(b));
+    if (soac.kind == SoacKind::Permute) info_.targets.push_back(soac.target);
+  }
+
+  void collectParameters() {
+    std::set<VarId> arrays, sizes, cells, scalars;
+    std::vector<ExprRef> roots;
+    for (const Soac& s : kernel_.bindings) {
+      auto thunks = thunksOf(s);
+      roots.insert(roots.end(), thunks.begin(), thunks.end());
+      roots.insert(roots.end(), s.combine.result.begin(), s.combine.result.end());
+    }
+    lcu::forEachNode(roots, [&](ExprRef e) {
+      switch (e->kind) {
+        case ExprKind::Load:
+          if (!producer_.contains(e->index)) arrays.insert(e->index);
+          break;
+        case ExprKind::Size:
+          sizes.insert(e->index);
+          break;
+        case ExprKind::Host:
+          if (producer_.contains(e->index)) break;
+          (program_.vars.at(e->index).kind == lcu::VarKind::Cell ? cells : scalars).insert(e->index);
+          break;
+        default:
+          break;
+      }
+    });
+    if (info_.space.kind == lcu::SpaceKind::Offsets) arrays.insert(info_.space.offsets);
+    auto add = [&](ParameterKind kind, const std::set<VarId>& vars) {
+      for (VarId v : vars) {
+        ScalarType type = kind == ParameterKind::Size ? lcu::kIndex : program_.vars.at(v).type;
+        if (kind == ParameterKind::Array && info_.space.kind == lcu::SpaceKind::Offsets &&
+            v == info_.space.offsets) {
+          info_.offsetsParameter = static_cast<uint32_t>(info_.parameters.size());
+        }
+        info_.parameters.push_back({kind, v, type, ""});
+      }
+    };
+    add(ParameterKind::Array, arrays);
+    add(ParameterKind::Size, sizes);
+    add(ParameterKind::Cell, cells);
+    add(ParameterKind::Scalar, scalars);
+  }
+
+  void collectOutputs() {
+    std::set<VarId> returned(kernel_.returns.begin(), kernel_.returns.end());
+    uint32_t permutes = 0;
+    for (uint32_t b = 0; b < kernel_.bindings.size(); ++b) {
+      const Soac& s = kernel_.bindings[b];
+      uint32_t target = s.kind == SoacKind::Permute ? permutes++ : 0;
+      for (uint32_t r = 0; r < s.results.size(); ++r) {
+        VarId v = s.results[r];
+        if (!returned.contains(v)) continue;
+        const lcu::VarInfo& var = program_.vars.at(v);
+        KernelOutput o{v, var.type, var.kind == lcu::VarKind::Cell, extentOf(b, r), target, {}, false, b,
+                       r, ""};
+        if (!s.space.segmented() && r > 0 && (s.kind == SoacKind::Filter || s.kind == SoacKind::Partition)) {
+          o.count = s.results[0];
+          o.countsFalse = s.kind == SoacKind::Partition && r > s.pull.size();
+        }
+        info_.outputs.push_back(std::move(o));
+      }
+    }
+  }
+
+  ExtentKind extentOf(uint32_t b, uint32_t result) const {
+    const Soac& s = kernel_.bindings[b];
+    switch (s.kind) {
+      case SoacKind::Once:
+        return ExtentKind::One;
+      case SoacKind::Map:
+        return info_.bindings[b].role == BindingRole::Epilogue ? ExtentKind::Segments : ExtentKind::Elements;
+      case SoacKind::Permute:
+        return ExtentKind::Target;
+      case SoacKind::Reduce:
+        return s.space.segmented() ? ExtentKind::Segments : ExtentKind::One;
+      case SoacKind::Scan:
+        return s.withTotal ? ExtentKind::ElementsPlusOne : ExtentKind::Elements;
+      case SoacKind::Filter:
+        if (result > 0) return ExtentKind::Elements;
+        return s.space.segmented() ? ExtentKind::SegmentsPlusOne : ExtentKind::One;
+      case SoacKind::Partition:
+        return result == 0 ? ExtentKind::One : ExtentKind::Elements;
+    }
+    throw InternalError("unknown kind of SOAC");
+  }
+
+  void nameEverything() {
+    std::set<std::string> taken = {"i", "s", "p", "n", "m"};
+    auto unique = [&](VarId v, const std::string& suffix) {
+      std::string name = identifier(program_.vars.at(v).name) + suffix;
+      if (!taken.insert(name).second) {
+        name += fmt::format("_{}", v);
+        while (!taken.insert(name).second) name += "_";
+      }
+      return name;
+    };
+    for (auto& p : info_.parameters) p.name = unique(p.var, p.kind == ParameterKind::Size ? "_size" : "");
+    for (auto& o : info_.outputs) o.name = unique(o.var, "");
+  }
+
+  const lcu::Kernel& kernel_;
+  const lcu::Program& program_;
+  KernelInfo info_;
+  std::map<VarId, uint32_t> producer_;
+};
+
+}  // namespace
+
+KernelInfo analyseKernel(const lcu::Kernel& kernel, const lcu::Program& program) {
+  return Analysis(kernel, program).run();
+}
+
+}  // namespace kelpie::codegen

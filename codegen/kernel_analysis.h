@@ -1,0 +1,112 @@
+// What a code generator and a target need to know about a kernel, fused or not (lcu::Kernel).
+//
+// In:  a well-formed kernel and its program.
+// Out: `KernelInfo`: the space that anchors it, its parameters, its outputs with their extents, the role and
+//      the scan level of every binding, the reads of arrays that never leave the kernel.
+//
+// Order of evaluation, agreed by all targets: the `pull` of a Filter is evaluated for survivors only; every
+// other thunk (where, effects, destination, all other pulls) for every element.
+//
+// Scan level. A thunk of level L can be evaluated for an element once the results of all scans of level < L
+// are known there. A Scan whose pull has level L gives values of level L+1; a Map has the level of its
+// thunks. Example: {x+p : x,p in xs, plus_scan(xs)} then plus_scan of that: the second scan has level 1. A
+// generator that makes passes over the elements needs one pass for each level below `levels`, then a last
+// one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/lcu.h"
+
+namespace kelpie::codegen {
+
+/// Parameters stand in this order: arrays, sizes, cells, scalars; ascending variables within each kind.
+enum class ParameterKind : uint8_t {
+  Array,   ///< address of the elements of an array that exists before the launch
+  Size,    ///< Int64 by value: number of elements of an array variable
+  Cell,    ///< address of one scalar on the device
+  Scalar,  ///< by value: a host scalar
+};
+struct KernelParameter {
+  ParameterKind kind;
+  lcu::VarId var;
+  ScalarType type;
+  std::string name;  ///< a C identifier, distinct from all other names of the KernelInfo
+};
+
+/// Number of elements to allocate for an output; see `capacity`.
+enum class ExtentKind : uint8_t {
+  One,              // a cell
+  Elements,         // n: also the upper bound for the results of filters and partitions
+  ElementsPlusOne,  // scan with total
+  Segments,         // m: segmented reductions, epilogues
+  SegmentsPlusOne,  // offsets of a segmented filter
+  Target,           // permute: LaunchExtents::targets[`target`]
+};
+struct KernelOutput {
+  lcu::VarId var;
+  ScalarType type;
+  bool cell;
+  ExtentKind extent;
+  uint32_t target = 0;
+  /// Arrays of a flat Filter or Partition: number of the output that holds how many elements there are.
+  /// Partition's false elements: extent - that many.
+  std::optional<lcu::VarId> count;
+  bool countsFalse = false;
+  uint32_t binding, result;  ///< kernel.bindings[binding].results[result]
+  std::string name;          ///< a C identifier
+};
+
+enum class BindingRole : uint8_t {
+  Element,   ///< over the elements of the anchor space
+  Epilogue,  ///< Map over the segments of the anchor space (parameter %i is the segment)
+  Finish,    ///< Once, after everything else
+};
+struct BindingInfo {
+  BindingRole role = BindingRole::Element;
+  uint32_t level = 0;                              ///< of its thunks
+  bool usesSegment = false, usesPosition = false;  ///< its thunks read %s, %p
+  std::vector<lcu::VarId> localReads;  ///< results of earlier bindings of this kernel that its thunks read
+};
+
+/// Extents of one launch, in elements.
+struct LaunchExtents {
+  int64_t elements = 0, segments = 0;
+  int64_t length = 0;            ///< Regular: elements of each segment
+  std::vector<int64_t> targets;  ///< one for each Permute, in order of bindings
+};
+
+struct KernelInfo {
+  std::string name;  ///< a C identifier
+  lcu::Space space;  ///< the anchor: a segmented space when there is one; Flat of null extent if only Once
+  std::vector<lcu::ExprRef> targets;  ///< extents of the Permutes, in order of bindings
+  std::vector<KernelParameter> parameters;
+  /// Results that leave the kernel, in order of bindings.
+  std::vector<KernelOutput> outputs;
+  std::vector<BindingInfo> bindings;  ///< one for each binding of the kernel
+  uint32_t levels = 0;  ///< one more than the greatest level of a scan, filter or partition; 0: there is none
+  std::optional<uint32_t> offsetsParameter;  ///< number of the parameter that holds space.offsets
+
+  bool hasRole(BindingRole role) const;
+  const KernelParameter* parameter(ParameterKind kind, lcu::VarId var) const;
+  const KernelOutput* output(lcu::VarId var) const;  ///< null: the result never leaves the kernel
+};
+
+KernelInfo analyseKernel(const lcu::Kernel& kernel, const lcu::Program& program);
+
+int64_t capacity(const KernelOutput& output, const LaunchExtents& extents);
+
+/// All thunks of a binding: pull, where, destination, effects (not the operator).
+std::vector<lcu::ExprRef> thunksOf(const lcu::Soac& soac);
+
+/// The operations when the operator works component by component with one scalar operation each
+/// (result[j] = op(param j, param k+j), either order): it is then commutative and may run in lanes.
+std::optional<std::vector<ScalarOp>> lanewiseOperations(const lcu::Operator& combine);
+
+/// A C identifier like `text`; letters, digits and _ only, never empty, never a C++ keyword.
+std::string identifier(const std::string& text);
+
+}  // namespace kelpie::codegen

@@ -1,0 +1,118 @@
+// The interface that a target implements: memory, kernels, sorting, errors.
+//
+// A target runs what it is given in order (one stream). `launch`, `grade` and `copy` may return before the
+// work is done; `upload` has read its source when it returns; `download` and `synchronise` wait. Addresses
+// are the target's own: on `interp` and `cpu` plain pointers, on `cuda` device addresses.
+//
+// Error word. The first error a kernel records (by launch, then by the least element index, then by order of
+// bindings) stays until `clearError`. Launches after the one that recorded it do nothing, but leave memory as
+// it is: the host learns of the error at its next `synchronise` or `download`. Launches that do nothing leave
+// their outputs unset, so whoever downloads asks for the error before it believes a value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codegen/kernel_analysis.h"
+#include "ir/lcu.h"
+
+namespace kelpie::runtime {
+
+/// An address in the target's memory.
+using DevicePointer = void*;
+
+/// Why a target could not do what it was asked: no driver, compilation failed, a device fault. Empty: it did.
+using Failure = std::optional<std::string>;
+
+struct DeviceError {
+  lcu::SiteId site = 0;  ///< index into Program::sites
+  int64_t payload0 = 0, payload1 = 0;
+};
+
+/// A kernel of a program together with what was found out about it.
+struct KernelEntry {
+  const lcu::Kernel* kernel;
+  codegen::KernelInfo info;
+};
+
+/// A program as a target sees it. Outlives every use by the target between `prepare` and `release`.
+struct ProgramKernels {
+  const lcu::Program* program;
+  std::vector<KernelEntry> kernels;  ///< launches refer to them by number
+};
+
+/// One argument, in the order of KernelInfo::parameters.
+union KernelArgument {
+  DevicePointer pointer;  ///< Array, Cell
+  int64_t integer;        ///< Size; Scalar of type Bool (0, 1), Char, Int32, Int64
+  double real;            ///< Scalar of a float type
+};
+
+/// Temporary memory of one launch, given back (in stream order) when it is over.
+class Scratch {
+ public:
+  virtual ~Scratch() = default;
+  virtual DevicePointer take(size_t bytes) = 0;  ///< 256-byte aligned; null when there is no memory
+};
+
+struct LaunchRequest {
+  const ProgramKernels* program;
+  size_t kernel;  ///< index into program->kernels
+  codegen::LaunchExtents extents;
+  std::span<const KernelArgument> arguments;  ///< by KernelInfo::parameters
+  std::span<const DevicePointer> outputs;     ///< by KernelInfo::outputs, `capacity` elements each
+  Scratch* scratch;
+};
+
+/// lcu::Grade: keys[elements] of `type`, order[elements] of Int64.
+struct GradeRequest {
+  ScalarType type;
+  DevicePointer keys, order;
+  lcu::SpaceKind space;
+  codegen::LaunchExtents extents;
+  DevicePointer offsets;  ///< SpaceKind::Offsets: segments + 1 positions; null otherwise
+  Scratch* scratch;
+};
+
+/// What a target did since it was made; for reports and tests.
+struct TargetStatistics {
+  uint64_t launches = 0;
+  double deviceSeconds = 0;  ///< time in kernels where the target measures it
+};
+
+class Target {
+ public:
+  virtual ~Target() = default;
+  virtual std::string name() const = 0;  ///< "interp", "cpu", "cuda"
+
+  /// At least 16 bytes, 256-byte aligned; null when there is no memory.
+  virtual DevicePointer allocate(size_t bytes) = 0;
+  virtual void deallocate(DevicePointer pointer) = 0;
+  virtual size_t memoryLimit() const = 0;  ///< bytes that a program may use at most
+
+  virtual Failure upload(DevicePointer to, const void* from, size_t bytes) = 0;
+  virtual Failure download(void* to, DevicePointer from, size_t bytes) = 0;
+  virtual Failure copy(DevicePointer to, DevicePointer from, size_t bytes) = 0;
+  /// Whether device addresses may be read and written directly by the host after `synchronise`.
+  virtual bool hostAddressable() const = 0;
+
+  /// Announces a program before its first launch. May compile, now or later.
+  virtual Failure prepare(const ProgramKernels& program) = 0;
+  /// The program will not be launched again and is about to be destroyed.
+  virtual void release(const ProgramKernels& program) = 0;
+  virtual Failure launch(const LaunchRequest& request) = 0;
+  virtual Failure grade(const GradeRequest& request) = 0;
+
+  /// Waits for everything; gives the recorded error.
+  virtual Failure synchronise(std::optional<DeviceError>& error) = 0;
+  virtual void clearError() = 0;
+
+  virtual TargetStatistics statistics() const = 0;
+};
+
+}  // namespace kelpie::runtime
