@@ -1,0 +1,128 @@
+#include "runtime/random_stream.h"
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+namespace kelpie {
+
+namespace {
+
+constexpr size_t kDegree = 31, kShortTap = 28;  // x^31 = x^28 + 1, because r[i] = r[i-3] + r[i-31]
+constexpr uint64_t kDiscarded = 310;            // r[34] .. r[343] are never drawn
+constexpr size_t kParallelBlock = size_t{1} << 18;
+
+using Polynomial = std::array<uint32_t, kDegree>;
+
+/// a * b mod (x^31 - x^28 - 1), coefficients mod 2^32.
+Polynomial multiply(const Polynomial& a, const Polynomial& b) {
+  std::array<uint32_t, 2 * kDegree - 1> product{};
+  for (size_t i = 0; i < kDegree; ++i) {
+    for (size_t j = 0; j < kDegree; ++j) product[i + j] += a[i] * b[j];
+  }
+  for (size_t i = product.size() - 1; i >= kDegree; --i) {
+    product[i - kDegree + kShortTap] += product[i];
+    product[i - kDegree] += product[i];
+  }
+  Polynomial result;
+  std::copy_n(product.begin(), kDegree, result.begin());
+  return result;
+}
+
+/// x^n mod (x^31 - x^28 - 1).
+Polynomial power(uint64_t n) {
+  Polynomial result{}, square{};
+  result[0] = 1;
+  square[1] = 1;
+  for (; n != 0; n >>= 1) {
+    if (n & 1) result = multiply(result, square);
+    square = multiply(square, square);
+  }
+  return result;
+}
+
+/// One draw of Philox 4x32-10: word `number % 4` of the block `number / 4`.
+uint32_t philox(uint32_t key, uint64_t number) {
+  const uint64_t block = number / 4;
+  std::array<uint32_t, 4> c = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0};
+  uint32_t k0 = key, k1 = 0;
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53} * c[0], p1 = uint64_t{0xCD9E8D57} * c[2];
+    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
+         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
+    k0 += 0x9E3779B9;
+    k1 += 0xBB67AE85;
+  }
+  return c[number % 4];
+}
+
+}  // namespace
+
+void RandomStream::seed(int64_t value) {
+  const auto word = static_cast<int32_t>(value);
+  key_ = static_cast<uint32_t>(word == 0 ? 1 : word);
+  position_ = 0;
+  // r[0] .. r[30] by a multiplicative generator, computed without overflow as the C library does, which
+  // matters for negative seeds only.
+  std::array<int64_t, kTaps> r{};
+  r[0] = static_cast<int32_t>(key_);
+  for (size_t i = 1; i < kTaps; ++i) {
+    r[i] = 16807 * (r[i - 1] % 127773) - 2836 * (r[i - 1] / 127773);
+    if (r[i] < 0) r[i] += 2147483647;
+  }
+  // r[31] .. r[33] repeat r[0] .. r[2]; the state before r[34] is r[3] .. r[33].
+  for (size_t i = 0; i < kTaps; ++i) state_[i] = static_cast<uint32_t>(r[(i + 3) % kTaps]);
+  if (generator_ == RandomGenerator::Additive) skip(kDiscarded);
+}
+
+uint32_t RandomStream::step(State& state, size_t& oldest) {
+  uint32_t& word = state[oldest];
+  word += state[(oldest + kTaps - 3) % kTaps];
+  oldest = (oldest + 1) % kTaps;
+  return word;
+}
+
+void RandomStream::drawSerially(std::span<int64_t> draws) {
+  size_t oldest = 0;
+  for (int64_t& draw : draws) draw = step(state_, oldest) >> 1;
+  std::rotate(state_.begin(), state_.begin() + static_cast<std::ptrdiff_t>(oldest), state_.end());
+}
+
+void RandomStream::skip(uint64_t count) {
+  if (generator_ == RandomGenerator::Philox) {
+    position_ += count;
+    return;
+  }
+  // r[n+j] is the sum of c[k] * r[j+k], where x^n = sum of c[k] x^k: needs r[0] .. r[60].
+  const Polynomial c = power(count);
+  std::array<uint32_t, 2 * kTaps> r{};
+  std::copy(state_.begin(), state_.end(), r.begin());
+  for (size_t i = kTaps; i < r.size(); ++i) r[i] = r[i - 3] + r[i - kTaps];
+  for (size_t j = 0; j < kTaps; ++j) {
+    uint32_t word = 0;
+    for (size_t k = 0; k < kTaps; ++k) word += c[k] * r[j + k];
+    state_[j] = word;
+  }
+}
+
+void RandomStream::draw(std::span<int64_t> draws) {
+  const size_t blocks =
+      std::min<size_t>(std::max(1U, std::thread::hardware_concurrency()), draws.size() / kParallelBlock);
+  auto fill = [](RandomStream& stream, std::span<int64_t> part) {
+    if (stream.generator_ == RandomGenerator::Additive) return stream.drawSerially(part);
+    for (int64_t& draw : part) draw = philox(stream.key_, stream.position_++) >> 1;
+  };
+  if (blocks < 2) return fill(*this, draws);
+  std::vector<std::thread> threads;
+  for (size_t b = 0; b < blocks; ++b) {
+    const size_t begin = draws.size() * b / blocks, end = draws.size() * (b + 1) / blocks;
+    threads.emplace_back([&fill, part = draws.subspan(begin, end - begin), begin, stream = *this]() mutable {
+      stream.skip(begin);
+      fill(stream, part);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  skip(draws.size());
+}
+
+}  // namespace kelpie

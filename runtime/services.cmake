@@ -1,0 +1,8 @@
+# The services alone: what the reference interpreter needs of the runtime.
+kelpie_library(services SOURCES
+  object_text.cpp
+  output_file.cpp
+  random_stream.cpp
+  services.cpp
+  subprocess.cpp
+  LINK kelpie_ir)

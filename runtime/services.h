@@ -1,0 +1,23 @@
+// The services of ir/services.h on a POSIX host.
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "ir/services.h"
+#include "runtime/random_stream.h"
+
+namespace kelpie {
+
+struct ServiceOptions {
+  std::function<void(std::string_view)> output;    ///< what the program prints; default: standard output
+  std::function<void(std::string_view)> messages;  ///< failures of file functions; default: standard error
+  std::FILE* input = stdin;                        ///< stream 0
+  RandomGenerator generator = RandomGenerator::Additive;
+};
+
+std::unique_ptr<Services> makeServices(ServiceOptions options = {});
+
+}  // namespace kelpie
