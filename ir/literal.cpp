@@ -48,8 +48,7 @@ std::optional<Scalar> floatFromText(std::string_view text, ScalarType type) {
     return Scalar::ofFloat(type, text == "inf" ? infinity : -infinity);
   }
   if (text.find_first_not_of("0123456789.e+-") != std::string_view::npos)
-    return std::nullopt;  // infinity, ...
-  return std::nullopt;    // infinity, nan(x), ...
+    return std::nullopt;  // infinity, nan(x), ...
   // A float32 is read in its own precision: by way of double it would be rounded twice.
   if (type == ScalarType::Float32) {
     const auto value = number<float>(text);
