@@ -59,22 +59,27 @@ std::vector<ExprRef> thunksOf(const Soac& soac) {
   return thunks;
 }
 
-std::optional<std::vector<ScalarOp>> lanewiseOperations(const lcu::Operator& combine) {
+std::vector<std::optional<ScalarOp>> lanewiseOperations(const lcu::Operator& combine) {
   static constexpr std::array kCommutative = {ScalarOp::Add, ScalarOp::Mul, ScalarOp::Max, ScalarOp::Min,
                                               ScalarOp::And, ScalarOp::Or,  ScalarOp::Xor};
-  std::vector<ScalarOp> operations;
   const size_t k = combine.result.size();
+  std::vector<std::optional<ScalarOp>> operations(k);
+  std::vector<bool> shared(k);
   for (size_t j = 0; j < k; ++j) {
+    lcu::forEachNode({combine.result[j]}, [&](ExprRef e) {
+      if (e->kind == ExprKind::Param && e->index % k != j) shared[e->index % k] = true;
+    });
     ExprRef e = combine.result[j];
-    if (e->kind != ExprKind::Op ||
-        std::find(kCommutative.begin(), kCommutative.end(), e->op) == kCommutative.end())
-      return std::nullopt;
+    bool commutative = e->kind == ExprKind::Op &&
+                       std::find(kCommutative.begin(), kCommutative.end(), e->op) != kCommutative.end();
+    if (!commutative) continue;
     ExprRef a = e->operands[0], b = e->operands[1];
-    if (a->kind != ExprKind::Param || b->kind != ExprKind::Param) return std::nullopt;
+    if (a->kind != ExprKind::Param || b->kind != ExprKind::Param) continue;
     // Arenas may order the operands of a commutative operation as they like.
-    if (std::min(a->index, b->index) != j || std::max(a->index, b->index) != k + j) return std::nullopt;
-    operations.push_back(e->op);
+    if (std::min(a->index, b->index) == j && std::max(a->index, b->index) == k + j) operations[j] = e->op;
   }
+  for (size_t j = 0; j < k; ++j)
+    if (shared[j]) operations[j].reset();
   return operations;
 }
 

@@ -102,9 +102,10 @@ int64_t capacity(const KernelOutput& output, const LaunchExtents& extents);
 /// All thunks of a binding: pull, where, destination, effects (not the operator).
 std::vector<lcu::ExprRef> thunksOf(const lcu::Soac& soac);
 
-/// The operations when the operator works component by component with one scalar operation each
-/// (result[j] = op(param j, param k+j), either order): it is then commutative and may run in lanes.
-std::optional<std::vector<ScalarOp>> lanewiseOperations(const lcu::Operator& combine);
+/// By component: the operation when it is lanewise, that is result[j] = op(param j, param k+j) for one
+/// commutative scalar operation, and no other component reads these two parameters. Such a component may be
+/// combined in any order of lanes, whatever it shares a kernel with.
+std::vector<std::optional<ScalarOp>> lanewiseOperations(const lcu::Operator& combine);
 
 /// A C identifier like `text`; letters, digits and _ only, never empty, never a C++ keyword.
 std::string identifier(const std::string& text);
