@@ -1,0 +1,156 @@
+#include "frontend/environment.h"
+
+#include <algorithm>
+
+#include "frontend/type_expression.h"
+
+namespace kelpie {
+
+namespace {
+
+/// Number of edits (insertion, removal, replacement, exchange of neighbours) between two words, up to `limit`.
+size_t editDistance(std::string_view a, std::string_view b, size_t limit) {
+  if (a.size() > b.size() + limit || b.size() > a.size() + limit) return limit + 1;
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    for (size_t j = 1; j <= b.size(); ++j) {
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+}  // namespace
+
+Environment::Environment(TypeStore& types, Library& library, std::function<void(const ast::Form&)> defineLibrary)
+    : types_(types), library_(library), defineLibrary_(std::move(defineLibrary)) {
+  for (const Builtin& builtin : builtins()) builtins_.emplace(builtin.name, &builtin);
+}
+
+Cell* Environment::lookup(const std::string& name, bool fromLibrary) {
+  if (!fromLibrary) {
+    if (auto found = userCells_.find(name); found != userCells_.end()) return found->second;
+    if (isInternalName(name)) return nullptr;
+  }
+  return libraryCell(name);
+}
+
+const Cell& Environment::libraryFunction(const std::string& name) {
+  Cell* cell = libraryCell(name);
+  if (!cell) throw InternalError("the library does not define " + name);
+  return *cell;
+}
+
+Cell* Environment::libraryCell(const std::string& name) {
+  if (auto found = libraryCells_.find(name); found != libraryCells_.end()) return found->second;
+  if (auto found = builtins_.find(name); found != builtins_.end()) {
+    const Builtin& builtin = *found->second;
+    Cell& cell = makeCell(CellKind::Builtin, name);
+    cell.builtin = &builtin;
+    cell.serial = builtin.serial;
+    ast::Signature signature = parseSignature(builtin.type);
+    std::vector<Diagnostic> diagnostics;
+    TypeReader reader(*this, true, diagnostics);
+    reader.declare(signature.context);
+    Type* type = reader.read(*signature.type);
+    if (!type) throw InternalError("primitive " + name + ": " + diagnostics.front().message);
+    if (type->kind == TypeKind::Function) type->arguments[2] = types_.definition(&cell);
+    cell.scheme = types_.generalise(type);
+    addLibrary(cell);
+    return &cell;
+  }
+  if (!library_.defines(name)) return nullptr;
+  defineLibrary_(library_.form(name));
+  return libraryCells_.at(name);
+}
+
+const Datatype* Environment::lookupDatatype(const std::string& name, bool fromLibrary) {
+  if (!fromLibrary) {
+    if (auto found = userDatatypes_.find(name); found != userDatatypes_.end()) return found->second;
+  }
+  if (auto found = libraryDatatypes_.find(name); found != libraryDatatypes_.end()) return found->second;
+  // A library datatype is defined with its constructor, unless a primitive has the name.
+  if (!library_.defines(name) || builtins_.contains(name) || libraryCells_.contains(name)) return nullptr;
+  Cell* cell = libraryCell(name);
+  return cell->kind == CellKind::Constructor ? cell->datatype : nullptr;
+}
+
+std::vector<std::string> Environment::similarNames(const std::string& name, bool fromLibrary) const {
+  size_t limit = name.size() < 4 ? 1 : 2;
+  std::vector<std::pair<size_t, std::string>> near;
+  auto consider = [&](const std::string& candidate) {
+    if (isInternalName(candidate) && !fromLibrary) return;
+    size_t distance = editDistance(name, candidate, limit);
+    if (distance <= limit && candidate != name) near.emplace_back(distance, candidate);
+  };
+  if (!fromLibrary) {
+    for (auto& [candidate, cell] : userCells_) consider(candidate);
+  }
+  for (auto& [candidate, builtin] : builtins_) consider(std::string(candidate));
+  for (const std::string& candidate : library_.names()) consider(candidate);
+  std::sort(near.begin(), near.end());
+  near.erase(std::unique(near.begin(), near.end()), near.end());
+  std::vector<std::string> result;
+  for (size_t i = 0; i < near.size() && i < 3; ++i) result.push_back(near[i].second);
+  return result;
+}
+
+Cell& Environment::makeCell(CellKind kind, std::string name) {
+  Cell& cell = cells_.emplace_back();
+  cell.kind = kind;
+  cell.name = std::move(name);
+  return cell;
+}
+
+Datatype& Environment::makeDatatype(std::string name) {
+  Datatype& datatype = datatypes_.emplace_back();
+  datatype.name = std::move(name);
+  return datatype;
+}
+
+Environment::Definition Environment::define(Cell& cell) {
+  auto [entry, isNew] = userCells_.emplace(cell.name, &cell);
+  if (isNew) return {&cell, false};
+  Cell& old = *entry->second;
+  // The identity of a function is its cell: compare the types as if both were the old one.
+  Scheme scheme = cell.scheme;
+  Type* type = resolve(scheme.type);
+  if (type->kind == TypeKind::Function && resolve(type->arguments[2])->cell == &cell) {
+    scheme.type = types_.function(type->arguments[0], type->arguments[1], types_.definition(&old));
+  }
+  if (old.kind != cell.kind || old.datatype != cell.datatype || !sameScheme(old.scheme, scheme)) {
+    entry->second = &cell;
+    return {&cell, true};
+  }
+  if (old.kind == CellKind::Function) {
+    if (old.function) replaced_.push_back(old.function);
+    old.function = cell.function;
+    old.serial = cell.serial;
+    old.components = cell.components;
+    old.defaults = std::move(cell.defaults);
+    old.span = cell.span;
+    cell.replaces = &old;
+  }
+  return {&old, false};
+}
+
+void Environment::addLibrary(Cell& cell) {
+  cell.fromLibrary = true;
+  libraryCells_[cell.name] = &cell;
+}
+
+void Environment::addDatatype(const Datatype& datatype, bool fromLibrary) {
+  (fromLibrary ? libraryDatatypes_ : userDatatypes_)[datatype.name] = &datatype;
+}
+
+Cell* Environment::existing(const std::string& name) {
+  auto found = userCells_.find(name);
+  return found == userCells_.end() ? nullptr : found->second;
+}
+
+}  // namespace kelpie

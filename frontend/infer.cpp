@@ -1,0 +1,744 @@
+#include "frontend/infer.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "frontend/overloaded.h"
+#include "frontend/type_expression.h"
+
+namespace kelpie {
+
+namespace {
+
+using typed::ExpPtr;
+
+/// The components of a right-nested pair.
+std::vector<const ast::Exp*> spine(const ast::Exp& argument) {
+  std::vector<const ast::Exp*> components;
+  const ast::Exp* rest = &argument;
+  while (auto* pair = std::get_if<ast::Pair>(&rest->node)) {
+    components.push_back(pair->first.get());
+    rest = pair->second.get();
+  }
+  components.push_back(rest);
+  return components;
+}
+
+/// The function that an operator calls (the table is in builtins.def).
+std::string operatorFunction(const std::string& op, bool unary) {
+  if (unary) return op == "#" ? "length" : op == "@" ? "string" : "negate";
+  if (op == "->") return "read";
+  if (op == "<-") return "write";
+  if (op == "++") return "append";
+  if (op == "||") return "prim_pad";
+  return op;
+}
+
+}  // namespace
+
+Inference::Scope::~Scope() {
+  while (inference_.bound_.size() > size_) {
+    inference_.scope_[inference_.bound_.back()].pop_back();
+    inference_.bound_.pop_back();
+  }
+}
+
+// ---- messages ---------------------------------------------------------------------------------------------
+
+void Inference::report(std::string id, Span span, std::string message, std::string hint,
+                       std::vector<Diagnostic::Note> notes) {
+  diagnostics_.push_back({.id = std::move(id),
+                          .span = span,
+                          .message = std::move(message),
+                          .hint = std::move(hint),
+                          .notes = std::move(notes)});
+}
+
+void Inference::reportConflict(std::string id, Span span, std::string message, const Conflict& conflict,
+                               std::vector<Diagnostic::Note> notes) {
+  const Type* left = resolve(conflict.left);
+  const Type* right = resolve(conflict.right);
+  std::string hint;
+  switch (conflict.kind) {
+    case Conflict::Shape: {
+      bool intFloat = left->kind == TypeKind::Scalar && right->kind == TypeKind::Scalar &&
+                      ((isInt(left->scalar) && isFloat(right->scalar)) || (isFloat(left->scalar) && isInt(right->scalar)));
+      message += ": " + show(left) + " is not " + show(right);
+      if (intFloat) hint = "NESL never converts numbers by itself: float(i), round(x), trunc(x) do";
+      break;
+    }
+    case Conflict::Class: {
+      if (left->kind != TypeKind::Variable) std::swap(left, right);
+      if (right->kind == TypeKind::Variable) {
+        message += ": no type is both in class " + std::string(className(left->typeClass)) + " and in class " +
+                   std::string(className(right->typeClass));
+      } else {
+        message += ": " + show(right) + " is not in class " + std::string(className(left->typeClass));
+      }
+      for (const Type* variable : {left, right}) {
+        if (variable->kind != TypeKind::Variable || variable->reason.empty() || !variable->reasonSpan.known()) continue;
+        if (variable->reasonSpan == span) continue;
+        notes.push_back({variable->reasonSpan,
+                         "class " + std::string(className(variable->typeClass)) + " is needed by " + variable->reason});
+      }
+      bool isBool = right->kind == TypeKind::Scalar && right->scalar == ScalarType::Bool;
+      if (left->typeClass == kOrdinal && (right->kind != TypeKind::Variable)) {
+        hint = isBool ? "bool has no order: use eql(a,b) or xor to compare" : "eql(a,b) compares any two values of one type";
+      }
+      break;
+    }
+    case Conflict::Infinite: message += ": the type would have to contain itself"; break;
+    case Conflict::Identity: {
+      auto name = [](const Type* type) {
+        return type->kind == TypeKind::Definition ? "`" + type->cell->name + "`" : std::string("a lambda");
+      };
+      message += ": these are different functions, " + name(left) + " and " + name(right);
+      hint = "the function behind a value must be known at compile time";
+      break;
+    }
+  }
+  report(std::move(id), span, std::move(message), std::move(hint), std::move(notes));
+}
+
+void Inference::explainOperands(const typed::Exp& argument, std::vector<Diagnostic::Note>& notes) const {
+  const typed::Exp* rest = &argument;
+  auto explain = [&](const typed::Exp& exp) {
+    notes.push_back({exp.span, "this has type " + show(exp.type)});
+    if (auto* local = std::get_if<typed::Local>(&exp.node); local && local->variable->span.known()) {
+      notes.push_back({local->variable->span, "`" + local->variable->name + "` is bound here"});
+    }
+  };
+  while (auto* pair = std::get_if<typed::Pair>(&rest->node)) {
+    explain(*pair->first);
+    rest = pair->second.get();
+  }
+  if (rest != &argument || std::holds_alternative<typed::Local>(rest->node)) explain(*rest);
+}
+
+void Inference::reportUnknown(const std::string& name, Span span) {
+  std::vector<std::string> similar = environment_.similarNames(name, fromLibrary_);
+  for (auto& [known, entries] : scope_) {
+    if (!entries.empty() && known.size() == name.size() + 1 && known.compare(0, name.size(), name) == 0) {
+      similar.insert(similar.begin(), known);
+    }
+  }
+  std::string hint;
+  for (size_t i = 0; i < similar.size(); ++i) {
+    hint += (i == 0 ? "did you mean " : i + 1 == similar.size() ? " or " : ", ") + ("`" + similar[i] + "`");
+  }
+  report("K0201", span, "`" + name + "` is not defined", hint.empty() ? hint : hint + "?");
+}
+
+// ---- patterns ---------------------------------------------------------------------------------------------
+
+typed::PatternPtr Inference::pattern(const ast::Pattern& pattern, std::vector<typed::VariablePtr>& variables) {
+  return std::visit(
+      Overloaded{
+          [&](const ast::NamePattern& name) -> typed::PatternPtr {
+            for (const typed::VariablePtr& other : variables) {
+              if (other->name != name.name) continue;
+              report("K0202", pattern.span, "`" + name.name + "` occurs twice in one pattern", {},
+                     {{other->span, "it is bound here already"}});
+              break;
+            }
+            Type* type = types_.variable();
+            auto variable = std::make_shared<typed::Variable>(typed::Variable{name.name, type, pattern.span});
+            variables.push_back(variable);
+            return std::make_unique<typed::Pattern>(typed::Pattern{std::move(variable), {}, type});
+          },
+          [&](const ast::PairPattern& pair) -> typed::PatternPtr {
+            typed::Pattern result{nullptr, {}, nullptr};
+            result.parts.push_back(this->pattern(*pair.first, variables));
+            result.parts.push_back(this->pattern(*pair.second, variables));
+            result.type = types_.pair(result.parts[0]->type, result.parts[1]->type);
+            return std::make_unique<typed::Pattern>(std::move(result));
+          },
+          [&](const ast::RecordPattern& record) -> typed::PatternPtr {
+            typed::Pattern result{nullptr, {}, nullptr};
+            result.parts.push_back(this->pattern(*record.field, variables));
+            const Datatype* datatype = environment_.lookupDatatype(record.name, fromLibrary_);
+            if (!datatype) {
+              report("K0203", pattern.span, "`" + record.name + "` is not a record type",
+                     "a record type is defined by `datatype " + record.name + "(...)`");
+              result.type = types_.variable();
+              return std::make_unique<typed::Pattern>(std::move(result));
+            }
+            std::unordered_map<const Type*, Type*> replacement;
+            std::vector<Type*> arguments;
+            for (Type* parameter : datatype->parameters) {
+              arguments.push_back(types_.variable(resolve(parameter)->typeClass, "the record type `" + record.name + "`",
+                                                  pattern.span));
+              replacement[resolve(parameter)] = arguments.back();
+            }
+            Type* field = types_.replace(datatype->field, replacement);
+            result.type = types_.record(datatype, std::move(arguments));
+            if (auto conflict = types_.unify(result.parts[0]->type, field)) {
+              reportConflict("K0307", pattern.span,
+                             "the pattern does not match the field of `" + record.name + "`, which is " + show(field),
+                             *conflict, {{datatype->span, "`" + record.name + "` is defined here"}});
+            }
+            return std::make_unique<typed::Pattern>(std::move(result));
+          },
+      },
+      pattern.node);
+}
+
+void Inference::bind(const std::vector<typed::VariablePtr>& variables) {
+  for (const typed::VariablePtr& variable : variables) {
+    scope_[variable->name].push_back({variable, lambdas_.size()});
+    bound_.push_back(variable->name);
+  }
+}
+
+// ---- expressions ------------------------------------------------------------------------------------------
+
+ExpPtr Inference::make(decltype(typed::Exp::node) node, Type* type, Span span, bool closed) {
+  return std::make_unique<typed::Exp>(typed::Exp{std::move(node), type, span, closed});
+}
+
+ExpPtr Inference::infer(const ast::Exp& expression) {
+  Span span = expression.span;
+  return std::visit(
+      Overloaded{
+          [&](const ast::IntLiteral& literal) { return inferInt(literal, span); },
+          [&](const ast::FloatLiteral& literal) {
+            double value = std::strtod(literal.text.c_str(), nullptr);
+            return make(typed::Literal{Scalar::ofFloat(types_.widths().floatType, value)}, types_.floatType(), span, true);
+          },
+          [&](const ast::BoolLiteral& literal) {
+            return make(typed::Literal{Scalar::ofBool(literal.value)}, types_.boolType(), span, true);
+          },
+          [&](const ast::CharLiteral& literal) {
+            return make(typed::Literal{Scalar::ofChar(literal.value)}, types_.charType(), span, true);
+          },
+          [&](const ast::StringLiteral& literal) {
+            return make(typed::String{literal.bytes}, types_.stringType(), span, true);
+          },
+          [&](const ast::Name& name) { return inferName(name, span); },
+          [&](const ast::Pair& pair) {
+            ExpPtr first = infer(*pair.first);
+            return this->pair(std::move(first), infer(*pair.second), span);
+          },
+          [&](const ast::Unary& unary) { return inferUnary(unary, span); },
+          [&](const ast::Binary& binary) { return inferBinary(binary, span); },
+          [&](const ast::Apply& apply) { return inferApply(apply, span); },
+          [&](const ast::Subscript& subscript) {
+            std::vector<ExpPtr> arguments;
+            arguments.push_back(infer(*subscript.sequence));
+            arguments.push_back(infer(*subscript.index));
+            return callNamed("elt", std::move(arguments), span, span, "the subscript");
+          },
+          [&](const ast::SequenceLiteral& sequence) { return inferSequence(sequence, span); },
+          [&](const ast::EmptySequence& empty) {
+            TypeReader reader(environment_, fromLibrary_, diagnostics_);
+            Type* element = reader.read(*empty.element);
+            return element ? make(typed::Sequence{}, types_.sequence(element), span, true) : failed(span);
+          },
+          [&](const ast::Range& range) {
+            std::vector<ExpPtr> arguments;
+            arguments.push_back(infer(*range.start));
+            arguments.push_back(infer(*range.end));
+            arguments.push_back(range.stride ? infer(*range.stride)
+                                             : make(typed::Literal{Scalar::ofInt(types_.widths().intType, 1)},
+                                                    types_.intType(), span, true));
+            return callNamed("prim_range", std::move(arguments), span, span, "the range");
+          },
+          [&](const ast::ApplyToEach& each) { return inferEach(each, span); },
+          [&](const ast::If& branch) { return inferIf(branch, span); },
+          [&](const ast::Let& let) { return inferLet(let, span); },
+          [&](const ast::Lambda& lambda) { return inferLambda(lambda, span); },
+          [&](const ast::NamedArgument& argument) {
+            report("K0208", span, "the named argument `" + argument.name + "` stands in no call of a named function");
+            return failed(span);
+          },
+          [&](const ast::Time& time) {
+            ExpPtr body = infer(*time.body);
+            Type* type = types_.pair(body->type, types_.floatType());
+            bool closed = body->closed;
+            return make(typed::Time{std::move(body)}, type, span, closed);
+          },
+      },
+      expression.node);
+}
+
+ExpPtr Inference::inferInt(const ast::IntLiteral& literal, Span span) {
+  ScalarType intType = types_.widths().intType;
+  uint64_t limit = intType == ScalarType::Int32 ? INT32_MAX : INT64_MAX;
+  uint64_t value = 0;
+  for (char digit : literal.digits) {
+    uint64_t next = static_cast<uint64_t>(digit - '0');
+    if (value > (limit - next) / 10) {
+      report("K0311", span, "the number does not fit int, whose largest value is " + std::to_string(limit));
+      return failed(span);
+    }
+    value = value * 10 + next;
+  }
+  return make(typed::Literal{Scalar::ofInt(intType, static_cast<int64_t>(value))}, types_.intType(), span, true);
+}
+
+ExpPtr Inference::inferName(const ast::Name& name, Span span) {
+  if (auto found = scope_.find(name.name); found != scope_.end() && !found->second.empty()) {
+    const Entry& entry = found->second.back();
+    for (size_t i = entry.lambdas; i < lambdas_.size(); ++i) {
+      if (lambdas_[i].captured.insert(entry.variable.get()).second) {
+        lambdas_[i].lambda->captures.push_back(entry.variable);
+      }
+    }
+    return make(typed::Local{entry.variable}, entry.variable->type, span, false);
+  }
+  if (self_ && self_->name == name.name) return make(typed::Global{self_}, self_->scheme.type, span, true);
+  Cell* cell = environment_.lookup(name.name, fromLibrary_);
+  if (!cell) {
+    reportUnknown(name.name, span);
+    return failed(span);
+  }
+  return global(*cell, span, "`" + name.name + "`");
+}
+
+ExpPtr Inference::global(const Cell& cell, Span span, const std::string& reason) {
+  return make(typed::Global{&cell}, types_.instantiate(cell.scheme, reason, span), span, true);
+}
+
+ExpPtr Inference::pair(ExpPtr first, ExpPtr second, Span span) {
+  Type* type = types_.pair(first->type, second->type);
+  bool closed = first->closed && second->closed;
+  return make(typed::Pair{std::move(first), std::move(second)}, type, span, closed);
+}
+
+ExpPtr Inference::inferUnary(const ast::Unary& unary, Span span) {
+  // A negative literal is a literal: the least int has no positive counterpart.
+  if (unary.op == "-") {
+    if (auto* literal = std::get_if<ast::IntLiteral>(&unary.operand->node)) {
+      bool least = types_.widths().intType == ScalarType::Int32 ? literal->digits == "2147483648"
+                                                                : literal->digits == "9223372036854775808";
+      if (least) {
+        int64_t value = types_.widths().intType == ScalarType::Int32 ? INT32_MIN : INT64_MIN;
+        return make(typed::Literal{Scalar::ofInt(types_.widths().intType, value)}, types_.intType(), span, true);
+      }
+    }
+  }
+  std::vector<ExpPtr> arguments;
+  arguments.push_back(infer(*unary.operand));
+  if (unary.op == "-") {
+    if (auto* literal = std::get_if<typed::Literal>(&arguments[0]->node);
+        literal && accepts(ScalarOp::Negate, literal->value.type)) {
+      return make(typed::Literal{evaluate(ScalarOp::Negate, literal->value)}, arguments[0]->type, span, true);
+    }
+  }
+  return callNamed(operatorFunction(unary.op, true), std::move(arguments), span, unary.opSpan, "`" + unary.op + "`");
+}
+
+ExpPtr Inference::inferBinary(const ast::Binary& binary, Span span) {
+  std::vector<ExpPtr> arguments;
+  arguments.push_back(infer(*binary.left));
+  arguments.push_back(infer(*binary.right));
+  return callNamed(operatorFunction(binary.op, false), std::move(arguments), span, binary.opSpan,
+                   "`" + binary.op + "`");
+}
+
+ExpPtr Inference::callNamed(const std::string& function, std::vector<ExpPtr> arguments, Span span, Span nameSpan,
+                            std::string reason) {
+  ExpPtr argument = std::move(arguments.back());
+  for (size_t i = arguments.size() - 1; i-- > 0;) {
+    Span both = arguments[i]->span;
+    if (both.file == argument->span.file) both.end = std::max(both.end, argument->span.end);
+    argument = pair(std::move(arguments[i]), std::move(argument), both);
+  }
+  return call(global(environment_.libraryFunction(function), nameSpan, reason), std::move(argument), span);
+}
+
+ExpPtr Inference::inferApply(const ast::Apply& apply, Span span) {
+  ExpPtr function = infer(*apply.function);
+  if (auto* global = std::get_if<typed::Global>(&function->node)) {
+    const Cell& cell = *global->cell;
+    checkEffects(cell, span);
+    if (!cell.defaults.empty()) {
+      ExpPtr argument = argumentWithDefaults(cell, *apply.argument, span);
+      return argument ? call(std::move(function), std::move(argument), span) : failed(span);
+    }
+  }
+  for (const ast::Exp* component : spine(*apply.argument)) {
+    if (auto* named = std::get_if<ast::NamedArgument>(&component->node)) {
+      report("K0208", component->span, "the called function has no parameter `" + named->name + "` with a default value");
+      return failed(span);
+    }
+  }
+  return call(std::move(function), infer(*apply.argument), span);
+}
+
+ExpPtr Inference::call(ExpPtr function, ExpPtr argument, Span span) {
+  Type* type = resolve(function->type);
+  if (type->kind == TypeKind::Variable) {
+    Type* made = types_.function(argument->type, types_.variable(), types_.variable());
+    if (types_.unify(type, made)) {
+      report("K0305", function->span, "this is called like a function, but its type is " + show(type));
+      return failed(span);
+    }
+    type = made;
+  }
+  if (type->kind != TypeKind::Function) {
+    report("K0305", function->span, "this is not a function: it has type " + show(type));
+    return failed(span);
+  }
+  if (auto conflict = types_.unify(argument->type, type->arguments[0])) {
+    TypePrinter printer(types_.widths());
+    std::string expected = printer.text(type->arguments[0]);
+    expected += printer.context();
+    std::string name = "this function";
+    if (auto* global = std::get_if<typed::Global>(&function->node)) {
+      name = "`" + global->cell->name + "`";
+      if (const Type* quantified = resolve(global->cell->scheme.type); quantified->kind == TypeKind::Function) {
+        expected = printType(quantified->arguments[0], types_.widths());
+      }
+      if (name == "`elt`") name = "a subscript";
+      if (name == "`prim_range`") name = "a range";
+      if (name == "`prim_pad`") name = "`||`";
+    }
+    std::vector<Diagnostic::Note> notes;
+    explainOperands(*argument, notes);
+    reportConflict("K0301", span, name + " expects `" + expected + "`, but the argument has type " + show(argument->type),
+                   *conflict, std::move(notes));
+    return make(typed::String{}, type->arguments[1], span, true);
+  }
+  bool closed = function->closed && argument->closed;
+  return make(typed::Call{std::move(function), std::move(argument)}, type->arguments[1], span, closed);
+}
+
+// Arguments by position fill the components in order; named ones go to their places; the rest takes its defaults.
+ExpPtr Inference::argumentWithDefaults(const Cell& cell, const ast::Exp& argument, Span span) {
+  std::vector<ExpPtr> components(cell.components);
+  size_t next = 0;
+  bool good = true;
+  std::vector<const ast::Exp*> given = spine(argument);
+  bool named = std::holds_alternative<ast::NamedArgument>(given.back()->node);
+  if (!named && given.size() >= cell.components) return infer(argument);
+  for (const ast::Exp* component : given) {
+    size_t position = next;
+    const ast::Exp* value = component;
+    if (auto* argument = std::get_if<ast::NamedArgument>(&component->node)) {
+      value = argument->value.get();
+      position = cell.components;
+      for (const DefaultValue& candidate : cell.defaults) {
+        if (candidate.name == argument->name) position = candidate.position;
+      }
+      if (position == cell.components) {
+        report("K0208", component->span,
+               "`" + cell.name + "` has no parameter `" + argument->name + "` with a default value", {},
+               {{cell.span, "`" + cell.name + "` is defined here"}});
+        good = false;
+        continue;
+      }
+    } else {
+      ++next;
+    }
+    if (position >= components.size() || components[position]) {
+      report("K0209", component->span, "this argument is given twice or is one too many");
+      good = false;
+      continue;
+    }
+    components[position] = infer(*value);
+  }
+  for (const DefaultValue& value : cell.defaults) {
+    if (components[value.position]) continue;
+    ExpPtr zero = make(typed::Literal{Scalar::ofInt(types_.widths().intType, 0)}, types_.intType(), span, true);
+    components[value.position] = call(global(*value.function, span, {}), std::move(zero), span);
+  }
+  for (size_t i = 0; i < components.size() && good; ++i) {
+    if (components[i]) continue;
+    report("K0210", span, "argument " + std::to_string(i + 1) + " of `" + cell.name + "` is missing", {},
+           {{cell.span, "`" + cell.name + "` is defined here"}});
+    good = false;
+  }
+  if (!good) return nullptr;
+  ExpPtr result = std::move(components.back());
+  for (size_t i = components.size() - 1; i-- > 0;) result = pair(std::move(components[i]), std::move(result), argument.span);
+  return result;
+}
+
+void Inference::checkEffects(const Cell& cell, Span span) {
+  if (!cell.serial) return;
+  serial_ = true;
+  if (parallelDepth_ == 0) return;
+  report("K0401", span, "`" + cell.name + "` cannot be called inside an apply-to-each",
+         "its effect needs one caller at a time; {* ... } evaluates its body for one element after another");
+}
+
+ExpPtr Inference::inferSequence(const ast::SequenceLiteral& sequence, Span span) {
+  typed::Sequence result;
+  result.elements.reserve(sequence.elements.size());
+  bool closed = true;
+  Type* element = nullptr;
+  for (const ast::ExpPtr& part : sequence.elements) {
+    result.elements.push_back(infer(*part));
+    typed::Exp& added = *result.elements.back();
+    closed &= added.closed;
+    if (!element) {
+      element = added.type;
+    } else if (auto conflict = types_.unify(added.type, element)) {
+      const typed::Exp& first = *result.elements.front();
+      reportConflict("K0308", added.span,
+                     "the elements of a sequence have one type: this has type " + show(added.type) + ", the first " +
+                         show(element),
+                     *conflict, {{first.span, "this is the first element"}});
+    }
+  }
+  return make(std::move(result), types_.sequence(element), span, closed);
+}
+
+ExpPtr Inference::inferEach(const ast::ApplyToEach& each, Span span) {
+  typed::ApplyToEach result{nullptr, {}, nullptr, each.serial};
+  std::vector<ExpPtr> sources;
+  for (const ast::EachBinding& binding : each.bindings) sources.push_back(infer(*binding.source));
+
+  Scope scope(*this);
+  std::vector<typed::VariablePtr> variables;
+  for (size_t i = 0; i < each.bindings.size(); ++i) {
+    typed::PatternPtr made = pattern(*each.bindings[i].pattern, variables);
+    typed::Exp& source = *sources[i];
+    if (auto conflict = types_.unify(source.type, types_.sequence(made->type))) {
+      if (resolve(source.type)->kind != TypeKind::Sequence) {
+        report("K0306", source.span, "an apply-to-each runs over a sequence, but this has type " + show(source.type));
+      } else {
+        reportConflict("K0307", each.bindings[i].pattern->span,
+                       "the pattern does not match the elements, which have type " +
+                           show(resolve(source.type)->arguments[0]),
+                       *conflict, {{source.span, "the elements come from here"}});
+      }
+    }
+    result.bindings.push_back({std::move(made), std::move(sources[i])});
+  }
+  bind(variables);
+  if (!each.serial) ++parallelDepth_;
+  Type* element = result.bindings.front().pattern->type;
+  if (each.body) {
+    result.body = infer(*each.body);
+    element = result.body->type;
+  }
+  if (each.filter) {
+    result.filter = infer(*each.filter);
+    if (auto conflict = types_.unify(result.filter->type, types_.boolType())) {
+      reportConflict("K0313", result.filter->span, "the filter of an apply-to-each is a bool, but this has type " +
+                                                       show(result.filter->type),
+                     *conflict);
+    }
+  }
+  if (!each.serial) --parallelDepth_;
+  return make(std::move(result), types_.sequence(element), span, false);
+}
+
+ExpPtr Inference::inferIf(const ast::If& branch, Span span) {
+  ExpPtr condition = infer(*branch.condition);
+  if (auto conflict = types_.unify(condition->type, types_.boolType())) {
+    reportConflict("K0304", condition->span, "a condition is a bool, but this has type " + show(condition->type),
+                   *conflict);
+  }
+  ExpPtr thenBranch = infer(*branch.thenBranch);
+  ExpPtr elseBranch = infer(*branch.elseBranch);
+  if (auto conflict = types_.unify(elseBranch->type, thenBranch->type)) {
+    reportConflict("K0303", span,
+                   "the branches of an `if` have one type: the first has type " + show(thenBranch->type) +
+                       ", the second " + show(elseBranch->type),
+                   *conflict,
+                   {{thenBranch->span, "this has type " + show(thenBranch->type)},
+                    {elseBranch->span, "this has type " + show(elseBranch->type)}});
+  }
+  Type* type = thenBranch->type;
+  bool closed = condition->closed && thenBranch->closed && elseBranch->closed;
+  return make(typed::If{std::move(condition), std::move(thenBranch), std::move(elseBranch)}, type, span, closed);
+}
+
+ExpPtr Inference::inferLet(const ast::Let& let, Span span) {
+  Scope scope(*this);
+  typed::Let result;
+  result.bindings.reserve(let.bindings.size());
+  for (const ast::LetBinding& binding : let.bindings) {
+    ExpPtr value = infer(*binding.value);
+    std::vector<typed::VariablePtr> variables;
+    typed::PatternPtr made = pattern(*binding.pattern, variables);
+    if (auto conflict = types_.unify(value->type, made->type)) {
+      reportConflict("K0307", binding.pattern->span,
+                     "the pattern does not match the value, which has type " + show(value->type), *conflict,
+                     {{value->span, "this has type " + show(value->type)}});
+    }
+    bind(variables);
+    result.bindings.push_back({std::move(made), std::move(value)});
+  }
+  result.body = infer(*let.body);
+  Type* type = result.body->type;
+  return make(std::move(result), type, span, false);
+}
+
+ExpPtr Inference::inferLambda(const ast::Lambda& lambda, Span span) {
+  ExpPtr result = make(typed::Lambda{}, nullptr, span, false);
+  auto& made = std::get<typed::Lambda>(result->node);
+  lambdas_.push_back({&made, {}});
+  Type* resultType;
+  {
+    Scope scope(*this);
+    std::vector<typed::VariablePtr> variables;
+    made.parameter = pattern(*lambda.parameter, variables);
+    bind(variables);
+    made.body = infer(*lambda.body);
+    resultType = made.body->type;
+  }
+  lambdas_.pop_back();
+  std::vector<Type*> captures;
+  for (const typed::VariablePtr& variable : made.captures) captures.push_back(variable->type);
+  result->type = types_.function(made.parameter->type, resultType, types_.lambda(&made, std::move(captures)));
+  return result;
+}
+
+// ---- forms ------------------------------------------------------------------------------------------------
+
+ExpPtr Inference::expression(const ast::ExpPtr& expression) {
+  size_t before = diagnostics_.size();
+  ExpPtr result = infer(*expression);
+  return diagnostics_.size() == before ? std::move(result) : nullptr;
+}
+
+std::optional<Inference::BoundExpression> Inference::binding(const ast::Binding& binding) {
+  size_t before = diagnostics_.size();
+  BoundExpression result;
+  result.value = infer(*binding.value);
+  result.pattern = pattern(*binding.pattern, result.variables);
+  if (diagnostics_.size() != before) return std::nullopt;
+  if (auto conflict = types_.unify(result.value->type, result.pattern->type)) {
+    reportConflict("K0307", binding.pattern->span,
+                   "the pattern does not match the value, which has type " + show(result.value->type), *conflict,
+                   {{result.value->span, "this has type " + show(result.value->type)}});
+    return std::nullopt;
+  }
+  return result;
+}
+
+Cell* Inference::function(const ast::FunctionDefinition& definition) {
+  size_t before = diagnostics_.size();
+  Cell& cell = environment_.makeCell(CellKind::Function, definition.name);
+  cell.fromLibrary = fromLibrary_;
+  cell.span = definition.nameSpan;
+  auto function = std::make_shared<typed::Function>();
+  Scope scope(*this);
+  std::vector<typed::VariablePtr> variables;
+  function->parameter = pattern(*definition.parameter, variables);
+  Type* result = types_.variable();
+  Type* type = types_.function(function->parameter->type, result, types_.definition(&cell));
+  cell.scheme = {type, {}};
+
+  Type* declaredResult = nullptr;
+  if (definition.signature) {
+    TypeReader reader(environment_, fromLibrary_, diagnostics_);
+    reader.declare(definition.signature->context);
+    Type* declared = reader.read(*definition.signature->type);
+    if (!declared) return nullptr;
+    if (declared->kind != TypeKind::Function) {
+      report("K0310", definition.signature->type->span, "the signature of a function is a function type");
+      return nullptr;
+    }
+    if (auto conflict = types_.unify(function->parameter->type, declared->arguments[0])) {
+      reportConflict("K0310", definition.parameter->span,
+                     "the parameter does not match the signature, which says " + show(declared->arguments[0]), *conflict);
+    }
+    declaredResult = declared->arguments[1];
+  }
+  if (!definition.body) {
+    if (declaredResult) (void)types_.unify(result, declaredResult);
+    if (diagnostics_.size() != before) return nullptr;
+    cell.scheme = types_.generalise(type);
+    return &cell;
+  }
+  if (!defaults(definition, cell, *function->parameter)) return nullptr;
+  bind(variables);
+  self_ = &cell;
+  // Inside the body the result is what the signature says, so that mistakes show where they are made.
+  function->body = infer(*definition.body);
+  if (auto conflict = types_.unify(function->body->type, result)) {
+    reportConflict("K0309", function->body->span,
+                   "the result of `" + definition.name + "` has type " + show(function->body->type) +
+                       ", but it is used with type " + show(result),
+                   *conflict);
+  } else if (declaredResult) {
+    if (auto mismatch = types_.unify(function->body->type, declaredResult)) {
+      reportConflict("K0309", function->body->span,
+                     "the signature of `" + definition.name + "` says the result is " + show(declaredResult) +
+                         ", but it has type " + show(function->body->type),
+                     *mismatch, {{definition.signature->type->span, "this is the signature"}});
+    }
+  }
+  self_ = nullptr;
+  if (diagnostics_.size() != before) return nullptr;
+  cell.scheme = types_.generalise(type);
+  cell.serial = serial_;
+  function->scheme = cell.scheme;
+  cell.function = std::move(function);
+  return &cell;
+}
+
+// Each default becomes a function of an ignored int: it is evaluated at each call that leaves the argument out.
+bool Inference::defaults(const ast::FunctionDefinition& definition, Cell& cell, const typed::Pattern& parameter) {
+  if (definition.defaults.empty()) return true;
+  std::vector<const typed::Pattern*> components;
+  const typed::Pattern* rest = &parameter;
+  for (; rest->parts.size() == 2; rest = rest->parts[1].get()) components.push_back(rest->parts[0].get());
+  components.push_back(rest);
+  cell.components = components.size();
+  size_t before = diagnostics_.size();
+  for (const ast::Default& given : definition.defaults) {
+    size_t position = 0;
+    while (position < components.size() &&
+           !(components[position]->variable && components[position]->variable->name == given.name)) {
+      ++position;
+    }
+    if (position == components.size()) {
+      report("K0208", given.value->span, "`" + given.name + "` is not a component of the parameter list");
+      continue;
+    }
+    Cell& value = environment_.makeCell(CellKind::Function, definition.name + "." + given.name);
+    value.fromLibrary = fromLibrary_;
+    value.span = given.value->span;
+    auto function = std::make_shared<typed::Function>();
+    auto ignored = std::make_shared<typed::Variable>(typed::Variable{"_", types_.intType(), {}});
+    function->parameter = std::make_unique<typed::Pattern>(typed::Pattern{ignored, {}, types_.intType()});
+    function->body = infer(*given.value);
+    if (auto conflict = types_.unify(function->body->type, components[position]->type)) {
+      reportConflict("K0309", given.value->span,
+                     "the default value has type " + show(function->body->type) + ", but `" + given.name + "` is " +
+                         show(components[position]->type),
+                     *conflict);
+    }
+    value.scheme = types_.generalise(types_.function(types_.intType(), function->body->type, types_.definition(&value)));
+    function->scheme = value.scheme;
+    value.function = std::move(function);
+    cell.defaults.push_back({position, given.name, &value});
+  }
+  return diagnostics_.size() == before;
+}
+
+Cell* Inference::datatype(const ast::DatatypeDefinition& definition) {
+  size_t before = diagnostics_.size();
+  TypeReader reader(environment_, fromLibrary_, diagnostics_);
+  reader.declare(definition.context);
+  Type* field = reader.read(*definition.field);
+  if (!field || diagnostics_.size() != before) return nullptr;
+  Datatype& datatype = environment_.makeDatatype(definition.name);
+  datatype.span = definition.nameSpan;
+  datatype.field = field;
+  datatype.parameters = reader.variables();
+  datatype.declared = datatype.parameters.size();
+  Cell& cell = environment_.makeCell(CellKind::Constructor, definition.name);
+  cell.datatype = &datatype;
+  cell.fromLibrary = fromLibrary_;
+  cell.span = definition.nameSpan;
+  // Identities of functions in the field are parameters too, but are not written.
+  std::vector<Type*> free;
+  collectVariables<Type>(field, free);
+  for (Type* variable : free) {
+    bool declared = false;
+    for (const Type* parameter : datatype.parameters) declared |= resolve(parameter) == variable;
+    if (!declared) datatype.parameters.push_back(variable);
+  }
+  Type* record = types_.record(&datatype, datatype.parameters);
+  cell.scheme = types_.generalise(types_.function(field, record, types_.definition(&cell)));
+  return &cell;
+}
+
+}  // namespace kelpie

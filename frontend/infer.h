@@ -1,0 +1,113 @@
+// Type inference (language.md 3.3): syntax trees to typed expressions.
+//
+// In:   one expression, function definition or datatype, and the environment of names before it.
+// Out:  typed trees in which every name is resolved and every type is known up to the quantified variables.
+// Then: all constraints hold; no serial function is called inside an apply-to-each, as far as the called
+//       functions are named (function values are checked by the specialiser); mistakes are diagnostics, and a
+//       form that has one yields nothing.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "frontend/ast.h"
+#include "frontend/environment.h"
+#include "frontend/typed.h"
+#include "ir/diagnostic.h"
+
+namespace kelpie {
+
+class Inference {
+ public:
+  Inference(Environment& environment, bool fromLibrary, std::vector<Diagnostic>& diagnostics)
+      : environment_(environment), types_(environment.types()), fromLibrary_(fromLibrary), diagnostics_(diagnostics) {}
+
+  /// A new cell with the function, not yet known by its name; null after an error.
+  Cell* function(const ast::FunctionDefinition& definition);
+  /// A new constructor cell with its datatype; null after an error.
+  Cell* datatype(const ast::DatatypeDefinition& definition);
+  /// Null after an error.
+  typed::ExpPtr expression(const ast::ExpPtr& expression);
+  struct BoundExpression {
+    typed::PatternPtr pattern;
+    typed::ExpPtr value;
+    std::vector<typed::VariablePtr> variables;  ///< of the pattern, in order
+  };
+  /// `pattern = value` at top level.
+  std::optional<BoundExpression> binding(const ast::Binding& binding);
+
+ private:
+  struct Entry {
+    typed::VariablePtr variable;
+    size_t lambdas;  ///< number of lambdas around the binding
+  };
+  /// Gives the names bound since its construction back.
+  class Scope {
+   public:
+    explicit Scope(Inference& inference) : inference_(inference), size_(inference.bound_.size()) {}
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Inference& inference_;
+    size_t size_;
+  };
+  struct LambdaFrame {
+    typed::Lambda* lambda;
+    std::unordered_set<const typed::Variable*> captured;
+  };
+
+  // expressions; never null: after an error the type is a fresh variable
+  typed::ExpPtr infer(const ast::Exp& expression);
+  typed::ExpPtr inferName(const ast::Name& name, Span span);
+  typed::ExpPtr inferUnary(const ast::Unary& unary, Span span);
+  typed::ExpPtr inferBinary(const ast::Binary& binary, Span span);
+  typed::ExpPtr inferApply(const ast::Apply& apply, Span span);
+  typed::ExpPtr inferSequence(const ast::SequenceLiteral& sequence, Span span);
+  typed::ExpPtr inferEach(const ast::ApplyToEach& each, Span span);
+  typed::ExpPtr inferIf(const ast::If& branch, Span span);
+  typed::ExpPtr inferLet(const ast::Let& let, Span span);
+  typed::ExpPtr inferLambda(const ast::Lambda& lambda, Span span);
+  typed::ExpPtr inferInt(const ast::IntLiteral& literal, Span span);
+  typed::ExpPtr call(typed::ExpPtr function, typed::ExpPtr argument, Span span);
+  typed::ExpPtr callNamed(const std::string& function, std::vector<typed::ExpPtr> arguments, Span span, Span nameSpan,
+                          std::string reason = {});
+  typed::ExpPtr argumentWithDefaults(const Cell& cell, const ast::Exp& argument, Span span);
+  typed::ExpPtr global(const Cell& cell, Span span, const std::string& reason);
+  typed::ExpPtr pair(typed::ExpPtr first, typed::ExpPtr second, Span span);
+  typed::ExpPtr make(decltype(typed::Exp::node) node, Type* type, Span span, bool closed);
+  typed::ExpPtr failed(Span span) { return make(typed::String{}, types_.variable(), span, true); }
+  void checkEffects(const Cell& cell, Span span);
+
+  // patterns
+  typed::PatternPtr pattern(const ast::Pattern& pattern, std::vector<typed::VariablePtr>& variables);
+  void bind(const std::vector<typed::VariablePtr>& variables);
+  bool defaults(const ast::FunctionDefinition& definition, Cell& cell, const typed::Pattern& parameter);
+
+  // messages
+  std::string show(const Type* type) const { return "`" + printType(type, types_.widths()) + "`"; }
+  void report(std::string id, Span span, std::string message, std::string hint = {},
+              std::vector<Diagnostic::Note> notes = {});
+  void reportConflict(std::string id, Span span, std::string message, const Conflict& conflict,
+                      std::vector<Diagnostic::Note> notes = {});
+  void reportUnknown(const std::string& name, Span span);
+  void explainOperands(const typed::Exp& argument, std::vector<Diagnostic::Note>& notes) const;
+
+  Environment& environment_;
+  TypeStore& types_;
+  bool fromLibrary_;
+  std::vector<Diagnostic>& diagnostics_;
+  std::unordered_map<std::string, std::vector<Entry>> scope_;
+  std::vector<std::string> bound_;
+  std::vector<LambdaFrame> lambdas_;
+  Cell* self_ = nullptr;  ///< the function being defined
+  size_t parallelDepth_ = 0;
+  bool serial_ = false;  ///< a serial function is called
+};
+
+}  // namespace kelpie
