@@ -1,0 +1,17 @@
+// Merging nodes that some optimal partition has together, before any search.
+//
+// In: a problem and its pairs. Out: for each node the number of its group, groups numbered by first nodes. At
+// least one optimal partition keeps every group whole.
+#pragma once
+
+#include "fusion/partition.h"
+
+namespace kelpie::fusion {
+
+Assignment contractionGroups(const PartitionProblem& problem, const PairTable& pairs);
+
+/// The problem between groups. Costs of merged nodes that no partition can save are kept, so that a
+/// partition of the groups costs what it costs when expanded to their members.
+PartitionProblem contracted(const PartitionProblem& problem, const Assignment& group);
+
+}  // namespace kelpie::fusion

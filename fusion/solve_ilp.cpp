@@ -1,0 +1,215 @@
+#include "fusion/solve_ilp.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "fusion/contraction.h"
+#include "fusion/representatives_ilp.h"
+#include "fusion/solve_greedy.h"
+
+namespace kelpie::fusion {
+namespace {
+
+/// The problem on some nodes, when these and no others may share clusters with each other.
+PartitionProblem restricted(const PartitionProblem& problem, const PairTable& pairs,
+                            const std::vector<int>& nodes) {
+  PartitionProblem part;
+  part.nodes = static_cast<int>(nodes.size());
+  part.budget = problem.budget;
+  std::vector<int> local(problem.nodes, -1);
+  for (int v : nodes) {
+    local[v] = static_cast<int>(part.launch.size());
+    part.launch.push_back(problem.launch[v]);
+    part.weight.push_back(problem.weight[v]);
+  }
+  for (const PartitionEdge& e : problem.edges) {
+    if (local[e.from] >= 0 && local[e.to] >= 0) part.edges.push_back({local[e.from], local[e.to], e.fusible});
+  }
+  for (int a : nodes) {
+    for (int b : nodes) {
+      if (a == b || pairs.canShare(a, b)) continue;
+      // Paths between them may lead through nodes that are not here; what remains of them is the order.
+      if (pairs.reaches(a, b)) {
+        part.edges.push_back({local[a], local[b], false});
+      } else if (a < b && !pairs.reaches(b, a)) {
+        part.forbidden.emplace_back(local[a], local[b]);
+      }
+    }
+  }
+  for (const Requirement& r : problem.requirements) {
+    if (local[r.a] < 0 || local[r.b] < 0 || local[r.third] < 0 || !pairs.canShare(r.a, r.b)) continue;
+    part.requirements.push_back({local[r.a], local[r.b], local[r.third]});
+  }
+  const auto readersHere = [&](const std::vector<int>& readers) {
+    std::vector<int> here;
+    for (int r : readers) {
+      if (local[r] >= 0) here.push_back(local[r]);
+    }
+    return here;
+  };
+  for (const Access& a : problem.accesses) {
+    Access access{a.producer < 0 ? -1 : local[a.producer], readersHere(a.readers), a.cost};
+    if (!access.readers.empty()) part.accesses.push_back(std::move(access));
+  }
+  for (const Store& s : problem.stores) {
+    if (local[s.producer] < 0) continue;
+    Store store{local[s.producer], readersHere(s.readers), s.outlives, s.cost};
+    store.outlives |= store.readers.size() < s.readers.size();
+    part.stores.push_back(std::move(store));
+  }
+  return part;
+}
+
+/// Components of the graph whose edges are the pairs that can share a cluster; component[v], normalised.
+Assignment sharingComponents(const PairTable& pairs, int nodes) {
+  Assignment component(nodes, -1);
+  int count = 0;
+  std::vector<int> work;
+  for (int v = 0; v < nodes; ++v) {
+    if (component[v] >= 0) continue;
+    component[v] = count;
+    work.push_back(v);
+    while (!work.empty()) {
+      const int a = work.back();
+      work.pop_back();
+      for (int b = 0; b < nodes; ++b) {
+        if (component[b] >= 0 || !pairs.canShare(a, b)) continue;
+        component[b] = count;
+        work.push_back(b);
+      }
+    }
+    ++count;
+  }
+  return component;
+}
+
+/// The clusters that lie on some cycle or between cycles.
+std::vector<bool> onCycles(const PartitionProblem& problem, const Assignment& cluster) {
+  const int n = problem.nodes;
+  std::vector<bool> left(n, true);
+  for (bool changed = true; changed;) {  // peel clusters without predecessors, or without successors
+    changed = false;
+    std::vector<bool> entered(n, false), leaving(n, false);
+    for (const PartitionEdge& e : problem.edges) {
+      const int a = cluster[e.from], b = cluster[e.to];
+      if (a == b || !left[a] || !left[b]) continue;
+      leaving[a] = true;
+      entered[b] = true;
+    }
+    for (int c = 0; c < n; ++c) {
+      if (!left[c] || (entered[c] && leaving[c])) continue;
+      left[c] = false;
+      changed = true;
+    }
+  }
+  return left;
+}
+
+struct Solved {
+  Assignment cluster;
+  double slack = 0;  ///< cost less proven bound
+};
+
+}  // namespace
+
+double lowerBound(const PartitionProblem& problem, const PairTable& pairs) {
+  std::vector<int> all(problem.nodes);
+  double launch = 1e300, total = 0;
+  for (int v = 0; v < problem.nodes; ++v) {
+    all[v] = v;
+    launch = std::min(launch, problem.launch[v]);
+  }
+  if (problem.nodes > 0) total += launch * longestChain(pairs, all);
+  for (const Access& a : problem.accesses) total += a.cost * fewestLoads(a, pairs);
+  for (const Store& s : problem.stores) total += alwaysStored(s, pairs) ? s.cost : 0;
+  return total;
+}
+
+Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, const IlpOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  Partition result;
+  const Assignment group = options.contract ? contractionGroups(problem, pairs) : separate(problem.nodes);
+  const PartitionProblem small = contracted(problem, group);
+  const PairTable table(small);
+  result.contracted = problem.nodes - small.nodes;
+
+  Assignment component = sharingComponents(table, small.nodes);
+  std::vector<Solved> solved(small.nodes);  // by component
+  std::vector<bool> done(small.nodes, false);
+  Assignment cluster(small.nodes);
+  for (;;) {
+    std::vector<std::vector<int>> members(small.nodes);
+    for (int v = 0; v < small.nodes; ++v) members[component[v]].push_back(v);
+    int numbered = 0;
+    result.components = 0;
+    for (int c = 0; c < small.nodes; ++c) {
+      if (members[c].empty()) continue;
+      ++result.components;
+      if (!done[c] && members[c].size() == 1) solved[c] = {{0}, 0.0};
+      if (!done[c] && members[c].size() > 1) {
+        const PartitionProblem part = restricted(small, table, members[c]);
+        const PairTable partPairs(part);
+        Assignment best = improve(part, partPairs, solveGreedy(part, partPairs));
+        const double cost = costOf(part, best);
+        const double lower = lowerBound(part, partPairs);
+        solved[c] = {best, cost - lower};
+        if (!options.shortcut || cost - lower > 1e-9 * (1 + cost)) {
+          const IlpSearch search =
+              searchRepresentatives(part, partPairs, best, lower, std::max(0.0, options.seconds - elapsed()));
+          solved[c] = {search.cluster, costOf(part, search.cluster) - search.bound};
+          result.columns += search.columns;
+          result.rows += search.rows;
+          result.cuts += search.cuts;
+        }
+      }
+      done[c] = true;
+      int used = 0;
+      for (size_t k = 0; k < members[c].size(); ++k) {
+        cluster[members[c][k]] = numbered + solved[c].cluster[k];
+        used = std::max(used, solved[c].cluster[k] + 1);
+      }
+      numbered += used;
+    }
+    cluster = normalised(cluster);
+    if (clusterOrder(small, cluster)) break;
+    // The components that meet in a cycle must be solved as one.
+    const std::vector<bool> cyclic = onCycles(small, cluster);
+    int joined = small.nodes;
+    std::vector<bool> joins(small.nodes, false);
+    for (int v = 0; v < small.nodes; ++v) {
+      if (!cyclic[cluster[v]] || members[component[v]].size() == 1) continue;
+      joins[component[v]] = true;
+      joined = std::min(joined, component[v]);
+    }
+    for (int& c : component) {
+      if (joins[c]) c = joined;
+    }
+    done[joined] = false;
+  }
+
+  result.cluster.resize(problem.nodes);
+  for (int v = 0; v < problem.nodes; ++v) result.cluster[v] = cluster[group[v]];
+  result.cluster = normalised(result.cluster);
+  result.cost = costOf(problem, result.cluster);
+  double slack = 0;
+  std::vector<bool> counted(small.nodes, false);
+  for (int c : component) {
+    if (!counted[c]) slack += std::max(0.0, solved[c].slack);
+    counted[c] = true;
+  }
+  result.bound = slack <= 1e-9 * (1 + result.cost) ? result.cost : result.cost - slack;
+  if (!result.proven()) {  // a search cut short may have missed what greedy finds on the whole
+    const Assignment greedy = solveGreedy(problem, pairs);
+    if (costOf(problem, greedy) < result.cost) {
+      result.cluster = greedy;
+      result.cost = costOf(problem, greedy);
+    }
+  }
+  result.seconds = elapsed();
+  return result;
+}
+
+}  // namespace kelpie::fusion

@@ -1,0 +1,112 @@
+#include "fusion/partition.h"
+
+#include <gtest/gtest.h>
+
+#include "fusion/contraction.h"
+#include "fusion/solve_greedy.h"
+#include "fusion/solve_ilp.h"
+#include "tests/fusion/random_problem.h"
+
+namespace kelpie::fusion {
+namespace {
+
+struct Comparison {
+  std::string name;
+  RandomShape shape;
+  int rounds;
+};
+
+class RandomRegions : public testing::TestWithParam<Comparison> {};
+
+TEST_P(RandomRegions, IlpEqualsExhaustiveSearchAndStrategiesAreOrdered) {
+  std::mt19937 random(7);
+  for (int round = 0; round < GetParam().rounds; ++round) {
+    SCOPED_TRACE(round);
+    const PartitionProblem problem = randomProblem(random, GetParam().shape);
+    const PairTable pairs(problem);
+    const double best = exhaustiveOptimum(problem);
+    const double none = costOf(problem, separate(problem.nodes));
+    const Assignment greedy = solveGreedy(problem, pairs);
+    const Assignment delayed = solveDelayed(problem, pairs, std::vector<bool>(problem.nodes, true));
+    ASSERT_EQ(illegal(problem, greedy), std::nullopt);
+    ASSERT_EQ(illegal(problem, delayed), std::nullopt);
+    EXPECT_LE(costOf(problem, greedy), none + 1e-9);
+    EXPECT_LE(costOf(problem, delayed), none + 1e-9);
+    for (const bool contract : {true, false}) {
+      for (const bool shortcut : {true, false}) {
+        const Partition ilp = solveIlp(problem, pairs, {60, contract, shortcut});
+        ASSERT_EQ(illegal(problem, ilp.cluster), std::nullopt);
+        EXPECT_NEAR(ilp.cost, best, 1e-6) << "contract " << contract << " shortcut " << shortcut;
+        EXPECT_NEAR(ilp.bound, best, 1e-6);
+        EXPECT_NEAR(ilp.cost, costOf(problem, ilp.cluster), 1e-9);
+        EXPECT_LE(ilp.cost, costOf(problem, greedy) + 1e-9);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RandomRegions,
+                         testing::Values(Comparison{"sparse8", {8, 0.2, 0.3, 0.1, 2, false}, 120},
+                                         Comparison{"dense8", {8, 0.5, 0.15, 0.0, 0, false}, 120},
+                                         Comparison{"loose9", {9, 0.2, 0.1, 0.05, 3, false}, 40},
+                                         Comparison{"budget8", {8, 0.25, 0.2, 0.05, 1, true}, 120},
+                                         Comparison{"layered10", {10, 0.25, 0.35, 0.0, 0, false}, 60},
+                                         Comparison{"large12", {12, 0.2, 0.4, 0.2, 2, false}, 10}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(LowerBound, IsNeverAboveTheOptimum) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    const PartitionProblem problem = randomProblem(random, {7, 0.3, 0.4, 0.1, 1, false});
+    EXPECT_LE(lowerBound(problem, PairTable(problem)), exhaustiveOptimum(problem) + 1e-9);
+  }
+}
+
+TEST(Contraction, KeepsTheCostOfWhatItExpandsTo) {
+  std::mt19937 random(5);
+  int merged = 0;
+  for (int round = 0; round < 200; ++round) {
+    const PartitionProblem problem = randomProblem(random, {10, 0.15, 0.2, 0.0, 0, false});
+    const Assignment group = contractionGroups(problem, PairTable(problem));
+    const PartitionProblem small = contracted(problem, group);
+    merged += problem.nodes - small.nodes;
+    EXPECT_NEAR(costOf(small, separate(small.nodes)), costOf(problem, group), 1e-9);
+    EXPECT_EQ(illegal(problem, group), std::nullopt);
+  }
+  EXPECT_GT(merged, 100);
+}
+
+TEST(PairTable, NamesWhatKeepsNodesApart) {
+  PartitionProblem p;
+  p.nodes = 5;
+  p.launch.assign(5, 1);
+  p.weight.assign(5, 0);
+  p.edges = {{0, 1, true}, {1, 2, false}, {2, 3, true}};
+  p.forbidden = {{0, 4}};
+  p.requirements = {{3, 4, 0}};
+  const PairTable pairs(p);
+  using Kind = PairVerdict::Kind;
+  EXPECT_TRUE(pairs.canShare(0, 1));
+  EXPECT_EQ(pairs.verdict(1, 2).kind, Kind::BlockingEdge);
+  EXPECT_EQ(pairs.verdict(0, 3).kind, Kind::BlockingPath);
+  EXPECT_EQ(pairs.verdict(0, 3).from, 1);
+  EXPECT_EQ(pairs.verdict(0, 4).kind, Kind::Forbidden);
+  EXPECT_EQ(pairs.verdict(3, 4).kind, Kind::Requirement);
+  EXPECT_EQ(pairs.verdict(3, 4).from, 0);
+  EXPECT_EQ(pairs.verdict(1, 4).kind, Kind::Possible);
+}
+
+TEST(PairTable, PathThroughAnOutsiderKeepsItsEndsApart) {
+  PartitionProblem p;
+  p.nodes = 3;
+  p.launch.assign(3, 1);
+  p.weight.assign(3, 0);
+  p.edges = {{0, 1, true}, {1, 2, true}};
+  p.forbidden = {{0, 1}};
+  const PairTable pairs(p);
+  EXPECT_EQ(pairs.verdict(0, 2).kind, PairVerdict::Kind::PathOutside);
+  EXPECT_EQ(pairs.verdict(0, 2).from, 1);
+}
+
+}  // namespace
+}  // namespace kelpie::fusion
