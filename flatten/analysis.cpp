@@ -1,0 +1,208 @@
+#include "flatten/analysis.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace kelpie::flatten {
+namespace {
+
+using core::ExpPtr;
+using core::FunctionId;
+
+/// Visits `e` and all its sub-expressions. Chains of lets, which can be very long, are walked in a loop.
+void forEachExp(ExpPtr e, const std::function<void(const core::Exp&)>& visit) {
+  while (e) {
+    visit(*e);
+    ExpPtr next;
+    if (auto* let = std::get_if<core::Let>(&e->node)) {
+      forEachExp(let->rhs, visit);
+      next = let->body;
+    } else if (auto* branch = std::get_if<core::If>(&e->node)) {
+      forEachExp(branch->thenBranch, visit);
+      next = branch->elseBranch;
+    } else if (auto* each = std::get_if<core::Each>(&e->node)) {
+      next = each->body;
+    } else if (auto* invariant = std::get_if<core::Invariant>(&e->node)) {
+      next = invariant->body;
+    }
+    e = next;
+  }
+}
+
+bool isEffect(core::PrimOp op) { return op >= core::PrimOp::RandomInt; }
+
+bool isDelayable(core::PrimOp op) {
+  switch (op) {
+    case core::PrimOp::Scalar:
+    case core::PrimOp::CheckedScalar:
+    case core::PrimOp::Convert:
+    case core::PrimOp::Check:
+    case core::PrimOp::Length:
+    case core::PrimOp::Index:
+    case core::PrimOp::Range:
+    case core::PrimOp::Distribute:
+    case core::PrimOp::Literal:
+    case core::PrimOp::Zip:
+    case core::PrimOp::Project:
+    case core::PrimOp::Slice:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Analysis::Analysis(const core::Program& program) : program_(program) {
+  functions_.resize(program.functions.size());
+  callees_.resize(program.functions.size());
+  for (FunctionId f = 0; f < program.functions.size(); ++f) {
+    forEachExp(program.functions[f].body, [&](const core::Exp& e) {
+      ++functions_[f].size;
+      if (auto* call = std::get_if<core::Call>(&e.node)) callees_[f].push_back(call->function);
+    });
+    std::sort(callees_[f].begin(), callees_[f].end());
+    callees_[f].erase(std::unique(callees_[f].begin(), callees_[f].end()), callees_[f].end());
+  }
+  findCycles();  // also decides the remaining facts, callees first
+}
+
+/// Tarjan's strongly connected components; components complete callees first, so every other fact is decided
+/// in that order.
+void Analysis::findCycles() {
+  const size_t n = functions_.size();
+  std::vector<int> number(n, -1), low(n, 0);
+  std::vector<bool> onStack(n, false);
+  std::vector<FunctionId> stack;
+  int counter = 0;
+  std::function<void(FunctionId)> visit = [&](FunctionId f) {
+    number[f] = low[f] = counter++;
+    stack.push_back(f);
+    onStack[f] = true;
+    for (FunctionId callee : callees_[f]) {
+      if (number[callee] < 0) {
+        visit(callee);
+        low[f] = std::min(low[f], low[callee]);
+      } else if (onStack[callee]) {
+        low[f] = std::min(low[f], number[callee]);
+      }
+    }
+    if (low[f] != number[f]) return;
+    std::vector<FunctionId> component;
+    do {
+      component.push_back(stack.back());
+      onStack[stack.back()] = false;
+      stack.pop_back();
+    } while (component.back() != f);
+    const bool cycle = component.size() > 1 || std::binary_search(callees_[f].begin(), callees_[f].end(), f);
+    for (FunctionId member : component) functions_[member].recursive = cycle;
+    if (cycle && component.size() == 1) findTailRecursion(f);
+    for (FunctionId member : component) {
+      FunctionFacts& facts = functions_[member];
+      const ExpPtr& body = program_.functions[member].body;
+      facts.uncontained = (cycle && !facts.scalarLoop) || !body;
+      facts.effects = !body;
+      for (FunctionId callee : callees_[member]) {
+        facts.uncontained |= functions_[callee].uncontained;
+        facts.effects |= functions_[callee].effects;
+      }
+      if (body) facts.effects |= effects(body);
+      facts.delayable = body && (cycle ? facts.scalarLoop : delayable(body));
+    }
+    for (FunctionId member : component)  // effects of a cycle belong to all its members
+      for (FunctionId other : component) functions_[member].effects |= functions_[other].effects;
+  };
+  for (FunctionId f = 0; f < n; ++f)
+    if (number[f] < 0) visit(f);
+}
+
+bool Analysis::callsDirectly(const ExpPtr& e, FunctionId f) const {
+  bool found = false;
+  forEachExp(e, [&](const core::Exp& x) {
+    auto* call = std::get_if<core::Call>(&x.node);
+    found |= call && call->function == f;
+  });
+  return found;
+}
+
+bool Analysis::tailCallsOnly(const ExpPtr& start, FunctionId f, std::vector<bool>& invariant) const {
+  ExpPtr e = start;
+  while (true) {
+    if (auto* let = std::get_if<core::Let>(&e->node)) {
+      if (callsDirectly(let->rhs, f)) return false;
+      e = let->body;
+    } else if (auto* branch = std::get_if<core::If>(&e->node)) {
+      if (!tailCallsOnly(branch->thenBranch, f, invariant)) return false;
+      e = branch->elseBranch;
+    } else if (auto* call = std::get_if<core::Call>(&e->node); call && call->function == f) {
+      const auto& parameters = program_.functions[f].parameters;
+      for (size_t k = 0; k < parameters.size(); ++k) {
+        const core::Atom& argument = call->arguments[k];
+        if (argument.isConstant() || argument.var() != parameters[k].id) invariant[k] = false;
+      }
+      return true;
+    } else {
+      return !callsDirectly(e, f);
+    }
+  }
+}
+
+void Analysis::findTailRecursion(FunctionId f) {
+  FunctionFacts& facts = functions_[f];
+  const core::Function& function = program_.functions[f];
+  facts.invariant.assign(function.parameters.size(), true);
+  facts.tailRecursive = tailCallsOnly(function.body, f, facts.invariant);
+  if (!facts.tailRecursive) return;
+  bool scalars = std::all_of(function.result.begin(), function.result.end(),
+                             [](const CoreType& t) { return t.isScalar(); });
+  for (size_t k = 0; k < function.parameters.size(); ++k)
+    scalars &= facts.invariant[k] || function.parameters[k].type.isScalar();
+  facts.scalarLoop = scalars && delayableBody(function.body, f);
+}
+
+bool Analysis::delayableBody(const ExpPtr& start, FunctionId self) const {
+  for (ExpPtr e = start;;) {
+    if (auto* let = std::get_if<core::Let>(&e->node)) {
+      if (!delayableBody(let->rhs, self)) return false;
+      e = let->body;
+      continue;
+    }
+    if (auto* branch = std::get_if<core::If>(&e->node)) {
+      if (!delayableBody(branch->thenBranch, self)) return false;
+      e = branch->elseBranch;
+      continue;
+    }
+    if (auto* call = std::get_if<core::Call>(&e->node))
+      return call->function == self || functions_[call->function].delayable;
+    if (auto* prim = std::get_if<core::Prim>(&e->node)) return isDelayable(prim->op);
+    if (auto* invariant = std::get_if<core::Invariant>(&e->node)) {
+      e = invariant->body;
+      continue;
+    }
+    return std::holds_alternative<core::Values>(e->node) || std::holds_alternative<core::Constant>(e->node);
+  }
+}
+
+bool Analysis::delayable(const ExpPtr& e) const {
+  return delayableBody(e, static_cast<FunctionId>(functions_.size()));
+}
+
+bool Analysis::uncontained(const ExpPtr& e) const {
+  bool found = false;
+  forEachExp(e, [&](const core::Exp& x) {
+    auto* call = std::get_if<core::Call>(&x.node);
+    found |= call && functions_[call->function].uncontained;
+  });
+  return found;
+}
+
+bool Analysis::effects(const ExpPtr& e) const {
+  bool found = false;
+  forEachExp(e, [&](const core::Exp& x) {
+    if (auto* prim = std::get_if<core::Prim>(&x.node)) found |= isEffect(prim->op);
+    if (auto* call = std::get_if<core::Call>(&x.node)) found |= functions_[call->function].effects;
+  });
+  return found;
+}
+
+}  // namespace kelpie::flatten

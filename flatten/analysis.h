@@ -1,0 +1,55 @@
+// What the flattener must know about Core before it starts: which functions are recursive, which code is
+// *uncontained* (may run forever on zero instances because it reaches a recursive call), and which code is
+// *delayable*: it can become part of a thunk, without any kernel of its own (vectorisation avoidance).
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "ir/core.h"
+
+namespace kelpie::flatten {
+
+class Analysis {
+ public:
+  explicit Analysis(const core::Program& program);
+
+  /// Member of a cycle of the call graph.
+  bool recursive(core::FunctionId f) const { return functions_[f].recursive; }
+  /// Recursive, all recursive calls are calls of itself in tail position.
+  bool tailRecursive(core::FunctionId f) const { return functions_[f].tailRecursive; }
+  /// Tail recursive, and its iterations need no kernels: a scalar loop inside a thunk. All results and all
+  /// parameters that change from one iteration to the next are scalars.
+  bool scalarLoop(core::FunctionId f) const { return functions_[f].scalarLoop; }
+  /// Parameters of a scalar loop that every recursive call passes on unchanged.
+  const std::vector<bool>& invariantParameters(core::FunctionId f) const { return functions_[f].invariant; }
+  /// Contains a call that reaches a recursive function which does not become a scalar loop.
+  bool uncontained(const core::ExpPtr& e) const;
+  /// Needs no kernel: scalar operations, conditionals, indexing, lengths, views, scalar loops, and calls of
+  /// functions that are themselves delayable.
+  bool delayable(const core::ExpPtr& e) const;
+  bool delayable(core::FunctionId f) const { return functions_[f].delayable; }
+  /// Has an effect or draws random numbers.
+  bool effects(const core::ExpPtr& e) const;
+  /// Number of Core nodes, to bound inlining.
+  size_t size(core::FunctionId f) const { return functions_[f].size; }
+
+ private:
+  struct FunctionFacts {
+    bool recursive = false, tailRecursive = false, scalarLoop = false;
+    bool uncontained = false, delayable = false, effects = false;
+    std::vector<bool> invariant;
+    size_t size = 0;
+  };
+  void findCycles();
+  void findTailRecursion(core::FunctionId f);
+  bool tailCallsOnly(const core::ExpPtr& e, core::FunctionId f, std::vector<bool>& invariant) const;
+  bool callsDirectly(const core::ExpPtr& e, core::FunctionId f) const;
+  bool delayableBody(const core::ExpPtr& e, core::FunctionId self) const;
+
+  const core::Program& program_;
+  std::vector<FunctionFacts> functions_;
+  std::vector<std::vector<core::FunctionId>> callees_;
+};
+
+}  // namespace kelpie::flatten

@@ -1,0 +1,114 @@
+// Effects and random numbers. Inside an apply-to-each they run in lock step (language.md 4.7): one operation
+// for all instances, in their order.
+#include "flatten/flattener.h"
+#include "ir/diagnostic.h"
+
+namespace kelpie::flatten {
+
+using core::PrimOp;
+using lcu::SoacKind;
+
+Sequence Flattener::joinInstances(const Sequence& text, Context& context, Context& root) {
+  if (context.isRoot()) return text;
+  ExprRef length;
+  Space space = commonSpace({&text}, context, nullptr, &length);
+  Entered entered = enterSpace(space, {&text}, context);
+  std::vector<StorePtr> stores = storeRow(entered.elements[0], *entered.context, true);
+  return sequenceOver(flat(space.extent), space.extent, text.elements, stores, root);
+}
+
+Values Flattener::random(const core::Exp& e, const core::Prim& node, ExprRef bound, Context& context) {
+  for (Context* c = &context; c; c = c->parent) flushPending(*c);
+  const bool integer = node.op == PrimOp::RandomInt;
+  ExprRef none = arena().index(0), i = arena().param(0);
+  Scalar one = integer ? Scalar::ofInt(bound->type, 1) : Scalar::ofFloat(bound->type, 1);
+  bound = check(arena().op(ScalarOp::Greater, bound, arena().constant(Scalar::zero(bound->type))), bound, one,
+                e.span, "the argument of rand must be positive", none, none, context);
+  // Draws for each instance: two where the bound needs more than 31 bits.
+  ExprRef large = arena().boolean(false);
+  if (integer) large = arena().op(ScalarOp::Greater, toIndex(bound), arena().index(int64_t{1} << 31));
+  ExprRef draws = arena().select(large, arena().index(2), arena().index(1));
+  ExprRef total, first;
+  if (context.isRoot()) {
+    total = draws;
+    first = none;
+  } else if (draws->kind == lcu::ExprKind::Constant) {
+    total = context.space.extent;
+    first = i;
+  } else {
+    bound = stored(bound, context);
+    draws = arena().select(arena().op(ScalarOp::Greater, toIndex(bound), arena().index(int64_t{1} << 31)),
+                           arena().index(2), arena().index(1));
+    Space space = spaceFor(draws, context);
+    total = space.extent;
+    first = arena().load(space.offsets, lcu::kIndex, i);
+  }
+  VarId count = hostLet(total, block_, "draws");
+  std::vector<VarId> vars =
+      service("random_draws", {lcu::kIndex}, {count}, {CoreType::sequence({lcu::kIndex})}, block_);
+  VarId array = vars[1];
+  program_.vars[array].extent = total;
+  ExprRef draw = arena().load(array, lcu::kIndex, first);
+  if (!integer) {
+    ExprRef low = arena().op(ScalarOp::And, draw, arena().index((int64_t{1} << 30) - 1));
+    ExprRef scale = arena().constant(Scalar::ofFloat(bound->type, 1073741824.0));
+    return {{arena().op(ScalarOp::Div, arena().mul(bound, arena().convert(low, bound->type)), scale)}};
+  }
+  ExprRef wide = toIndex(bound);
+  ExprRef small = arena().op(ScalarOp::Rem, draw, wide);
+  ExprRef second = arena().load(array, lcu::kIndex, arena().add(first, arena().index(1)));
+  ExprRef pair = arena().add(arena().mul(draw, arena().index(int64_t{1} << 31)), second);
+  ExprRef big = arena().op(ScalarOp::Rem, pair, wide);
+  ExprRef value = arena().convert(arena().select(large, big, small), bound->type);
+  return {{stored(value, context)}};
+}
+
+Values Flattener::effect(const core::Exp& e, const core::Prim& node, const Values& arguments,
+                         Context& context) {
+  for (Context* c = &context; c; c = c->parent) flushPending(*c);
+  Context& root = context.isRoot() ? context : newContext(Context::Kind::Root, &rootOf(context), {}, block_);
+  const CoreType string = CoreType::sequence({ScalarType::Char});
+  auto call = [&](const std::string& name, const std::vector<CoreType>& types, const Values& values) {
+    std::vector<VarId> vars;
+    for (size_t k = 0; k < values.size(); ++k) denseColumns(values[k], types[k], root, vars);
+    return fromDenseColumns(e.type, service(name, types, vars, {e.type.begin(), e.type.end()}, block_));
+  };
+  switch (node.op) {
+    case PrimOp::Print: {
+      call("print", {string}, {{joinInstances(arguments[0].sequence(), context, root)}});
+      return {{arena().boolean(true)}};
+    }
+    case PrimOp::Raise: {
+      Value text = arguments[0];
+      if (!context.isRoot()) text = storeAt(*storeRow({text}, context, true)[0], arena().index(0), root);
+      return call("raise", {string}, {text});
+    }
+    case PrimOp::StartTimer:
+    case PrimOp::StopTimer: {
+      ExprRef timer =
+          context.isRoot() ? arguments[0].scalar() : arena().constant(Scalar::zero(core_.intType));
+      return call(node.op == PrimOp::StartTimer ? "start_timer" : "stop_timer", {CoreType(core_.intType)},
+                  {{timer}});
+    }
+    case PrimOp::RandomSeed:
+      return call("random_seed", {CoreType(core_.intType)}, arguments);
+    case PrimOp::Extern: {
+      if (!context.isRoot()) throw InternalError("a serial function inside an apply-to-each");
+      std::vector<CoreType> types;
+      for (const core::Atom& a : node.arguments) types.push_back(a.type);
+      return call(node.text, types, arguments);
+    }
+    case PrimOp::Unsupported: {
+      hostLet(arena().check(arena().boolean(false), arena().boolean(true), Scalar::ofBool(false),
+                            site(userSpan(e.span), node.text), arena().index(0), arena().index(0)),
+              block_, "unsupported");
+      Values zeros;
+      for (const CoreType& type : e.type) zeros.push_back(zero(type));
+      return zeros;
+    }
+    default:
+      throw InternalError("not an effect");
+  }
+}
+
+}  // namespace kelpie::flatten

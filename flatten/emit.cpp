@@ -1,0 +1,220 @@
+// Emission of host statements, kernels of one SOAC, checks and error sites.
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+#include "flatten/flattener.h"
+#include "ir/diagnostic.h"
+
+namespace kelpie::flatten {
+
+using lcu::ExprKind;
+using lcu::SoacKind;
+using lcu::VarKind;
+
+VarId Flattener::newVar(VarKind kind, ScalarType type, const std::string& name, ExprRef extent) {
+  VarId var = program_.newVar({name, kind, type, extent});
+  if (kind == VarKind::Array && !extent) program_.vars[var].extent = arena().size(var);
+  return var;
+}
+
+void Flattener::append(lcu::Block* block, lcu::Stmt stmt) {
+  if (!stmt.span.known()) stmt.span = userSpan(span_);
+  block->stmts.push_back(std::move(stmt));
+}
+
+Space Flattener::flat(ExprRef extent) const {
+  Space space;
+  space.extent = extent;
+  return space;
+}
+
+std::string Flattener::nameOf(ExprRef e, const std::string& otherwise) const {
+  auto found = names_.find(e);
+  return found == names_.end() || found->second.empty() ? otherwise : found->second;
+}
+
+std::vector<VarId> Flattener::launch(lcu::Soac soac, const char* kind, lcu::Block* block,
+                                     const std::string& name) {
+  const Space& space = soac.space;
+  auto array = [&](ExprRef e, ExprRef extent) {
+    return newVar(VarKind::Array, e->type, nameOf(e, name), extent);
+  };
+  std::vector<VarId> results;
+  switch (soac.kind) {
+    case SoacKind::Map:
+      for (ExprRef e : soac.pull) results.push_back(array(e, space.extent));
+      break;
+    case SoacKind::Permute:
+      for (ExprRef e : soac.pull) results.push_back(array(e, soac.target));
+      break;
+    case SoacKind::Reduce:
+      for (ExprRef e : soac.pull)
+        results.push_back(space.segmented() ? newVar(VarKind::Array, e->type, name, space.segments)
+                                            : newVar(VarKind::Cell, e->type, name));
+      break;
+    case SoacKind::Scan:
+      for (ExprRef e : soac.pull)
+        results.push_back(
+            newVar(VarKind::Array, e->type, name,
+                   soac.withTotal ? arena().add(space.extent, arena().index(1)) : space.extent));
+      break;
+    case SoacKind::Filter: {
+      ExprRef survivors;
+      if (space.segmented()) {
+        VarId offsets = newVar(VarKind::Array, lcu::kIndex, name + "_offsets",
+                               arena().add(space.segments, arena().index(1)));
+        results.push_back(offsets);
+        survivors = arena().load(offsets, lcu::kIndex, space.segments);
+      } else {
+        results.push_back(newVar(VarKind::Cell, lcu::kIndex, name + "_count"));
+        survivors = arena().host(results[0], lcu::kIndex);
+      }
+      for (ExprRef e : soac.pull) results.push_back(array(e, survivors));
+      break;
+    }
+    case SoacKind::Once:
+      for (ExprRef e : soac.pull) results.push_back(newVar(VarKind::Cell, e->type, nameOf(e, name)));
+      break;
+    case SoacKind::Partition:
+      throw InternalError("the flattener does not use PARTITION");
+  }
+  soac.results = results;
+  soac.span = userSpan(span_);
+  soac.origin = origin_;
+  lcu::Kernel kernel;
+  kernel.name = fmt::format("{}_{}_{}", origin_, kind, ++kernels_);
+  kernel.returns = results;
+  kernel.bindings.push_back(std::move(soac));
+  lcu::Stmt stmt;
+  stmt.results = results;
+  stmt.node = lcu::Launch{std::move(kernel)};
+  append(block, std::move(stmt));
+  return results;
+}
+
+VarId Flattener::map(const Space& space, ExprRef pull, lcu::Block* block, const std::string& name) {
+  lcu::Soac soac;
+  soac.space = space;
+  soac.pull = {pull};
+  return launch(std::move(soac), "map", block, name)[0];
+}
+
+VarId Flattener::hostLet(ExprRef e, lcu::Block* block, const std::string& name) {
+  VarId var = newVar(VarKind::Host, e->type, nameOf(e, name));
+  lcu::Stmt stmt;
+  stmt.results = {var};
+  stmt.node = lcu::HostLet{{e}};
+  append(block, std::move(stmt));
+  return var;
+}
+
+std::vector<VarId> Flattener::service(const std::string& name, std::vector<CoreType> argumentTypes,
+                                      std::vector<VarId> arguments, std::vector<CoreType> resultTypes,
+                                      lcu::Block* block) {
+  // The dense columns of one instance of each result: see lcu::Service.
+  std::vector<VarId> results;
+  std::function<void(const CoreType&)> column = [&](const CoreType& type) {
+    if (type.isScalar()) {
+      results.push_back(newVar(VarKind::Array, type.scalar(), name));
+      return;
+    }
+    results.push_back(newVar(VarKind::Array, lcu::kIndex, name + "_offsets"));
+    for (const CoreType& element : type.elements()) column(element);
+  };
+  for (const CoreType& type : resultTypes) {
+    if (type.isScalar())
+      results.push_back(newVar(VarKind::Host, type.scalar(), name));
+    else
+      column(type);
+  }
+  lcu::Service node;
+  node.name = name;
+  node.argumentTypes = std::move(argumentTypes);
+  node.arguments = std::move(arguments);
+  node.resultTypes = std::move(resultTypes);
+  node.site = site(userSpan(span_), name);
+  lcu::Stmt stmt;
+  stmt.results = results;
+  stmt.node = std::move(node);
+  append(block, std::move(stmt));
+  return results;
+}
+
+lcu::SiteId Flattener::site(Span span, const std::string& message) {
+  auto key = std::make_tuple(span.file, span.begin, span.end, message);
+  auto found = sites_.find(key);
+  if (found != sites_.end()) return found->second;
+  return sites_[key] = program_.newSite({span, message});
+}
+
+ExprRef Flattener::asBool(ExprRef e) {
+  if (e->type == ScalarType::Bool) return e;
+  return arena().op(ScalarOp::NotEqual, e, arena().constant(Scalar::zero(e->type)));
+}
+
+ExprRef Flattener::check(ExprRef condition, ExprRef value, Scalar fallback, Span span,
+                         const std::string& message, ExprRef p, ExprRef q, Context& context) {
+  ExprRef checked = arena().check(condition, value, fallback, site(userSpan(span), message), p, q);
+  if (!context.isRoot() || delayed_ > 0 || readsDevice(checked) || !checked->canFail) return checked;
+  // Host-known: raise here and now, so that lengths stay symbolic and kernels need no check.
+  hostLet(checked, block_, "checked");
+  return value;
+}
+
+void Flattener::notePending(ExprRef e, Context& context) {
+  if (e->canFail) context.pending.push_back(e);
+}
+
+void Flattener::dropEvaluated(std::vector<ExprRef>& pending, const std::vector<ExprRef>& roots) const {
+  if (pending.empty()) return;
+  // Nodes evaluated whenever the roots are: all operands, except the branches of an If and the steps of a
+  // Loop.
+  std::unordered_set<ExprRef> evaluated;
+  std::vector<ExprRef> work(roots);
+  while (!work.empty()) {
+    ExprRef e = work.back();
+    work.pop_back();
+    if (!evaluated.insert(e).second) continue;
+    size_t count = e->operands.size();
+    if (e->kind == ExprKind::If) count = 1;
+    if (e->kind == ExprKind::Loop) count = e->count + 1;
+    for (size_t k = 0; k < count; ++k) work.push_back(e->operands[k]);
+  }
+  std::erase_if(pending, [&](ExprRef e) { return evaluated.contains(e); });
+}
+
+void Flattener::flushPending(Context& context) {
+  if (context.pending.empty() || delayed_ > 0) return;
+  std::vector<ExprRef> pending = std::move(context.pending);
+  context.pending.clear();
+  std::vector<ExprRef> kept;  // an expression inside a later one needs no evaluation of its own
+  for (size_t k = pending.size(); k-- > 0;) {
+    std::vector<ExprRef> one = {pending[k]};
+    dropEvaluated(one, kept);
+    if (!one.empty()) kept.push_back(one[0]);
+  }
+  std::erase_if(kept, [&](ExprRef e) { return context.stored.contains(e); });
+  if (kept.empty()) return;
+  if (context.isRoot()) {
+    std::vector<ExprRef> device;
+    for (size_t k = kept.size(); k-- > 0;) {
+      if (readsDevice(kept[k]))
+        device.push_back(kept[k]);
+      else
+        hostLet(kept[k], block_, "checked");
+    }
+    if (device.empty()) return;
+    lcu::Soac once;
+    once.kind = SoacKind::Once;
+    once.effects = device;
+    launch(std::move(once), "check", block_);
+    return;
+  }
+  lcu::Soac soac;
+  soac.space = context.space;
+  soac.effects = kept;
+  launch(std::move(soac), "check", context.block);
+}
+
+}  // namespace kelpie::flatten

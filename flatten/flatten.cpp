@@ -1,0 +1,281 @@
+// The program, its functions, and calls.
+#include "flatten/flatten.h"
+
+#include <fmt/format.h>
+
+#include "flatten/flattener.h"
+#include "ir/diagnostic.h"
+
+namespace kelpie::flatten {
+
+using lcu::VarKind;
+
+namespace {
+
+/// Non-recursive functions are inlined, so that their kernels meet in one scheduling region, until a program
+/// has grown to this many Core nodes; from then on larger functions are called.
+constexpr size_t kInlineBudget = 200'000;
+constexpr size_t kAlwaysInline = 12;
+
+/// Restores a member at the end of a scope.
+template <typename T>
+class Saved {
+ public:
+  explicit Saved(T& place) : place_(place), value_(place) {}
+  ~Saved() { place_ = std::move(value_); }
+  Saved(const Saved&) = delete;
+  Saved& operator=(const Saved&) = delete;
+
+ private:
+  T& place_;
+  T value_;
+};
+
+}  // namespace
+
+lcu::Program flatten(const core::Program& program) { return Flattener(program).run(); }
+
+lcu::Program Flattener::run() {
+  if (program_.vars.empty()) program_.vars.emplace_back();
+  if (program_.sites.empty()) program_.sites.push_back({{}, "unknown"});
+  block_ = &program_.entry.body;
+  program_.entry.name = "main";
+  Context& root = newContext(Context::Kind::Root, nullptr, {}, block_);
+  for (const core::Global& global : core_.globals) {
+    lcu::GlobalInput input;
+    input.cell = global.cell;
+    Row types;
+    std::function<void(const CoreType&, const std::string&)> column = [&](const CoreType& type,
+                                                                          const std::string& name) {
+      if (type.isScalar()) {
+        input.vars.push_back(newVar(VarKind::Array, type.scalar(), name));
+        return;
+      }
+      input.vars.push_back(newVar(VarKind::Array, lcu::kIndex, name + "_offsets"));
+      for (const CoreType& element : type.elements()) column(element, name);
+    };
+    for (const core::Var& var : global.vars) {
+      types.push_back(var.type);
+      if (var.type.isScalar())
+        input.vars.push_back(newVar(VarKind::Host, var.type.scalar(), var.name));
+      else
+        column(var.type, var.name);
+    }
+    Values values = fromDenseColumns(types, input.vars);
+    for (size_t k = 0; k < global.vars.size(); ++k) globals_[global.vars[k].id] = {&root, values[k]};
+    input.types = types;
+    program_.globals.push_back(std::move(input));
+  }
+  Frame frame;
+  Values results = compile(core_.entry, root, frame);
+  program_.resultTypes.assign(core_.entry->type.begin(), core_.entry->type.end());
+  for (size_t k = 0; k < results.size(); ++k)
+    denseColumns(results[k], program_.resultTypes[k], root, program_.entry.body.results);
+  flushPending(root);
+  return std::move(program_);
+}
+
+Values Flattener::compileCall(const core::Exp& e, const core::Call& node, Context& context, Frame& frame) {
+  const core::Function& function = core_.functions[node.function];
+  Values arguments = atoms(node.arguments, context, frame);
+  Saved inLibrary(inLibrary_);
+  Saved userSpan(userSpan_);
+  Saved origin(origin_);
+  Saved span(span_);
+  if (e.span.known() && inLibrary_ == 0) userSpan_ = e.span;
+  inLibrary_ = function.fromLibrary ? 1 : 0;
+  if (!function.fromLibrary) origin_ = function.name;
+
+  if (!function.body) {
+    ExprRef zeroIndex = arena().index(0);
+    ExprRef failed =
+        arena().check(arena().boolean(false), arena().boolean(true), Scalar::ofBool(false),
+                      site(e.span, fmt::format("{} is declared but was never defined", function.name)),
+                      zeroIndex, zeroIndex);
+    notePending(failed, context);
+    Values zeros;
+    for (const CoreType& type : function.result) zeros.push_back(zero(type));
+    return zeros;
+  }
+  const core::FunctionId f = node.function;
+  if (analysis_.scalarLoop(f)) return compileScalarLoop(f, arguments, context);
+  if (!analysis_.recursive(f)) {
+    const bool affordable =
+        inlined_ + analysis_.size(f) <= kInlineBudget || analysis_.size(f) <= kAlwaysInline;
+    if (delayed_ > 0 || affordable) {
+      inlined_ += analysis_.size(f);
+      Frame inner;
+      for (size_t k = 0; k < arguments.size(); ++k)
+        inner[function.parameters[k].id] = {&context, arguments[k]};
+      return compile(function.body, context, inner);
+    }
+  }
+  if (context.isRoot() && analysis_.tailRecursive(f)) return runHostLoop(f, arguments, context);
+  return callFunction(f, arguments, context);
+}
+
+Values Flattener::callFunction(core::FunctionId f, const Values& arguments, Context& context) {
+  const bool lifted = !context.isRoot();
+  flushPending(context);
+  lcu::CallFunction call;
+  if (lifted) call.arguments.push_back(hostLet(context.space.extent, block_, "n"));
+  for (VarId var : canonical(arguments, context)) call.arguments.push_back(var);
+  call.function = instance(f, lifted);
+  lcu::Stmt stmt;
+  stmt.results = declare(core_.functions[f].result, context, core_.functions[f].name);
+  std::vector<VarId> results = stmt.results;
+  stmt.node = std::move(call);
+  append(block_, std::move(stmt));
+  return fromCanonical(core_.functions[f].result, results, context);
+}
+
+/// The host function for one instance (plain) or for all active instances at once (lifted). A lifted function
+/// takes their number first.
+uint32_t Flattener::instance(core::FunctionId f, bool lifted) {
+  auto found = instances_.find({f, lifted});
+  if (found != instances_.end()) return found->second;
+  const core::Function& function = core_.functions[f];
+  const auto index = static_cast<uint32_t>(program_.functions.size());
+  instances_[{f, lifted}] = index;
+  program_.functions.emplace_back();
+
+  Saved block(block_);
+  Saved delayed(delayed_);
+  lcu::HostFunction result;
+  result.name = lifted ? function.name + "_lifted" : function.name;
+  lcu::Block body;
+  block_ = &body;
+  delayed_ = 0;
+  Context* context = &newContext(Context::Kind::Root, nullptr, {}, block_);
+  if (lifted) {
+    VarId n = newVar(VarKind::Host, lcu::kIndex, "n");
+    result.params.push_back(n);
+    context = &newContext(Context::Kind::Lifted, context, flat(arena().host(n, lcu::kIndex)), block_);
+  }
+  Frame frame;
+  for (const core::Var& parameter : function.parameters) {
+    std::vector<VarId> vars = declare({parameter.type}, *context, parameter.name);
+    frame[parameter.id] = {context, fromCanonical({parameter.type}, vars, *context)[0]};
+    result.params.insert(result.params.end(), vars.begin(), vars.end());
+  }
+  Values values = compile(function.body, *context, frame);
+  body.results = canonical(values, *context);
+  flushPending(*context);
+  result.body = std::move(body);
+  program_.functions[index] = std::move(result);
+  return index;
+}
+
+// ---- tail recursion on the host ---------------------------------------------------------------------------
+
+/// One step of the loop for `f`: variables `current` are done, then results, then varying parameters,
+/// canonical.
+std::vector<VarId> Flattener::hostLoopStep(core::ExpPtr e, core::FunctionId f,
+                                           const std::vector<VarId>& current, Context& root, Frame& frame) {
+  const core::Function& function = core_.functions[f];
+  while (auto* let = std::get_if<core::Let>(&e->node)) {
+    if (e->span.known()) span_ = e->span;
+    Values values = compile(let->rhs, root, frame);
+    bind(let->vars, values, root, frame);
+    e = let->body;
+  }
+  size_t resultVars = 0;
+  {
+    lcu::Block scratch;  // only counts the variables of the results
+    Saved block(block_);
+    block_ = &scratch;
+    resultVars = canonicalZero(function.result, true).size();
+  }
+  std::vector<VarId> out;
+  if (auto* branch = std::get_if<core::If>(&e->node)) {
+    ExprRef condition = atom(branch->condition, root, frame).scalar();
+    flushPending(root);
+    auto side = [&](const core::ExpPtr& body) {
+      auto block = std::make_shared<lcu::Block>();
+      Saved outer(block_);
+      block_ = block.get();
+      Context& inside = newContext(Context::Kind::Root, &root, {}, block_);
+      block->results = hostLoopStep(body, f, current, inside, frame);
+      flushPending(inside);
+      return block;
+    };
+    lcu::HostIf hostIf;
+    hostIf.condition = condition;
+    hostIf.thenBlock = side(branch->thenBranch);
+    hostIf.elseBlock = side(branch->elseBranch);
+    lcu::Stmt stmt;
+    for (VarId var : current) {
+      const lcu::VarInfo& info = program_.vars[var];
+      stmt.results.push_back(newVar(info.kind, info.type, info.name));
+    }
+    out = stmt.results;
+    stmt.node = std::move(hostIf);
+    append(block_, std::move(stmt));
+    return out;
+  }
+  auto* call = std::get_if<core::Call>(&e->node);
+  const bool again = call && call->function == f;
+  out.push_back(hostLet(arena().boolean(!again), block_, "done"));
+  if (again) {
+    out.insert(out.end(), current.begin() + 1, current.begin() + 1 + static_cast<ptrdiff_t>(resultVars));
+    Values next;
+    for (size_t k = 0; k < call->arguments.size(); ++k)
+      if (!analysis_.invariantParameters(f)[k]) next.push_back(atom(call->arguments[k], root, frame));
+    std::vector<VarId> vars = canonical(next, root);
+    out.insert(out.end(), vars.begin(), vars.end());
+  } else {
+    std::vector<VarId> vars = canonical(compile(e, root, frame), root);
+    out.insert(out.end(), vars.begin(), vars.end());
+    out.insert(out.end(), current.begin() + 1 + static_cast<ptrdiff_t>(resultVars), current.end());
+  }
+  return out;
+}
+
+Values Flattener::runHostLoop(core::FunctionId f, const Values& arguments, Context& context) {
+  const core::Function& function = core_.functions[f];
+  flushPending(context);
+  lcu::HostLoop loop;
+  Context& bodyRoot = newContext(Context::Kind::Root, &context, {}, nullptr);
+  Frame frame;
+  loop.initial.push_back(hostLet(arena().boolean(false), block_, "done"));
+  loop.params.push_back(newVar(VarKind::Host, ScalarType::Bool, "done"));
+  auto add = [&](const std::vector<VarId>& initial, const std::vector<VarId>& params) {
+    loop.initial.insert(loop.initial.end(), initial.begin(), initial.end());
+    loop.params.insert(loop.params.end(), params.begin(), params.end());
+  };
+  add(canonicalZero(function.result, true), declare(function.result, bodyRoot, "result"));
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    const core::Var& parameter = function.parameters[k];
+    if (analysis_.invariantParameters(f)[k]) {
+      frame[parameter.id] = {&context, arguments[k]};
+      continue;
+    }
+    std::vector<VarId> vars = declare({parameter.type}, bodyRoot, parameter.name);
+    add(canonical({arguments[k]}, context), vars);
+    frame[parameter.id] = {&bodyRoot, fromCanonical({parameter.type}, vars, bodyRoot)[0]};
+  }
+  loop.condition = std::make_shared<lcu::Block>();
+  loop.body = std::make_shared<lcu::Block>();
+  {
+    Saved block(block_);
+    block_ = loop.condition.get();
+    ExprRef more = arena().op(ScalarOp::Not, arena().host(loop.params[0], ScalarType::Bool));
+    loop.condition->results = {hostLet(more, block_, "more")};
+    block_ = bodyRoot.block = loop.body.get();
+    loop.body->results = hostLoopStep(function.body, f, loop.params, bodyRoot, frame);
+    flushPending(bodyRoot);
+  }
+  lcu::Stmt stmt;
+  stmt.results = {newVar(VarKind::Host, ScalarType::Bool, "done")};
+  std::vector<VarId> results = declare(function.result, context, "r");
+  stmt.results.insert(stmt.results.end(), results.begin(), results.end());
+  for (size_t k = stmt.results.size(); k < loop.params.size(); ++k) {
+    const lcu::VarInfo& info = program_.vars[loop.params[k]];
+    stmt.results.push_back(newVar(info.kind, info.type, info.name));
+  }
+  stmt.node = std::move(loop);
+  append(block_, std::move(stmt));
+  return fromCanonical(function.result, results, context);
+}
+
+}  // namespace kelpie::flatten

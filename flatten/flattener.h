@@ -1,0 +1,212 @@
+// The flattener's working state; private to flatten/. The entry point is flatten.h.
+//
+// Files: flatten.cpp (program, functions, calls), expressions.cpp (let, if, apply-to-each), scalar_loops.cpp,
+// primitives.cpp (sequence primitives), effects.cpp (services, random numbers), translate.cpp (values across
+// contexts), stores.cpp (views -> stores, dense columns, the canonical form at boundaries), emit.cpp
+// (statements).
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "flatten/analysis.h"
+#include "flatten/context.h"
+#include "flatten/value.h"
+#include "ir/core.h"
+#include "ir/lcu.h"
+
+namespace kelpie::flatten {
+
+struct Bound {
+  Context* context = nullptr;
+  Value value;
+};
+
+/// Variables of one activation of a Core function (or of the entry).
+using Frame = std::unordered_map<core::VarId, Bound>;
+
+class Flattener {
+ public:
+  explicit Flattener(const core::Program& program) : core_(program), analysis_(program) {}
+  lcu::Program run();
+
+ private:
+  // ---- expressions ----
+  Values compile(core::ExpPtr e, Context& context, Frame& frame);
+  Values compileIf(const core::Exp& e, const core::If& node, Context& context, Frame& frame);
+  Values compileHostIf(const core::Exp& e, const core::If& node, ExprRef condition, Context& context,
+                       Frame& frame);
+  Values compileSelect(const core::If& node, ExprRef condition, Context& context, Frame& frame);
+  /// The branch for the instances with `condition`, stored; nothing runs when there are none.
+  struct BranchResult {
+    std::vector<StorePtr> stores;
+  };
+  BranchResult compileBranch(const core::ExpPtr& branch, ExprRef condition, Context& context, Frame& frame);
+  Values compileEach(const core::Exp& e, const core::Each& node, Context& context, Frame& frame);
+  Values compileCall(const core::Exp& e, const core::Call& node, Context& context, Frame& frame);
+  Values compileInvariant(const core::Exp& e, const core::Invariant& node, Context& context, Frame& frame);
+  Values compileConstant(const core::Constant& node);
+  Values compilePrim(const core::Exp& e, const core::Prim& node, Context& context, Frame& frame);
+  void bind(const std::vector<core::Var>& vars, const Values& values, Context& context, Frame& frame);
+  Value atom(const core::Atom& a, Context& context, Frame& frame);
+  Values atoms(const std::vector<core::Atom>& as, Context& context, Frame& frame);
+
+  // ---- scalar loops (tail recursion inside a thunk) ----
+  Values compileScalarLoop(core::FunctionId f, const Values& arguments, Context& context);
+  struct LoopShape;
+  std::vector<ExprRef> loopStep(core::ExpPtr e, const LoopShape& shape, Context& context, Frame& frame);
+
+  // ---- functions ----
+  struct Instance {
+    uint32_t function = 0;
+  };
+  Values callFunction(core::FunctionId f, const Values& arguments, Context& context);
+  Values runHostLoop(core::FunctionId f, const Values& arguments, Context& context);
+  std::vector<VarId> hostLoopStep(core::ExpPtr e, core::FunctionId f, const std::vector<VarId>& current,
+                                  Context& root, Frame& frame);
+  uint32_t instance(core::FunctionId f, bool lifted);
+
+  // ---- primitives ----
+  ExprRef checkedScalar(const core::Exp& e, const core::Prim& node, ExprRef a, ExprRef b);
+  ExprRef checkedConvert(const core::Exp& e, ExprRef a, ScalarType to);
+  Values indexSequence(const core::Exp& e, const Sequence& v, ExprRef position, Context& context);
+  Value range(const core::Exp& e, ExprRef start, ExprRef end, ExprRef stride, Context& context);
+  Value slice(const core::Exp& e, const Sequence& v, ExprRef start, ExprRef count, ExprRef stride,
+              Context& context);
+  Value reduce(const core::Exp& e, ReduceOp op, const Sequence& v, Context& context);
+  Value scan(const core::Exp& e, ReduceOp op, const Sequence& v, Context& context);
+  Value pack(const core::Exp& e, const Sequence& flags, const Sequence& v, Context& context);
+  Value append(const Sequence& a, const Sequence& b, Context& context);
+  Value flattenSequence(const Sequence& v, Context& context);
+  Value partition(const core::Exp& e, const Sequence& v, const Sequence& counts, Context& context);
+  Value zip(const core::Exp& e, const std::vector<const Sequence*>& parts, Context& context);
+  Value lastWriter(const core::Exp& e, const Sequence& index, ExprRef n, Context& context);
+  Value grade(const Sequence& keys, Context& context);
+  Values random(const core::Exp& e, const core::Prim& node, ExprRef bound, Context& context);
+  Values effect(const core::Exp& e, const core::Prim& node, const Values& arguments, Context& context);
+  /// All characters of all instances in order, as one root sequence.
+  Sequence joinInstances(const Sequence& text, Context& context, Context& root);
+
+  // ---- contexts and values across them ----
+  Context& newContext(Context::Kind kind, Context* parent, Space space, lcu::Block* block);
+  Context& rootOf(Context& context);
+  /// Expression of `from` as an expression of `to`, a context inside it.
+  ExprRef translate(ExprRef e, Context& from, Context& to);
+  Value translate(const Value& v, Context& from, Context& to);
+  ViewPtr translate(const ViewPtr& v, Context& from, Context& to);
+  ExprRef step(ExprRef e, Context& parent, Context& child);
+  /// Stores an expression of `context` (array, host scalar or cell) and returns how to read it.
+  ExprRef stored(ExprRef e, Context& context);
+  bool cheap(ExprRef e) const;
+  bool readsDevice(ExprRef e) const;
+  /// A host expression fit for an extent: no check left inside.
+  ExprRef extent(ExprRef e, Context& root);
+  /// The segmented space (flat in a root) of sequences with these lengths.
+  Space spaceFor(ExprRef length, Context& context);
+  struct Entered {
+    Context* context;
+    std::vector<Values> elements;  ///< of each sequence, in the new context
+  };
+  /// Enters the elements of sequences of equal length (checked at `e`'s span).
+  Entered enter(const std::vector<const Sequence*>& sequences, Context& context,
+                const core::Exp* e = nullptr);
+  Space commonSpace(const std::vector<const Sequence*>& sequences, Context& context, const core::Exp* e,
+                    ExprRef* length);
+  Entered enterSpace(const Space& space, const std::vector<const Sequence*>& sequences, Context& context);
+  Values elementAt(const Sequence& v, ExprRef position, Context& context);
+  Value viewAt(const View& view, const CoreType& type, ExprRef position, Context& context);
+  Value storeAt(const Store& store, ExprRef address, Context& context);
+  Value choose(ExprRef condition, const Value& a, const Value& b);
+  Values choose(ExprRef condition, const Values& a, const Values& b);
+  ViewPtr chooseView(ExprRef condition, const ViewPtr& a, const ViewPtr& b);
+  Value listed(const std::vector<Value>& values, size_t low, size_t high, ExprRef position);
+  Value zero(const CoreType& type);
+  /// Sequence whose elements are the stores of `inner`, entered from `context` over `space`.
+  Sequence sequenceOver(const Space& space, ExprRef length, Row types, const std::vector<StorePtr>& stores,
+                        Context& context);
+  ViewPtr direct(ExprRef start, ExprRef stride, StorePtr store, bool aligned = false);
+
+  // ---- stores ----
+  /// Stores a row of values of a non-root context; element i of each store belongs to instance i.
+  /// `canonical`: plain arrays and slices of stride 1 all the way down.
+  std::vector<StorePtr> storeRow(const Values& row, Context& context, bool canonical = false);
+  struct Columns;
+  int addColumn(ExprRef e, Columns& columns, Context& context);
+  /// Makes every view Direct (with a constant stride), copying once where it must.
+  Value normalise(const Value& v, Context& context, bool canonical);
+  bool plain(const View& view, bool canonical) const;
+  bool plain(const Store& store) const;
+  void addTemplate(const Value& v, const CoreType& type, Columns& columns, Context& context);
+  StorePtr finishTemplate(const CoreType& type, const Columns& columns, size_t& next,
+                          const std::vector<VarId>& arrays) const;
+  Sequence copy(const Sequence& v, Context& context);
+  void denseColumns(const Value& v, const CoreType& type, Context& context, std::vector<VarId>& out);
+  VarId offsetsArray(const Space& space);
+  StorePtr denseStore(const CoreType& type, const std::vector<VarId>& vars, size_t& next, ExprRef& extent);
+  Values fromDenseColumns(const Row& types, const std::vector<VarId>& vars);
+
+  // ---- the canonical form of values at host-level boundaries (function calls, host conditionals) ----
+  //   in a root:        scalar: host scalar         sequence: length, then start and store of each component
+  //   in other contexts: a store over the instances
+  //   store of scalars: its array    store of sequences: lengths, then starts and inner store of each
+  //   component
+  std::vector<VarId> canonical(const Values& row, Context& context);
+  void canonicalStore(const StorePtr& store, std::vector<VarId>& out);
+  void declareStore(const CoreType& type, const std::string& name, ExprRef extent, std::vector<VarId>& out);
+  std::vector<VarId> declare(const Row& types, Context& context, const std::string& name);
+  StorePtr storeFrom(const CoreType& type, const std::vector<VarId>& vars, size_t& next);
+  Values fromCanonical(const Row& types, const std::vector<VarId>& vars, Context& context);
+  /// Canonical variables of zeros and empty sequences (root), or of stores without elements.
+  std::vector<VarId> canonicalZero(const Row& types, bool root);
+  void emptyStore(const CoreType& type, std::vector<VarId>& out);
+
+  // ---- emission ----
+  lcu::ExprArena& arena() { return *program_.arena; }
+  VarId newVar(lcu::VarKind kind, ScalarType type, const std::string& name, ExprRef extent = nullptr);
+  void append(lcu::Block* block, lcu::Stmt stmt);
+  std::vector<VarId> launch(lcu::Soac soac, const char* kind, lcu::Block* block,
+                            const std::string& name = "");
+  VarId map(const Space& space, ExprRef pull, lcu::Block* block, const std::string& name);
+  VarId hostLet(ExprRef e, lcu::Block* block, const std::string& name);
+  std::vector<VarId> service(const std::string& name, std::vector<CoreType> argumentTypes,
+                             std::vector<VarId> arguments, std::vector<CoreType> resultTypes,
+                             lcu::Block* block);
+  lcu::SiteId site(Span span, const std::string& message);
+  Span userSpan(Span span) const { return inLibrary_ > 0 || !span.known() ? userSpan_ : span; }
+  /// Raises at once when the condition is host-known and code is not inside a delayed branch; otherwise the
+  /// value carries the check. Returns the checked value.
+  ExprRef check(ExprRef condition, ExprRef value, Scalar fallback, Span span, const std::string& message,
+                ExprRef p, ExprRef q, Context& context);
+  void flushPending(Context& context);
+  void dropEvaluated(std::vector<ExprRef>& pending, const std::vector<ExprRef>& roots) const;
+  void notePending(ExprRef e, Context& context);
+  std::string nameOf(ExprRef e, const std::string& otherwise) const;
+  ExprRef toIndex(ExprRef e) { return arena().convert(e, lcu::kIndex); }
+  ExprRef fromIndex(ExprRef e) { return arena().convert(e, core_.intType); }
+  ExprRef asBool(ExprRef e);
+  Space flat(ExprRef extent) const;
+
+  const core::Program& core_;
+  Analysis analysis_;
+  lcu::Program program_;
+  std::deque<Context> contexts_;
+  Frame globals_;
+  lcu::Block* block_ = nullptr;  ///< innermost block being filled
+  std::map<std::pair<core::FunctionId, bool>, uint32_t> instances_;
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t, std::string>, lcu::SiteId> sites_;
+  std::unordered_map<ExprRef, std::string> names_;
+  int delayed_ = 0;    ///< inside a branch or loop that becomes part of a thunk
+  int inLibrary_ = 0;  ///< inside code of the library: errors belong to the user's call
+  Span userSpan_;
+  Span span_;  ///< of the expression being compiled
+  std::string origin_ = "main";
+  size_t inlined_ = 0;
+  uint32_t kernels_ = 0;
+};
+
+}  // namespace kelpie::flatten

@@ -1,0 +1,575 @@
+// The primitives of Core: scalar operations with their checks, views, and the sequence operations.
+#include "flatten/flattener.h"
+#include "ir/diagnostic.h"
+
+namespace kelpie::flatten {
+
+using core::PrimOp;
+using lcu::ExprKind;
+using lcu::SoacKind;
+using lcu::SpaceKind;
+
+Values Flattener::compilePrim(const core::Exp& e, const core::Prim& node, Context& context, Frame& frame) {
+  Values a = atoms(node.arguments, context, frame);
+  auto scalar = [&](size_t k) { return a[k].scalar(); };
+  auto sequence = [&](size_t k) -> const Sequence& { return a[k].sequence(); };
+  switch (node.op) {
+    case PrimOp::Scalar:
+      return {{arena().op(node.scalarOp, scalar(0), a.size() > 1 ? scalar(1) : nullptr)}};
+    case PrimOp::CheckedScalar:
+      return {{checkedScalar(e, node, scalar(0), a.size() > 1 ? scalar(1) : nullptr)}};
+    case PrimOp::Convert:
+      return {{checkedConvert(e, scalar(0), e.type[0].scalar())}};
+    case PrimOp::Check: {
+      ExprRef good = arena().boolean(true);
+      ExprRef checked = check(scalar(0), good, Scalar::ofBool(false), e.span, node.text, toIndex(scalar(1)),
+                              toIndex(scalar(2)), context);
+      notePending(checked, context);
+      return {};
+    }
+    case PrimOp::Length:
+      return {{fromIndex(sequence(0).length)}};
+    case PrimOp::Index:
+      return indexSequence(e, sequence(0), toIndex(scalar(1)), context);
+    case PrimOp::Range:
+      return {range(e, toIndex(scalar(0)), toIndex(scalar(1)), toIndex(scalar(2)), context)};
+    case PrimOp::Distribute: {
+      Sequence result;
+      ExprRef n = toIndex(scalar(0));
+      ExprRef zeroIndex = arena().index(0);
+      result.elements = e.type[0].elements();
+      result.length =
+          check(arena().op(ScalarOp::GreaterEqual, n, zeroIndex), n, Scalar::ofInt(lcu::kIndex, 0), e.span,
+                "the number of copies is negative: {0}", n, zeroIndex, context);
+      for (size_t k = 1; k < a.size(); ++k) {
+        auto view = std::make_shared<View>();
+        view->kind = View::Kind::Repeat;
+        view->values = {a[k]};
+        result.views.push_back(view);
+      }
+      return {{result}};
+    }
+    case PrimOp::Literal: {
+      Sequence result;
+      result.elements = e.type[0].elements();
+      result.length = arena().index(node.count);
+      const size_t width = result.elements.size();
+      for (size_t k = 0; k < width; ++k) {
+        auto view = std::make_shared<View>();
+        view->kind = View::Kind::Listed;
+        view->start = arena().index(0);
+        view->stride = arena().index(1);
+        for (size_t row = 0; row < node.count; ++row) view->values.push_back(a[row * width + k]);
+        result.views.push_back(view);
+      }
+      return {{result}};
+    }
+    case PrimOp::Reduce:
+      return {reduce(e, node.reduceOp, sequence(0), context)};
+    case PrimOp::Scan:
+      return {scan(e, node.reduceOp, sequence(0), context)};
+    case PrimOp::Pack:
+      return {pack(e, sequence(0), sequence(1), context)};
+    case PrimOp::Append:
+      return {append(sequence(0), sequence(1), context)};
+    case PrimOp::Flatten:
+      return {flattenSequence(sequence(0), context)};
+    case PrimOp::Partition:
+      return {partition(e, sequence(0), sequence(1), context)};
+    case PrimOp::Zip: {
+      std::vector<const Sequence*> parts;
+      for (size_t k = 0; k < a.size(); ++k) parts.push_back(&sequence(k));
+      return {zip(e, parts, context)};
+    }
+    case PrimOp::Project: {
+      Sequence result = sequence(0);
+      auto part = [&](auto& v) { v = {v.begin() + node.first, v.begin() + node.first + node.count}; };
+      part(result.elements);
+      part(result.views);
+      return {{result}};
+    }
+    case PrimOp::Slice:
+      return {slice(e, sequence(0), toIndex(scalar(1)), toIndex(scalar(2)), toIndex(scalar(3)), context)};
+    case PrimOp::LastWriter:
+      return {lastWriter(e, sequence(0), toIndex(scalar(1)), context)};
+    case PrimOp::Grade:
+      return {grade(sequence(0), context)};
+    case PrimOp::RandomInt:
+    case PrimOp::RandomFloat:
+      return random(e, node, scalar(0), context);
+    default:
+      return effect(e, node, a, context);
+  }
+}
+
+// ---- scalars ----------------------------------------------------------------------------------------------
+
+ExprRef Flattener::checkedScalar(const core::Exp& e, const core::Prim& node, ExprRef a, ExprRef b) {
+  const ScalarType type = a->type;
+  ExprRef none = arena().index(0);
+  auto guarded = [&](ExprRef condition, ExprRef value, Scalar fallback, const char* message, ExprRef p) {
+    return arena().check(condition, value, fallback, site(userSpan(e.span), message), p, none);
+  };
+  Scalar one = isFloat(type) ? Scalar::ofFloat(type, 1) : Scalar::ofInt(type, 1);
+  ExprRef zeroValue = arena().constant(Scalar::zero(type));
+  switch (node.scalarOp) {
+    case ScalarOp::Div:
+    case ScalarOp::Rem:
+      b = guarded(arena().op(ScalarOp::NotEqual, b, zeroValue), b, one, "division by zero", none);
+      return arena().op(node.scalarOp, a, b);
+    case ScalarOp::Sqrt:
+    case ScalarOp::Ln: {
+      const char* message = node.scalarOp == ScalarOp::Sqrt ? "square root of a negative number"
+                                                            : "logarithm of a negative number";
+      ExprRef good = arena().op(ScalarOp::Not, arena().op(ScalarOp::Less, a, zeroValue));
+      return arena().op(node.scalarOp, guarded(good, a, one, message, none));
+    }
+    case ScalarOp::ShiftLeft:
+    case ScalarOp::ShiftRight: {
+      ExprRef width = arena().constant(Scalar::ofInt(type, sizeOf(type) * 8));
+      ExprRef good = arena().op(ScalarOp::And, arena().op(ScalarOp::GreaterEqual, b, zeroValue),
+                                arena().op(ScalarOp::Less, b, width));
+      return arena().op(
+          node.scalarOp, a,
+          guarded(good, b, Scalar::zero(type), "shift count {0} is outside the width of int", toIndex(b)));
+    }
+    default:
+      throw InternalError("unexpected checked operation");
+  }
+}
+
+ExprRef Flattener::checkedConvert(const core::Exp& e, ExprRef a, ScalarType to) {
+  ExprRef none = arena().index(0);
+  if (isFloat(a->type) && isInt(to)) {
+    // Bounds that are exact as doubles; the comparison is false for NaN.
+    const double top = to == ScalarType::Int32 ? 2147483648.0 : 9223372036854775808.0;
+    const double below = to == ScalarType::Int32 ? -2147483649.0 : -9223372036854777856.0;
+    ExprRef wide = arena().convert(a, ScalarType::Float64);
+    auto bound = [&](double x) { return arena().constant(Scalar::ofFloat(ScalarType::Float64, x)); };
+    ExprRef good = arena().op(ScalarOp::And, arena().op(ScalarOp::Greater, wide, bound(below)),
+                              arena().op(ScalarOp::Less, wide, bound(top)));
+    a = arena().check(good, a, Scalar::zero(a->type), site(userSpan(e.span), "the float does not fit an int"),
+                      none, none);
+  } else if (isInt(a->type) && to == ScalarType::Char) {
+    auto bound = [&](int64_t x) { return arena().constant(Scalar::ofInt(a->type, x)); };
+    ExprRef good = arena().op(ScalarOp::And, arena().op(ScalarOp::GreaterEqual, a, bound(0)),
+                              arena().op(ScalarOp::Less, a, bound(256)));
+    a = arena().check(good, a, Scalar::zero(a->type),
+                      site(userSpan(e.span), "{0} is not the code of a character"), toIndex(a), none);
+  }
+  return arena().convert(a, to);
+}
+
+// ---- views ------------------------------------------------------------------------------------------------
+
+namespace {
+/// The view with its first address moved to 0 where `good` is false, so that a failed index loads element 0.
+ViewPtr guardedView(lcu::ExprArena& arena, const ViewPtr& v, ExprRef good) {
+  auto result = std::make_shared<View>(*v);
+  if (v->kind == View::Kind::Direct && v->start->kind != ExprKind::Constant)
+    result->start = arena.select(good, v->start, arena.index(0));
+  if (v->kind == View::Kind::Choice) {
+    result->first = guardedView(arena, v->first, good);
+    result->second = guardedView(arena, v->second, good);
+  }
+  return result;
+}
+}  // namespace
+
+Values Flattener::indexSequence(const core::Exp& e, const Sequence& v, ExprRef position, Context& context) {
+  ExprRef good = arena().op(ScalarOp::And, arena().op(ScalarOp::GreaterEqual, position, arena().index(0)),
+                            arena().op(ScalarOp::Less, position, v.length));
+  ExprRef safe = check(good, position, Scalar::ofInt(lcu::kIndex, 0), e.span,
+                       "index {0} is out of range for a sequence of length {1}", position, v.length, context);
+  if (!safe->canFail) return elementAt(v, safe, context);
+  Sequence guarded = v;
+  for (ViewPtr& view : guarded.views) view = guardedView(arena(), view, good);
+  return elementAt(guarded, safe, context);
+}
+
+Value Flattener::range(const core::Exp& e, ExprRef start, ExprRef end, ExprRef stride, Context& context) {
+  ExprRef one = arena().index(1);
+  ExprRef span = arena().sub(end, start);
+  ExprRef length =
+      stride == one ? span : arena().op(ScalarOp::Div, arena().add(span, arena().sub(stride, one)), stride);
+  Scalar none = Scalar::ofInt(lcu::kIndex, 0);
+  length = check(arena().op(ScalarOp::LessEqual, start, end), length, none, e.span,
+                 "the range starts at {0}, after its end {1}", start, end, context);
+  length = check(arena().op(ScalarOp::GreaterEqual, stride, one), length, none, e.span,
+                 "the stride of a range must be at least 1, not {0}", stride, arena().index(0), context);
+  auto store = std::make_shared<Store>();
+  store->kind = Store::Kind::Iota;
+  store->type = core_.intType;
+  Sequence result;
+  result.elements = {core_.intType};
+  result.length = length;
+  result.views = {direct(start, stride, store)};
+  return {result};
+}
+
+Value Flattener::slice(const core::Exp& e, const Sequence& v, ExprRef start, ExprRef count, ExprRef stride,
+                       Context& context) {
+  ExprRef nothing = arena().index(0);
+  auto op = [&](ScalarOp o, ExprRef x, ExprRef y) { return arena().op(o, x, y); };
+  auto inside = [&](ExprRef x) {
+    return op(ScalarOp::And, op(ScalarOp::GreaterEqual, x, nothing), op(ScalarOp::Less, x, v.length));
+  };
+  ExprRef last = arena().add(start, arena().mul(arena().sub(count, arena().index(1)), stride));
+  ExprRef good = op(ScalarOp::Or, op(ScalarOp::Equal, count, nothing),
+                    op(ScalarOp::And, op(ScalarOp::Greater, count, nothing),
+                       op(ScalarOp::And, inside(start), inside(last))));
+  if (start == nothing && stride == arena().index(1) && count == v.length) return {v};
+  Sequence result;
+  result.elements = v.elements;
+  result.length = check(good, count, Scalar::ofInt(lcu::kIndex, 0), e.span,
+                        "{0} elements from position {1} reach outside the sequence", count, start, context);
+  std::function<ViewPtr(const ViewPtr&)> moved = [&](const ViewPtr& view) {
+    auto copy = std::make_shared<View>(*view);
+    copy->aligned = false;
+    if (view->kind == View::Kind::Choice) {
+      copy->first = moved(view->first);
+      copy->second = moved(view->second);
+    } else if (view->kind != View::Kind::Repeat) {
+      copy->start = arena().add(view->start, arena().mul(start, view->stride));
+      copy->stride = arena().mul(view->stride, stride);
+    }
+    return ViewPtr(copy);
+  };
+  for (const ViewPtr& view : v.views) result.views.push_back(moved(view));
+  return {result};
+}
+
+Value Flattener::zip(const core::Exp& e, const std::vector<const Sequence*>& parts, Context& context) {
+  if (parts.size() == 1) return {*parts[0]};
+  Sequence result;
+  const Sequence* leader = parts[0];
+  for (const Sequence* part : parts)
+    if (part->descriptor && !leader->descriptor) leader = part;
+  result.length = leader->length;
+  result.descriptor = leader->descriptor;
+  for (const Sequence* part : parts) {
+    const bool same = part->length == leader->length ||
+                      (part->descriptor && leader->descriptor && *part->descriptor == *leader->descriptor);
+    if (!same) {
+      ExprRef equal = arena().op(ScalarOp::Equal, leader->length, part->length);
+      result.length =
+          check(equal, result.length, Scalar::ofInt(lcu::kIndex, 0), e.span,
+                "sequences of different lengths, {0} and {1}", leader->length, part->length, context);
+      if (result.length->canFail) result.descriptor.reset();
+    }
+    result.elements.insert(result.elements.end(), part->elements.begin(), part->elements.end());
+    for (const ViewPtr& view : part->views) {
+      const bool keeps =
+          view->aligned && part->descriptor && result.descriptor && *part->descriptor == *result.descriptor;
+      result.views.push_back(view->aligned && !keeps ? direct(view->start, view->stride, view->store) : view);
+    }
+  }
+  if (!result.descriptor)
+    for (ViewPtr& view : result.views)
+      if (view->aligned) view = direct(view->start, view->stride, view->store);
+  return {result};
+}
+
+// ---- reductions, scans, filters ---------------------------------------------------------------------------
+
+namespace {
+lcu::Operator operatorOf(lcu::ExprArena& arena, ReduceOp op, ScalarType type) {
+  return {{identity(op, type)}, {arena.op(scalarOp(op), arena.param(0, type), arena.param(1, type))}};
+}
+}  // namespace
+
+Value Flattener::reduce(const core::Exp&, ReduceOp op, const Sequence& v, Context& context) {
+  Entered entered = enter({&v}, context);
+  ExprRef pull = entered.elements[0][0].scalar();
+  lcu::Soac soac;
+  soac.kind = SoacKind::Reduce;
+  soac.space = entered.context->space;
+  soac.pull = {pull};
+  soac.combine = operatorOf(arena(), op, pull->type);
+  VarId result = launch(std::move(soac), "reduce", block_, std::string(toString(op)))[0];
+  if (context.isRoot()) return {arena().host(result, pull->type)};
+  return {arena().load(result, pull->type, arena().param(0))};
+}
+
+Value Flattener::scan(const core::Exp&, ReduceOp op, const Sequence& v, Context& context) {
+  ExprRef length;
+  Space space = commonSpace({&v}, context, nullptr, &length);
+  Entered entered = enterSpace(space, {&v}, context);
+  ExprRef pull = entered.elements[0][0].scalar();
+  lcu::Soac soac;
+  soac.kind = SoacKind::Scan;
+  soac.space = space;
+  soac.pull = {pull};
+  soac.combine = operatorOf(arena(), op, pull->type);
+  auto store = std::make_shared<Store>();
+  store->type = pull->type;
+  store->array = launch(std::move(soac), "scan", block_, "scan")[0];
+  return {sequenceOver(space, length, v.elements, {store}, context)};
+}
+
+Value Flattener::pack(const core::Exp& e, const Sequence& flags, const Sequence& v, Context& context) {
+  Entered entered = enter({&flags, &v}, context, &e);
+  Context& inside = *entered.context;
+  lcu::Soac soac;
+  soac.kind = SoacKind::Filter;
+  soac.space = inside.space;
+  soac.where = entered.elements[0][0].scalar();
+  Values row;
+  for (const Value& value : entered.elements[1]) {
+    row.push_back(normalise(value, inside, false));
+    if (value.isScalar()) {
+      soac.pull.push_back(value.scalar());
+      continue;
+    }
+    const Sequence& sequence = row.back().sequence();
+    soac.pull.push_back(sequence.length);
+    for (const ViewPtr& view : sequence.views) soac.pull.push_back(view->start);
+  }
+  soac.effects = std::exchange(inside.pending, {});
+  std::vector<VarId> arrays = launch(std::move(soac), "filter", block_, "kept");
+  std::vector<StorePtr> stores;
+  size_t next = 1;
+  for (size_t k = 0; k < row.size(); ++k) {
+    auto store = std::make_shared<Store>();
+    store->type = v.elements[k];
+    if (row[k].isScalar()) {
+      store->array = arrays[next++];
+    } else {
+      store->kind = Store::Kind::Sequence;
+      store->lengths = arrays[next++];
+      for (const ViewPtr& view : row[k].sequence().views) {
+        store->components.push_back({arrays[next], view->stride->constant.i, view->store});
+        ++next;
+      }
+    }
+    stores.push_back(store);
+  }
+  if (context.isRoot()) {
+    ExprRef count = arena().host(arrays[0], lcu::kIndex);
+    return {sequenceOver(flat(count), count, v.elements, stores, context)};
+  }
+  Space space;
+  space.kind = SpaceKind::Offsets;
+  space.offsets = arrays[0];
+  space.segments = context.space.extent;
+  space.extent = arena().load(arrays[0], lcu::kIndex, space.segments);
+  ExprRef i = arena().param(0);
+  ExprRef length = arena().sub(arena().load(arrays[0], lcu::kIndex, arena().add(i, arena().index(1))),
+                               arena().load(arrays[0], lcu::kIndex, i));
+  return {sequenceOver(space, length, v.elements, stores, context)};
+}
+
+// ---- structure --------------------------------------------------------------------------------------------
+
+Value Flattener::append(const Sequence& a, const Sequence& b, Context& context) {
+  auto empty = [](const Sequence& v) {
+    return v.length->kind == ExprKind::Constant && v.length->constant.i == 0;
+  };
+  if (empty(a)) return {b};
+  if (empty(b)) return {a};
+  ExprRef length = arena().add(a.length, b.length);
+  Space space = spaceFor(length, context);
+  Entered entered = enterSpace(space, {}, context);
+  Context& inside = *entered.context;
+  ExprRef position = arena().param(context.isRoot() ? 0 : 2);
+  Sequence left = translate({a}, context, inside).sequence();
+  Sequence right = translate({b}, context, inside).sequence();
+  ExprRef first = arena().op(ScalarOp::Less, position, left.length);
+  Values row = choose(first, elementAt(left, position, inside),
+                      elementAt(right, arena().sub(position, left.length), inside));
+  std::vector<StorePtr> stores = storeRow(row, inside);
+  return {sequenceOver(space, length, a.elements, stores, context)};
+}
+
+Value Flattener::flattenSequence(const Sequence& v, Context& context) {
+  // Slices of a dense store in order lie side by side: the result is a view of the inner store. Anything else
+  // is copied once to make it so.
+  const View& view = *v.views[0];
+  const bool dense = view.kind == View::Kind::Direct && view.store->kind == Store::Kind::Sequence &&
+                     view.store->dense && view.stride == arena().index(1);
+  if (!dense) {
+    ExprRef length;
+    Space space = commonSpace({&v}, context, nullptr, &length);
+    Entered entered = enterSpace(space, {&v}, context);
+    Sequence inner = entered.elements[0][0].sequence();
+    bool whole = inner.descriptor.has_value();
+    for (const ViewPtr& part : inner.views) whole &= part->aligned;
+    if (!whole) inner = copy(inner, *entered.context);
+    std::vector<StorePtr> stores = storeRow({{inner}}, *entered.context);
+    return flattenSequence(sequenceOver(space, length, v.elements, stores, context), context);
+  }
+  const Space& inner = *view.store->dense;
+  Sequence result;
+  result.elements = v.elements[0].elements();
+  auto boundary = [&](ExprRef address) {
+    return inner.kind == SpaceKind::Regular ? arena().mul(address, inner.length)
+                                            : arena().load(inner.offsets, lcu::kIndex, address);
+  };
+  const bool all = view.start == arena().index(0) && v.length == inner.segments && context.isRoot();
+  ExprRef begin = all ? arena().index(0) : boundary(view.start);
+  result.length = all ? inner.extent : arena().sub(boundary(arena().add(view.start, v.length)), begin);
+  bool aligned = false;
+  if (v.descriptor && view.aligned && v.descriptor->extent == inner.segments) {
+    // The segments of the result are the outer segments, seen through the inner offsets.
+    Space space;
+    space.segments = v.descriptor->segments;
+    space.extent = inner.extent;
+    if (inner.kind == SpaceKind::Regular && v.descriptor->kind == SpaceKind::Regular) {
+      space.kind = SpaceKind::Regular;
+      space.length = arena().mul(v.descriptor->length, inner.length);
+      result.length = space.length;
+    } else {
+      ExprRef i = arena().param(0);
+      ExprRef outer = v.descriptor->kind == SpaceKind::Regular
+                          ? arena().mul(i, v.descriptor->length)
+                          : arena().load(v.descriptor->offsets, lcu::kIndex, i);
+      space.kind = SpaceKind::Offsets;
+      space.offsets =
+          map(flat(arena().add(space.segments, arena().index(1))), boundary(outer), block_, "offsets");
+    }
+    result.descriptor = space;
+    aligned = true;
+  }
+  for (const Store::Component& component : view.store->components)
+    result.views.push_back(direct(begin, arena().index(component.stride), component.store, aligned));
+  return {result};
+}
+
+Value Flattener::partition(const core::Exp& e, const Sequence& v, const Sequence& counts, Context& context) {
+  ExprRef zeroIndex = arena().index(0), one = arena().index(1), i = arena().param(0);
+  ExprRef outerLength;
+  Space outer = commonSpace({&counts}, context, nullptr, &outerLength);
+  Entered entered = enterSpace(outer, {&counts}, context);
+  Context& inside = *entered.context;
+  ExprRef raw = toIndex(entered.elements[0][0].scalar());
+  ExprRef count =
+      check(arena().op(ScalarOp::GreaterEqual, raw, zeroIndex), raw, Scalar::ofInt(lcu::kIndex, 0), e.span,
+            "a piece of a partition has the negative length {0}", raw, zeroIndex, inside);
+  count = stored(count, inside);
+  lcu::Operator plus{{Scalar::ofInt(lcu::kIndex, 0)}, {arena().add(i, arena().param(1))}};
+  Sequence source = translate({v}, context, inside).sequence();
+  const char* message = "the pieces of a partition have {0} elements together, the sequence has {1}";
+  auto smaller = [&](ExprRef a, ExprRef b) { return arena().op(ScalarOp::Min, a, b); };
+
+  lcu::Soac scan;
+  scan.kind = SoacKind::Scan;
+  scan.space = outer;
+  scan.pull = {count};
+  scan.combine = plus;
+  std::vector<StorePtr> stores;
+  auto store = std::make_shared<Store>();
+  store->kind = Store::Kind::Sequence;
+  store->type = CoreType::sequence(v.elements);
+
+  bool whole = context.isRoot();
+  for (const ViewPtr& view : v.views)
+    whole &= view->kind == View::Kind::Direct && view->start == zeroIndex && view->stride == one;
+  if (whole) {
+    // The counts' scan is the descriptor, cut to the sequence so that a wrong sum stays inside it.
+    scan.withTotal = true;
+    VarId sums = launch(std::move(scan), "offsets", block_, "sums")[0];
+    ExprRef n = source.length;
+    ExprRef last = arena().op(ScalarOp::Equal, i, translate(outer.extent, context, inside));
+    ExprRef sum = arena().load(sums, lcu::kIndex, i);
+    ExprRef wrong = arena().op(ScalarOp::And, last, arena().op(ScalarOp::NotEqual, sum, n));
+    ExprRef bound = arena().check(arena().op(ScalarOp::Not, wrong), smaller(sum, n),
+                                  Scalar::ofInt(lcu::kIndex, 0), site(userSpan(e.span), message), sum, n);
+    Space space;
+    space.kind = SpaceKind::Offsets;
+    space.segments = outer.extent;
+    space.extent = v.length;
+    space.offsets = map(flat(arena().add(outer.extent, one)), bound, block_, "offsets");
+    store->dense = space;
+    for (const ViewPtr& view : v.views) store->components.push_back({0, 1, view->store});
+    return {sequenceOver(outer, outerLength, {store->type}, {store}, context)};
+  }
+  VarId before = launch(std::move(scan), "starts", block_, "before")[0];
+  lcu::Soac sum;
+  sum.kind = SoacKind::Reduce;
+  sum.space = outer;
+  sum.pull = {count};
+  sum.combine = plus;
+  VarId total = launch(std::move(sum), "reduce", block_, "total")[0];
+  ExprRef sumValue =
+      context.isRoot() ? arena().host(total, lcu::kIndex) : arena().load(total, lcu::kIndex, i);
+  ExprRef checkedSum =
+      arena().check(arena().op(ScalarOp::Equal, sumValue, v.length), arena().boolean(true),
+                    Scalar::ofBool(false), site(userSpan(e.span), message), sumValue, v.length);
+  notePending(checkedSum, context);
+  // Slices of the sequence's own store, cut to its length so that a wrong sum stays inside it.
+  ExprRef offset = smaller(arena().load(before, lcu::kIndex, i), source.length);
+  ExprRef length = smaller(count, arena().sub(source.length, offset));
+  Sequence piece;
+  piece.elements = v.elements;
+  piece.length = length;
+  std::function<ViewPtr(const ViewPtr&)> moved = [&](const ViewPtr& view) {
+    auto copy = std::make_shared<View>(*view);
+    if (view->kind == View::Kind::Choice) {
+      copy->first = moved(view->first);
+      copy->second = moved(view->second);
+    } else if (view->kind != View::Kind::Repeat) {
+      copy->start = arena().add(view->start, arena().mul(offset, view->stride));
+    }
+    return ViewPtr(copy);
+  };
+  for (const ViewPtr& view : source.views) piece.views.push_back(moved(view));
+  stores = storeRow({{piece}}, inside);
+  return {sequenceOver(outer, outerLength, {store->type}, stores, context)};
+}
+
+Value Flattener::lastWriter(const core::Exp& e, const Sequence& index, ExprRef n, Context& context) {
+  ExprRef zeroIndex = arena().index(0), i = arena().param(0);
+  n = check(arena().op(ScalarOp::GreaterEqual, n, zeroIndex), n, Scalar::ofInt(lcu::kIndex, 0), e.span,
+            "the length {0} is negative", n, zeroIndex, context);
+  Space target = spaceFor(n, context);
+  Entered entered = enter({&index}, context);
+  Context& inside = *entered.context;
+  ExprRef position = toIndex(entered.elements[0][0].scalar());
+  ExprRef size = translate(n, context, inside);
+  ExprRef good = arena().op(ScalarOp::And, arena().op(ScalarOp::GreaterEqual, position, zeroIndex),
+                            arena().op(ScalarOp::Less, position, size));
+  ExprRef base = context.isRoot() ? zeroIndex
+                 : target.kind == SpaceKind::Regular
+                     ? arena().mul(arena().param(1), target.length)
+                     : arena().load(target.offsets, lcu::kIndex, arena().param(1));
+  lcu::Soac permute;
+  permute.kind = SoacKind::Permute;
+  permute.space = inside.space;
+  permute.pull = {i};
+  permute.destination = arena().check(
+      good, arena().add(base, position), Scalar::ofInt(lcu::kIndex, 0),
+      site(userSpan(e.span), "index {0} is out of range for a sequence of length {1}"), position, size);
+  permute.target = target.extent;
+  permute.fill = {Scalar::ofInt(lcu::kIndex, -1)};
+  VarId writers = launch(std::move(permute), "permute", block_, "writer")[0];
+  // The number of the writer within its own segment.
+  ExprRef writer = arena().load(writers, lcu::kIndex, i);
+  if (!context.isRoot()) {
+    const Space& from = inside.space;
+    ExprRef start = from.kind == SpaceKind::Regular
+                        ? arena().mul(arena().param(1), from.length)
+                        : arena().load(from.offsets, lcu::kIndex, arena().param(1));
+    writer =
+        arena().select(arena().op(ScalarOp::Less, writer, zeroIndex), writer, arena().sub(writer, start));
+  }
+  Context& over = newContext(Context::Kind::Each, &context, target, block_);
+  std::vector<StorePtr> stores = storeRow({{fromIndex(writer)}}, over);
+  return {sequenceOver(target, n, {core_.intType}, stores, context)};
+}
+
+Value Flattener::grade(const Sequence& keys, Context& context) {
+  ExprRef length;
+  Space space = commonSpace({&keys}, context, nullptr, &length);
+  Entered entered = enterSpace(space, {&keys}, context);
+  std::vector<StorePtr> stores = storeRow(entered.elements[0], *entered.context, true);
+  VarId order = newVar(lcu::VarKind::Array, lcu::kIndex, "order", space.extent);
+  lcu::Stmt stmt;
+  stmt.results = {order};
+  stmt.node = lcu::Grade{stores[0]->array, space};
+  append(block_, std::move(stmt));
+  ExprRef element = fromIndex(arena().load(order, lcu::kIndex, arena().param(0)));
+  std::vector<StorePtr> result = storeRow({{element}}, *entered.context);
+  return {sequenceOver(space, length, {core_.intType}, result, context)};
+}
+
+}  // namespace kelpie::flatten

@@ -1,0 +1,442 @@
+// From delayed values to stored ones: element stores, dense columns, and the canonical form at boundaries.
+#include "flatten/flattener.h"
+#include "ir/diagnostic.h"
+
+namespace kelpie::flatten {
+
+using lcu::ExprKind;
+using lcu::SpaceKind;
+using lcu::VarKind;
+
+/// Scalar expressions of one context waiting to be stored by one map; entries that are already the elements
+/// of an array of the context's extent are not stored again.
+struct Flattener::Columns {
+  std::vector<ExprRef> pulls;
+  struct Entry {
+    int pull = -1;       ///< index into pulls, or
+    VarId existing = 0;  ///< an array that is there already, or
+    StorePtr whole;      ///< a sequence component that is a dense store already
+  };
+  std::vector<Entry> entries;
+};
+
+int Flattener::addColumn(ExprRef e, Columns& columns, Context& context) {
+  Columns::Entry entry;
+  if (e->kind == ExprKind::Load && e->operands[0] == arena().param(0) &&
+      program_.vars[e->index].extent == context.space.extent) {
+    entry.existing = e->index;
+  } else if (auto found = context.stored.find(e); found != context.stored.end()) {
+    entry.existing = found->second->kind == ExprKind::Load ? found->second->index : 0;
+  }
+  if (!entry.existing) {
+    for (size_t k = 0; k < columns.pulls.size() && entry.pull < 0; ++k)
+      if (columns.pulls[k] == e) entry.pull = static_cast<int>(k);
+    if (entry.pull < 0) {
+      entry.pull = static_cast<int>(columns.pulls.size());
+      columns.pulls.push_back(e);
+    }
+  }
+  columns.entries.push_back(entry);
+  return static_cast<int>(columns.entries.size()) - 1;
+}
+
+bool Flattener::plain(const Store& store) const {
+  if (store.kind == Store::Kind::Array) return true;
+  if (store.kind == Store::Kind::Iota) return false;
+  for (const Store::Component& component : store.components)
+    if (component.stride != 1 || !plain(*component.store)) return false;
+  return true;
+}
+
+bool Flattener::plain(const View& view, bool canonical) const {
+  if (view.kind != View::Kind::Direct) return false;
+  if (view.stride->kind != ExprKind::Constant) return false;
+  return !canonical || (view.stride->constant.i == 1 && plain(*view.store));
+}
+
+/// The same sequence over a new dense store: one segmented map.
+Sequence Flattener::copy(const Sequence& v, Context& context) {
+  ExprRef length;
+  Space space = commonSpace({&v}, context, nullptr, &length);
+  Entered entered = enterSpace(space, {&v}, context);
+  std::vector<StorePtr> stores = storeRow(entered.elements[0], *entered.context, true);
+  return sequenceOver(space, length, v.elements, stores, context);
+}
+
+Value Flattener::normalise(const Value& v, Context& context, bool canonical) {
+  if (v.isScalar()) return v;
+  Sequence sequence = v.sequence();
+  // `dist`: the value once for each instance, stride 0.
+  for (size_t k = 0; k < sequence.views.size(); ++k) {
+    if (sequence.views[k]->kind != View::Kind::Repeat || context.isRoot() || canonical) continue;
+    std::vector<StorePtr> stores = storeRow({sequence.views[k]->values[0]}, context, canonical);
+    sequence.views[k] = direct(arena().param(0), arena().index(0), stores[0]);
+  }
+  bool good = true;
+  for (const ViewPtr& view : sequence.views) good &= plain(*view, canonical);
+  return {good ? sequence : copy(sequence, context)};
+}
+
+void Flattener::addTemplate(const Value& v, const CoreType& type, Columns& columns, Context& context) {
+  if (type.isScalar()) {
+    addColumn(v.scalar(), columns, context);
+    return;
+  }
+  const Sequence& sequence = v.sequence();
+  bool whole = sequence.descriptor.has_value();
+  for (const ViewPtr& view : sequence.views) whole &= view->aligned;
+  if (whole) {
+    auto store = std::make_shared<Store>();
+    store->kind = Store::Kind::Sequence;
+    store->type = type;
+    store->dense = sequence.descriptor;
+    for (const ViewPtr& view : sequence.views) store->components.push_back({0, 1, view->store});
+    Columns::Entry entry;
+    entry.whole = store;
+    columns.entries.push_back(entry);
+    return;
+  }
+  addColumn(sequence.length, columns, context);
+  for (const ViewPtr& view : sequence.views) {
+    addColumn(view->start, columns, context);
+    auto store = std::make_shared<Store>();  // carries stride and inner store to finishTemplate
+    store->components.push_back({0, view->stride->constant.i, view->store});
+    columns.entries.back().whole = store;
+  }
+}
+
+StorePtr Flattener::finishTemplate(const CoreType& type, const Columns& columns, size_t& next,
+                                   const std::vector<VarId>& arrays) const {
+  auto arrayOf = [&](const Columns::Entry& entry) {
+    return entry.existing ? entry.existing : arrays[static_cast<size_t>(entry.pull)];
+  };
+  const Columns::Entry& first = columns.entries[next++];
+  if (type.isSequence() && first.whole) return first.whole;
+  auto store = std::make_shared<Store>();
+  store->type = type;
+  if (type.isScalar()) {
+    store->kind = Store::Kind::Array;
+    store->array = arrayOf(first);
+    return store;
+  }
+  store->kind = Store::Kind::Sequence;
+  store->lengths = arrayOf(first);
+  for (size_t k = 0; k < type.elements().size(); ++k) {
+    const Columns::Entry& start = columns.entries[next++];
+    Store::Component component = start.whole->components[0];
+    component.starts = arrayOf(start);
+    store->components.push_back(component);
+  }
+  return store;
+}
+
+namespace {
+CoreType typeOf(const Value& v) {
+  return v.isScalar() ? CoreType(v.scalar()->type) : CoreType::sequence(v.sequence().elements);
+}
+}  // namespace
+
+std::vector<StorePtr> Flattener::storeRow(const Values& row, Context& context, bool canonical) {
+  Columns columns;
+  std::vector<CoreType> types;
+  for (const Value& v : row) {
+    types.push_back(typeOf(v));
+    addTemplate(normalise(v, context, canonical), types.back(), columns, context);
+  }
+  std::vector<VarId> arrays;
+  std::vector<ExprRef> effects = context.pending;
+  dropEvaluated(effects, columns.pulls);
+  if (!columns.pulls.empty()) {
+    lcu::Soac soac;
+    soac.space = context.space;
+    soac.pull = columns.pulls;
+    soac.effects = effects;
+    context.pending.clear();
+    arrays = launch(std::move(soac), "map", context.block == block_ ? context.block : block_, "r");
+    if (context.block == block_)
+      for (size_t k = 0; k < arrays.size(); ++k)
+        context.stored[columns.pulls[k]] = arena().load(arrays[k], columns.pulls[k]->type, arena().param(0));
+  }
+  std::vector<StorePtr> stores;
+  size_t next = 0;
+  for (const CoreType& type : types) stores.push_back(finishTemplate(type, columns, next, arrays));
+  return stores;
+}
+
+// ---- dense columns ----------------------------------------------------------------------------------------
+
+VarId Flattener::offsetsArray(const Space& space) {
+  if (space.kind == SpaceKind::Offsets) return space.offsets;
+  Space positions = flat(arena().add(space.segments, arena().index(1)));
+  return map(positions, arena().mul(arena().param(0), space.length), block_, "offsets");
+}
+
+/// Of a value of a non-root context: one entry for each instance. Of a root's sequence: one entry in all.
+void Flattener::denseColumns(const Value& v, const CoreType& type, Context& context,
+                             std::vector<VarId>& out) {
+  if (type.isScalar()) {
+    if (context.isRoot())
+      out.push_back(hostLet(v.scalar(), block_, "result"));
+    else
+      out.push_back(storeRow({v}, context)[0]->array);
+    return;
+  }
+  const Sequence& sequence = v.sequence();
+  ExprRef length;
+  Space space = commonSpace({&sequence}, context, nullptr, &length);
+  if (context.isRoot()) {
+    ExprRef n = step(length, context, newContext(Context::Kind::Each, &context, space, block_));
+    out.push_back(map(flat(arena().index(2)), arena().mul(arena().param(0), n), block_, "offsets"));
+  } else {
+    out.push_back(offsetsArray(space));
+  }
+  Entered entered = enterSpace(space, {&sequence}, context);
+  const Row types = sequence.elements;
+  // One map stores all scalar columns together.
+  std::vector<VarId> scalars;
+  Values row;
+  for (size_t k = 0; k < types.size(); ++k)
+    if (types[k].isScalar()) row.push_back(entered.elements[0][k]);
+  std::vector<StorePtr> stores = storeRow(row, *entered.context, true);
+  size_t next = 0;
+  for (size_t k = 0; k < types.size(); ++k) {
+    if (types[k].isScalar())
+      out.push_back(stores[next++]->array);
+    else
+      denseColumns(entered.elements[0][k], types[k], *entered.context, out);
+  }
+}
+
+/// The store of a column whose variables begin at vars[next]; `extent` becomes its number of elements.
+StorePtr Flattener::denseStore(const CoreType& type, const std::vector<VarId>& vars, size_t& next,
+                               ExprRef& extent) {
+  auto store = std::make_shared<Store>();
+  store->type = type;
+  VarId first = vars[next++];
+  if (type.isScalar()) {
+    store->array = first;
+    extent = arena().size(first);
+    return store;
+  }
+  store->kind = Store::Kind::Sequence;
+  Space space;
+  space.kind = SpaceKind::Offsets;
+  space.offsets = first;
+  space.segments = arena().sub(arena().size(first), arena().index(1));
+  space.extent = nullptr;
+  for (const CoreType& element : type.elements()) {
+    ExprRef inner;
+    store->components.push_back({0, 1, denseStore(element, vars, next, inner)});
+    // All columns have the same number of elements: give them one symbolic size.
+    if (!space.extent)
+      space.extent = inner;
+    else if (element.isScalar())
+      program_.vars[store->components.back().store->array].extent = space.extent;
+  }
+  if (!space.extent) space.extent = arena().load(first, lcu::kIndex, space.segments);
+  store->dense = space;
+  extent = space.segments;
+  return store;
+}
+
+Values Flattener::fromDenseColumns(const Row& types, const std::vector<VarId>& vars) {
+  Values result;
+  size_t next = 0;
+  for (const CoreType& type : types) {
+    if (type.isScalar()) {
+      result.push_back({arena().host(vars[next++], type.scalar())});
+      continue;
+    }
+    VarId offsets = vars[next++];  // two entries: 0 and the length
+    Sequence sequence;
+    sequence.elements = type.elements();
+    for (const CoreType& element : type.elements()) {
+      ExprRef extent;
+      StorePtr store = denseStore(element, vars, next, extent);
+      if (!sequence.length)
+        sequence.length = extent;
+      else if (element.isScalar())
+        program_.vars[store->array].extent = sequence.length;
+      sequence.views.push_back(direct(arena().index(0), arena().index(1), store));
+    }
+    if (!sequence.length) sequence.length = arena().load(offsets, lcu::kIndex, arena().index(1));
+    result.push_back({sequence});
+  }
+  return result;
+}
+
+// ---- canonical form ---------------------------------------------------------------------------------------
+
+void Flattener::canonicalStore(const StorePtr& store, std::vector<VarId>& out) {
+  if (store->kind == Store::Kind::Array) {
+    out.push_back(store->array);
+    return;
+  }
+  if (store->kind == Store::Kind::Iota) throw InternalError("an unbounded store at a boundary");
+  if (!store->dense) {
+    out.push_back(store->lengths);
+    for (const Store::Component& component : store->components) {
+      out.push_back(component.starts);
+      canonicalStore(component.store, out);
+    }
+    return;
+  }
+  const Space& space = *store->dense;
+  ExprRef i = arena().param(0);
+  ExprRef start, length;
+  if (space.kind == SpaceKind::Regular) {
+    start = arena().mul(i, space.length);
+    length = space.length;
+  } else {
+    start = arena().load(space.offsets, lcu::kIndex, i);
+    length = arena().sub(arena().load(space.offsets, lcu::kIndex, arena().add(i, arena().index(1))), start);
+  }
+  lcu::Soac soac;
+  soac.space = flat(space.segments);
+  soac.pull = {length, start};
+  std::vector<VarId> arrays = launch(std::move(soac), "slices", block_, "slices");
+  out.push_back(arrays[0]);
+  for (const Store::Component& component : store->components) {
+    out.push_back(arrays[1]);
+    canonicalStore(component.store, out);
+  }
+}
+
+std::vector<VarId> Flattener::canonical(const Values& row, Context& context) {
+  std::vector<VarId> out;
+  if (!context.isRoot()) {
+    for (const StorePtr& store : storeRow(row, context, true)) canonicalStore(store, out);
+    return out;
+  }
+  for (const Value& v : row) {
+    if (v.isScalar()) {
+      out.push_back(hostLet(v.scalar(), block_, nameOf(v.scalar(), "x")));
+      dropEvaluated(context.pending, {v.scalar()});
+      continue;
+    }
+    Value plainValue = normalise(v, context, true);
+    const Sequence& sequence = plainValue.sequence();
+    out.push_back(hostLet(sequence.length, block_, "length"));
+    for (const ViewPtr& view : sequence.views) {
+      out.push_back(hostLet(view->start, block_, "start"));
+      canonicalStore(view->store, out);
+    }
+  }
+  return out;
+}
+
+void Flattener::declareStore(const CoreType& type, const std::string& name, ExprRef extent,
+                             std::vector<VarId>& out) {
+  if (type.isScalar()) {
+    out.push_back(newVar(VarKind::Array, type.scalar(), name, extent));
+    return;
+  }
+  out.push_back(newVar(VarKind::Array, lcu::kIndex, name + "_lengths", extent));
+  for (const CoreType& element : type.elements()) {
+    out.push_back(newVar(VarKind::Array, lcu::kIndex, name + "_starts", extent));
+    declareStore(element, name, nullptr, out);
+  }
+}
+
+std::vector<VarId> Flattener::declare(const Row& types, Context& context, const std::string& name) {
+  std::vector<VarId> out;
+  for (const CoreType& type : types) {
+    if (!context.isRoot()) {
+      declareStore(type, name, context.space.extent, out);
+    } else if (type.isScalar()) {
+      out.push_back(newVar(VarKind::Host, type.scalar(), name));
+    } else {
+      out.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_length"));
+      for (const CoreType& element : type.elements()) {
+        out.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_start"));
+        declareStore(element, name, nullptr, out);
+      }
+    }
+  }
+  return out;
+}
+
+StorePtr Flattener::storeFrom(const CoreType& type, const std::vector<VarId>& vars, size_t& next) {
+  auto store = std::make_shared<Store>();
+  store->type = type;
+  VarId first = vars[next++];
+  if (type.isScalar()) {
+    store->array = first;
+    return store;
+  }
+  store->kind = Store::Kind::Sequence;
+  store->lengths = first;
+  for (const CoreType& element : type.elements()) {
+    Store::Component component;
+    component.starts = vars[next++];
+    component.store = storeFrom(element, vars, next);
+    store->components.push_back(component);
+  }
+  return store;
+}
+
+Values Flattener::fromCanonical(const Row& types, const std::vector<VarId>& vars, Context& context) {
+  Values result;
+  size_t next = 0;
+  for (const CoreType& type : types) {
+    if (!context.isRoot()) {
+      result.push_back(storeAt(*storeFrom(type, vars, next), arena().param(0), context));
+      continue;
+    }
+    ExprRef first = arena().host(vars[next], type.isScalar() ? type.scalar() : lcu::kIndex);
+    ++next;
+    if (type.isScalar()) {
+      result.push_back({first});
+      continue;
+    }
+    Sequence sequence;
+    sequence.elements = type.elements();
+    sequence.length = first;
+    for (const CoreType& element : type.elements()) {
+      ExprRef start = arena().host(vars[next++], lcu::kIndex);
+      sequence.views.push_back(direct(start, arena().index(1), storeFrom(element, vars, next)));
+    }
+    result.push_back({sequence});
+  }
+  return result;
+}
+
+void Flattener::emptyStore(const CoreType& type, std::vector<VarId>& out) {
+  auto empty = [&](ScalarType t) {
+    VarId var = newVar(VarKind::Array, t, "none", arena().index(0));
+    lcu::Stmt stmt;
+    stmt.results = {var};
+    stmt.node = lcu::ArrayConstant{{zeroColumn(t, 0)}};
+    append(block_, std::move(stmt));
+    out.push_back(var);
+  };
+  if (type.isScalar()) {
+    empty(type.scalar());
+    return;
+  }
+  empty(lcu::kIndex);
+  for (const CoreType& element : type.elements()) {
+    empty(lcu::kIndex);
+    emptyStore(element, out);
+  }
+}
+
+std::vector<VarId> Flattener::canonicalZero(const Row& types, bool root) {
+  std::vector<VarId> out;
+  for (const CoreType& type : types) {
+    if (!root) {
+      emptyStore(type, out);
+    } else if (type.isScalar()) {
+      out.push_back(hostLet(arena().constant(Scalar::zero(type.scalar())), block_, "none"));
+    } else {
+      out.push_back(hostLet(arena().index(0), block_, "none"));
+      for (const CoreType& element : type.elements()) {
+        out.push_back(hostLet(arena().index(0), block_, "none"));
+        emptyStore(element, out);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace kelpie::flatten

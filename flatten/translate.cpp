@@ -1,0 +1,402 @@
+// Values across contexts: entering element spaces, reaching values of enclosing contexts, element access.
+#include <algorithm>
+
+#include "flatten/flattener.h"
+#include "ir/diagnostic.h"
+
+namespace kelpie::flatten {
+
+using lcu::ExprKind;
+using lcu::SoacKind;
+using lcu::SpaceKind;
+using lcu::VarKind;
+
+Context& Flattener::newContext(Context::Kind kind, Context* parent, Space space, lcu::Block* block) {
+  Context& context = contexts_.emplace_back();
+  context.kind = kind;
+  context.parent = parent;
+  context.space = space;
+  context.block = block;
+  return context;
+}
+
+Context& Flattener::rootOf(Context& context) {
+  Context* c = &context;
+  while (!c->isRoot()) c = c->parent;
+  return *c;
+}
+
+/// Reads device memory on the way: a cell or an array element.
+bool Flattener::readsDevice(ExprRef e) const {
+  bool device = false;
+  lcu::forEachNode({e}, [&](ExprRef n) {
+    device |= n->kind == ExprKind::Load;
+    device |= n->kind == ExprKind::Host && program_.vars[n->index].kind == VarKind::Cell;
+  });
+  return device;
+}
+
+/// Worth repeating at every use rather than storing: a handful of operations on at most two loads.
+bool Flattener::cheap(ExprRef e) const {
+  if (e->canFail) return false;
+  int nodes = 0, loads = 0;
+  bool simple = true;
+  lcu::forEachNode({e}, [&](ExprRef n) {
+    ++nodes;
+    loads += n->kind == ExprKind::Load;
+    simple &= n->kind != ExprKind::If && n->kind != ExprKind::Loop && n->kind != ExprKind::LoopVar;
+    simple &= n->kind != ExprKind::Op || n->op < ScalarOp::Sqrt;
+    if (n->kind == ExprKind::Op) simple &= n->op != ScalarOp::Div && n->op != ScalarOp::Rem;
+  });
+  return simple && nodes <= 8 && loads <= 2;
+}
+
+ExprRef Flattener::stored(ExprRef e, Context& context) {
+  if (e->kind == ExprKind::Constant) return e;
+  auto found = context.stored.find(e);
+  if (found != context.stored.end()) return found->second;
+  ExprRef result;
+  if (!context.isRoot()) {
+    VarId array = map(context.space, e, context.block, nameOf(e, "x"));
+    result = arena().load(array, e->type, arena().param(0));
+  } else if (readsDevice(e)) {
+    lcu::Soac once;
+    once.kind = SoacKind::Once;
+    once.pull = {e};
+    result = arena().host(launch(std::move(once), "once", context.block, nameOf(e, "x"))[0], e->type);
+  } else {
+    result = arena().host(hostLet(e, context.block, nameOf(e, "x")), e->type);
+  }
+  dropEvaluated(context.pending, {e});
+  context.stored[e] = result;
+  return result;
+}
+
+ExprRef Flattener::step(ExprRef e, Context& parent, Context& child) {
+  if (parent.isRoot()) {
+    if (child.isRoot()) return e;
+    if (e->kind == ExprKind::Constant || e->kind == ExprKind::Host || e->kind == ExprKind::Size) return e;
+    return stored(e, parent);
+  }
+  if (!e->usesParam && cheap(e)) return e;
+  bool onlyInstance = true;
+  lcu::forEachNode({e}, [&](ExprRef n) { onlyInstance &= n->kind != ExprKind::Param || n->index == 0; });
+  if (!onlyInstance || !cheap(e)) e = stored(e, parent);
+  ExprRef instance = child.kind == Context::Kind::Restrict
+                         ? arena().load(child.active, lcu::kIndex, arena().param(0))
+                         : arena().param(1);
+  return arena().rewrite(
+      e, [&](ExprRef n) -> ExprRef { return n->kind == ExprKind::Param ? instance : nullptr; });
+}
+
+ExprRef Flattener::translate(ExprRef e, Context& from, Context& to) {
+  if (&from == &to || e->kind == ExprKind::Constant) return e;
+  std::vector<Context*> path = {&to};
+  while (path.back() != &from) {
+    if (!path.back()->parent) throw InternalError("a value is used outside its context");
+    path.push_back(path.back()->parent);
+  }
+  for (size_t k = path.size() - 1; k > 0; --k) e = step(e, *path[k], *path[k - 1]);
+  return e;
+}
+
+ViewPtr Flattener::translate(const ViewPtr& v, Context& from, Context& to) {
+  auto result = std::make_shared<View>(*v);
+  result->aligned = false;
+  if (v->start) result->start = translate(v->start, from, to);
+  if (v->stride) result->stride = translate(v->stride, from, to);
+  if (v->condition) result->condition = translate(v->condition, from, to);
+  if (v->first) result->first = translate(v->first, from, to);
+  if (v->second) result->second = translate(v->second, from, to);
+  for (Value& value : result->values) value = translate(value, from, to);
+  return result;
+}
+
+Value Flattener::translate(const Value& v, Context& from, Context& to) {
+  if (&from == &to) return v;
+  if (v.isScalar()) return {translate(v.scalar(), from, to)};
+  Sequence result;
+  const Sequence& sequence = v.sequence();
+  result.elements = sequence.elements;
+  result.length = translate(sequence.length, from, to);
+  for (const ViewPtr& view : sequence.views) result.views.push_back(translate(view, from, to));
+  // Between roots a flat space stays what it is; elsewhere the descriptor belongs to the other instances.
+  return {result};
+}
+
+// ---- spaces -----------------------------------------------------------------------------------------------
+
+ExprRef Flattener::extent(ExprRef e, Context& root) {
+  switch (e->kind) {
+    case ExprKind::Constant:
+    case ExprKind::Host:
+    case ExprKind::Size:
+      return e;
+    case ExprKind::Load:
+      if (!e->canFail) return e;
+      break;
+    default: {
+      bool symbolic = !e->canFail;
+      lcu::forEachNode({e}, [&](ExprRef n) {
+        symbolic &= n->kind == ExprKind::Constant || n->kind == ExprKind::Host || n->kind == ExprKind::Size ||
+                    n->kind == ExprKind::Op;
+      });
+      if (symbolic && cheap(e)) return e;
+    }
+  }
+  auto found = root.stored.find(e);
+  if (found != root.stored.end()) return found->second;
+  ExprRef result = arena().host(hostLet(e, block_, "length"), lcu::kIndex);
+  dropEvaluated(root.pending, {e});
+  if (root.block == block_) root.stored[e] = result;
+  return result;
+}
+
+Space Flattener::spaceFor(ExprRef length, Context& context) {
+  auto found = context.spaces.find(length);
+  if (found != context.spaces.end()) return found->second;
+  Space space;
+  if (context.isRoot()) {
+    space = flat(extent(length, context));
+    if (space.extent != length && context.block != block_) return space;
+  } else if (!length->usesParam && !readsDevice(length)) {
+    ExprRef each = extent(length, rootOf(context));
+    space.kind = SpaceKind::Regular;
+    space.segments = context.space.extent;
+    space.length = each;
+    space.extent = arena().mul(space.segments, each);
+  } else {
+    lcu::Soac scan;
+    scan.kind = SoacKind::Scan;
+    scan.space = context.space;
+    scan.pull = {length};
+    scan.withTotal = true;
+    scan.combine.identity = {Scalar::ofInt(lcu::kIndex, 0)};
+    scan.combine.result = {arena().add(arena().param(0), arena().param(1))};
+    dropEvaluated(context.pending, {length});
+    VarId offsets = launch(std::move(scan), "offsets", context.block, "offsets")[0];
+    space.kind = SpaceKind::Offsets;
+    space.segments = context.space.extent;
+    space.offsets = offsets;
+    space.extent = arena().load(offsets, lcu::kIndex, space.segments);
+  }
+  context.spaces[length] = space;
+  return space;
+}
+
+Space Flattener::commonSpace(const std::vector<const Sequence*>& sequences, Context& context,
+                             const core::Exp* e, ExprRef* length) {
+  const Sequence* leader = sequences[0];
+  for (const Sequence* v : sequences)
+    if (v->length->kind == ExprKind::Constant && sequences[0]->length->kind != ExprKind::Constant) leader = v;
+  for (const Sequence* v : sequences)
+    if (v->descriptor && !leader->descriptor) leader = v;
+  ExprRef common = leader->length;
+  for (const Sequence* v : sequences) {
+    if (v->length == common || v->length == leader->length) continue;
+    if (v->descriptor && leader->descriptor && *v->descriptor == *leader->descriptor) continue;
+    ExprRef same = arena().op(ScalarOp::Equal, leader->length, v->length);
+    common = check(same, common, Scalar::ofInt(lcu::kIndex, 0), e ? e->span : span_,
+                   "sequences of different lengths, {0} and {1}", leader->length, v->length, context);
+  }
+  *length = common;
+  if (common == leader->length && leader->descriptor) return *leader->descriptor;
+  return spaceFor(common, context);
+}
+
+Flattener::Entered Flattener::enterSpace(const Space& space, const std::vector<const Sequence*>& sequences,
+                                         Context& context) {
+  Context& inside = newContext(Context::Kind::Each, &context, space, block_);
+  ExprRef position = arena().param(context.isRoot() ? 0 : 2);
+  Entered entered{&inside, {}};
+  for (const Sequence* v : sequences) {
+    Values row;
+    const bool own = v->descriptor && *v->descriptor == space;
+    for (size_t k = 0; k < v->views.size(); ++k) {
+      const View& view = *v->views[k];
+      if (own && view.aligned) {
+        row.push_back(storeAt(*view.store, arena().param(0), inside));
+      } else {
+        ViewPtr outer = translate(v->views[k], context, inside);
+        row.push_back(viewAt(*outer, v->elements[k], position, inside));
+      }
+    }
+    entered.elements.push_back(std::move(row));
+  }
+  return entered;
+}
+
+Flattener::Entered Flattener::enter(const std::vector<const Sequence*>& sequences, Context& context,
+                                    const core::Exp* e) {
+  ExprRef length;
+  Space space = commonSpace(sequences, context, e, &length);
+  return enterSpace(space, sequences, context);
+}
+
+// ---- elements ---------------------------------------------------------------------------------------------
+
+ViewPtr Flattener::direct(ExprRef start, ExprRef stride, StorePtr store, bool aligned) {
+  auto view = std::make_shared<View>();
+  view->start = start;
+  view->stride = stride;
+  view->store = std::move(store);
+  view->aligned = aligned;
+  return view;
+}
+
+Value Flattener::storeAt(const Store& store, ExprRef address, Context& context) {
+  if (store.kind == Store::Kind::Iota) return {arena().convert(address, store.type.scalar())};
+  if (store.kind == Store::Kind::Array) return {arena().load(store.array, store.type.scalar(), address)};
+  Sequence result;
+  result.elements = store.type.elements();
+  ExprRef begin = nullptr;
+  bool whole = false;
+  if (store.dense) {
+    const Space& space = *store.dense;
+    // The instances of the context are exactly the segments: the descriptor is this sequence's.
+    whole = !context.isRoot() && address->kind == ExprKind::Param && address->index == 0 &&
+            context.space.extent == space.segments;
+    if (space.kind == SpaceKind::Regular) {
+      result.length = space.length;
+      begin = arena().mul(address, space.length);
+    } else {
+      begin = arena().load(space.offsets, lcu::kIndex, address);
+      ExprRef end = arena().load(space.offsets, lcu::kIndex, arena().add(address, arena().index(1)));
+      result.length = arena().sub(end, begin);
+    }
+    if (whole) result.descriptor = space;
+  } else {
+    result.length = arena().load(store.lengths, lcu::kIndex, address);
+  }
+  for (const Store::Component& component : store.components) {
+    ExprRef start = store.dense ? begin : arena().load(component.starts, lcu::kIndex, address);
+    result.views.push_back(direct(start, arena().index(component.stride), component.store, whole));
+  }
+  return {result};
+}
+
+Value Flattener::listed(const std::vector<Value>& values, size_t low, size_t high, ExprRef position) {
+  if (high - low == 1) return values[low];
+  size_t middle = (low + high) / 2;
+  ExprRef left = arena().op(ScalarOp::Less, position, arena().index(static_cast<int64_t>(middle)));
+  return choose(left, listed(values, low, middle, position), listed(values, middle, high, position));
+}
+
+Value Flattener::viewAt(const View& view, const CoreType& type, ExprRef position, Context& context) {
+  switch (view.kind) {
+    case View::Kind::Direct:
+      return storeAt(*view.store, arena().add(view.start, arena().mul(position, view.stride)), context);
+    case View::Kind::Choice:
+      return choose(view.condition, viewAt(*view.first, type, position, context),
+                    viewAt(*view.second, type, position, context));
+    case View::Kind::Repeat:
+      return view.values[0];
+    case View::Kind::Listed:
+      break;
+  }
+  ExprRef number = arena().add(view.start, arena().mul(position, view.stride));
+  if (number->kind == ExprKind::Constant) {
+    int64_t last = static_cast<int64_t>(view.values.size()) - 1;
+    return view.values[static_cast<size_t>(std::clamp<int64_t>(number->constant.i, 0, last))];
+  }
+  return listed(view.values, 0, view.values.size(), number);
+}
+
+Values Flattener::elementAt(const Sequence& v, ExprRef position, Context& context) {
+  Values row;
+  for (size_t k = 0; k < v.views.size(); ++k)
+    row.push_back(viewAt(*v.views[k], v.elements[k], position, context));
+  return row;
+}
+
+ViewPtr Flattener::chooseView(ExprRef condition, const ViewPtr& a, const ViewPtr& b) {
+  if (a == b) return a;
+  if (a->kind == View::Kind::Direct && b->kind == View::Kind::Direct && a->stride == b->stride) {
+    const bool same =
+        a->store == b->store || (a->store->kind == Store::Kind::Array && b->store->array == a->store->array &&
+                                 b->store->kind == Store::Kind::Array);
+    if (same) return direct(arena().select(condition, a->start, b->start), a->stride, a->store);
+  }
+  auto view = std::make_shared<View>();
+  view->kind = View::Kind::Choice;
+  view->condition = condition;
+  view->first = a;
+  view->second = b;
+  return view;
+}
+
+Value Flattener::choose(ExprRef condition, const Value& a, const Value& b) {
+  if (condition->kind == ExprKind::Constant) return condition->constant.isTrue() ? a : b;
+  if (a.isScalar()) return {arena().select(condition, a.scalar(), b.scalar())};
+  const Sequence& left = a.sequence();
+  const Sequence& right = b.sequence();
+  Sequence result;
+  result.elements = left.elements;
+  result.length = arena().select(condition, left.length, right.length);
+  auto empty = [](const Sequence& v) {
+    return v.length->kind == ExprKind::Constant && v.length->constant.i == 0;
+  };
+  for (size_t k = 0; k < left.views.size(); ++k) {
+    if (empty(left))
+      result.views.push_back(right.views[k]);
+    else if (empty(right))
+      result.views.push_back(left.views[k]);
+    else
+      result.views.push_back(chooseView(condition, left.views[k], right.views[k]));
+  }
+  for (ViewPtr& view : result.views)  // no longer the whole of any descriptor
+    if (view->aligned) view = direct(view->start, view->stride, view->store);
+  return {result};
+}
+
+Values Flattener::choose(ExprRef condition, const Values& a, const Values& b) {
+  // Scalars of one conditional stay together in one multi-valued If, which generated code enters once.
+  Values result(a.size());
+  std::vector<ExprRef> left, right;
+  for (size_t k = 0; k < a.size(); ++k) {
+    if (!a[k].isScalar()) {
+      result[k] = choose(condition, a[k], b[k]);
+      continue;
+    }
+    left.push_back(a[k].scalar());
+    right.push_back(b[k].scalar());
+  }
+  if (left.empty()) return result;
+  std::vector<ExprRef> merged = arena().select(condition, left, right);
+  size_t next = 0;
+  for (size_t k = 0; k < a.size(); ++k)
+    if (a[k].isScalar()) result[k] = {merged[next++]};
+  return result;
+}
+
+Value Flattener::zero(const CoreType& type) {
+  if (type.isScalar()) return {arena().constant(Scalar::zero(type.scalar()))};
+  Sequence result;
+  result.elements = type.elements();
+  result.length = arena().index(0);
+  for (const CoreType& element : type.elements()) {
+    auto view = std::make_shared<View>();
+    view->kind = View::Kind::Repeat;
+    view->values = {zero(element)};
+    result.views.push_back(view);
+  }
+  return {result};
+}
+
+Sequence Flattener::sequenceOver(const Space& space, ExprRef length, Row types,
+                                 const std::vector<StorePtr>& stores, Context& context) {
+  Sequence result;
+  result.elements = std::move(types);
+  result.length = length;
+  ExprRef start = arena().index(0);
+  if (!context.isRoot()) {
+    result.descriptor = space;
+    start = space.kind == SpaceKind::Regular ? arena().mul(arena().param(0), space.length)
+                                             : arena().load(space.offsets, lcu::kIndex, arena().param(0));
+  }
+  for (const StorePtr& store : stores)
+    result.views.push_back(direct(start, arena().index(1), store, !context.isRoot()));
+  return result;
+}
+
+}  // namespace kelpie::flatten

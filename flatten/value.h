@@ -1,0 +1,97 @@
+// Values during flattening: delayed scalars, and sequences as descriptors over shared stores.
+//
+// A value lives in a context C (flatten/context.h) of n instances and describes one value for each of them.
+// All expressions in it are over the thunk parameters of C (none in a root context):
+//
+//   scalar     an expression; nothing is stored until something needs it stored
+//   sequence   a length, and one *view* for each component of its element row, which says where element p is
+//
+// Views never copy. Slicing, taking, reversing and partitioning change start and stride; `dist` is Repeat; a
+// conditional between sequences is Choice; a listed sequence is Listed. Only where a consumer needs one store
+// for all instances (function boundaries, elements of a stored sequence) a view is made Direct by one
+// segmented map.
+//
+// Example: `take(row, k)` for the rows of a matrix in context `flat m`, k free:
+//   Sequence{ length: k, views: [Direct{ start: off[%i], stride: 1, store: values }] }
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "ir/expr.h"
+#include "ir/lcu.h"
+#include "ir/type.h"
+
+namespace kelpie::flatten {
+
+using lcu::ExprRef;
+using lcu::Space;
+using lcu::VarId;
+
+struct Store;
+using StorePtr = std::shared_ptr<const Store>;
+
+/// Where the elements of one component are kept, addressed by position; independent of any context.
+struct Store {
+  enum class Kind : uint8_t {
+    Array,     ///< scalars: element k is array[k]
+    Iota,      ///< scalars: element k is k (converted to the type); `[s:e:d]` is start s, stride d over it
+    Sequence,  ///< sequences: element k has a length and, for each component, a start in an inner store
+  };
+  Kind kind = Kind::Array;
+  CoreType type;    ///< of one element
+  VarId array = 0;  ///< Array
+
+  /// Sequence, dense: element k is the k-th segment of this descriptor, in every component's store.
+  std::optional<Space> dense;
+  /// Sequence, not dense (slices): arrays indexed by k.
+  VarId lengths = 0;
+  struct Component {
+    VarId starts = 0;    ///< not dense only
+    int64_t stride = 1;  ///< of the elements within a segment
+    StorePtr store;
+  };
+  std::vector<Component> components;
+};
+
+struct Value;
+struct View;
+using ViewPtr = std::shared_ptr<const View>;
+
+/// Element p of one component of a sequence.
+struct View {
+  enum class Kind : uint8_t {
+    Direct,  ///< store[start + p*stride]
+    Choice,  ///< condition ? element p of first : element p of second
+    Repeat,  ///< the same value for every p (`dist`)
+    Listed,  ///< value number start + p*stride of `values` ([a, b, c])
+  };
+  Kind kind = Kind::Direct;
+  ExprRef start = nullptr, stride = nullptr;  ///< Direct, Listed
+  StorePtr store;                             ///< Direct
+  /// Direct: the sequence's descriptor covers the store exactly: the element is store[%i] of that space.
+  bool aligned = false;
+  ExprRef condition = nullptr;  ///< Choice
+  ViewPtr first, second;        ///< Choice
+  std::vector<Value> values;    ///< Repeat (one), Listed
+};
+
+struct Sequence {
+  Row elements;              ///< types of the element row
+  ExprRef length = nullptr;  ///< Int64
+  /// The segmented space whose segment k is this sequence of instance k, when one is already known.
+  std::optional<Space> descriptor;
+  std::vector<ViewPtr> views;
+};
+
+struct Value {
+  std::variant<ExprRef, Sequence> node;
+  bool isScalar() const { return std::holds_alternative<ExprRef>(node); }
+  ExprRef scalar() const { return std::get<ExprRef>(node); }
+  const Sequence& sequence() const { return std::get<Sequence>(node); }
+};
+using Values = std::vector<Value>;
+
+}  // namespace kelpie::flatten
