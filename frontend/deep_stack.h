@@ -1,0 +1,12 @@
+// Work that recurses as deep as programs nest needs more stack than a thread usually has.
+#pragma once
+
+#include <functional>
+
+namespace kelpie {
+
+/// Calls `work` on a stack of a gibibyte (address space only: pages are taken as they are touched) and
+/// returns when it has returned, passing its exception on.
+void runOnDeepStack(const std::function<void()>& work);
+
+}  // namespace kelpie

@@ -1,0 +1,42 @@
+// Tokens to top-level forms: where each form begins and ends.
+//
+// In:   the tokens of one file.
+// Out:  the ranges of its forms. Forms whose brackets, `let`s, signs or terminator are wrong are left out and
+//       reported, and the scan goes on at the next form, so that every form can have its own error.
+// Then: in every form brackets match, each `let` that an `in` can belong to has one, and the nesting is at
+//       most kMaximalDepth, by a count that no parse can exceed.
+//
+// `;` both ends a form and separates the bindings of `let`, {...} and contexts. It separates when the
+// innermost thing open is one of these. `$` always ends, and so do `function` and `datatype`, which begin
+// forms and occur nowhere else.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/lexer.h"
+#include "ir/diagnostic.h"
+
+namespace kelpie {
+
+struct ScannedForm {
+  uint32_t begin, end;  ///< indices of tokens; `end` is the terminator
+  /// Set for commands other than `load`: taken as words up to the terminator (language.md 5.7).
+  std::string command;
+  /// Listed sequences of at least kLongSequence elements, separated at the commas of their own level; each as
+  /// the indices of its brackets, inner before outer.
+  struct LongSequence {
+    uint32_t open, close;
+  };
+  std::vector<LongSequence> longSequences;
+};
+
+constexpr uint32_t kLongSequence = 64;
+
+/// `text` is the text of file number `file`. The token `load` at the beginning of a form becomes LOAD.
+std::vector<ScannedForm> scanForms(std::vector<Token>& tokens, std::string_view text, uint32_t file,
+                                   std::vector<Diagnostic>& diagnostics);
+
+}  // namespace kelpie

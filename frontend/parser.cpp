@@ -1,0 +1,27 @@
+#include "frontend/parser.h"
+
+#include <algorithm>
+
+#include "frontend/deep_stack.h"
+#include "frontend/form_parser.h"
+#include "frontend/form_scanner.h"
+#include "frontend/lexer.h"
+
+namespace kelpie {
+
+ParseResult parse(const SourceManager& sources, uint32_t file) {
+  ParseResult result;
+  runOnDeepStack([&] {
+    const std::string_view text = sources.text(file);
+    std::vector<Token> tokens = lex(text);
+    const std::vector<ScannedForm> forms = scanForms(tokens, text, file, result.diagnostics);
+    FormParser parser(tokens, text, file, result.diagnostics);
+    for (const ScannedForm& scanned : forms)
+      if (std::optional<ast::Form> form = parser.parse(scanned)) result.forms.push_back(std::move(*form));
+  });
+  std::stable_sort(result.diagnostics.begin(), result.diagnostics.end(),
+                   [](const Diagnostic& a, const Diagnostic& b) { return a.span.begin < b.span.begin; });
+  return result;
+}
+
+}  // namespace kelpie

@@ -1,0 +1,32 @@
+// NESL text to syntax trees.
+//
+// In:   one file of the SourceManager: any bytes.
+// Out:  its top-level forms in order, without those that have a mistake, and a diagnostic for each of these.
+// Then: names are in lower case, `t` and `f` are constants and bound nowhere, time(e) is ast::Time, a named
+//       argument stands only in the argument list of a call, and no tree is deeper than kMaximalDepth.
+//
+// Parsing goes in steps: bytes to tokens (lexer.h), tokens to forms (form_scanner.h), forms to trees
+// (form_parser.h with ast_builder.h). Text after the command `exit` is not looked at.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "frontend/ast.h"
+#include "frontend/source_manager.h"
+#include "ir/diagnostic.h"
+
+namespace kelpie {
+
+struct ParseResult {
+  std::vector<ast::Form> forms;
+  std::vector<Diagnostic> diagnostics;
+  bool ok() const { return diagnostics.empty(); }
+};
+
+/// Expressions, patterns and types that nest deeper are refused, so that later passes may recurse.
+constexpr uint32_t kMaximalDepth = 10'000;
+
+ParseResult parse(const SourceManager& sources, uint32_t file);
+
+}  // namespace kelpie

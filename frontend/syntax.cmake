@@ -1,0 +1,12 @@
+# Text to syntax tree.
+target_sources(kelpie_frontend PRIVATE
+  ast_builder.cpp
+  ast_print.cpp
+  deep_stack.cpp
+  form_parser.cpp
+  form_scanner.cpp
+  lexer.cpp
+  parser.cpp
+  syntax_mistake.cpp)
+# ANTLR's headers stay inside these few files.
+target_link_libraries(kelpie_frontend PRIVATE kelpie_grammar_Nesl)

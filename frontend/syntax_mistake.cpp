@@ -1,0 +1,199 @@
+#include "frontend/syntax_mistake.h"
+
+#include <NeslParser.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "frontend/text.h"
+
+namespace kelpie {
+
+using nesl_grammar::NeslParser;
+
+namespace {
+
+bool isOpening(uint32_t type) {
+  return type == NeslParser::LPAREN || type == NeslParser::LBRACKET || type == NeslParser::LBRACE;
+}
+bool isClosing(uint32_t type) {
+  return type == NeslParser::RPAREN || type == NeslParser::RBRACKET || type == NeslParser::RBRACE;
+}
+
+bool beginsExpression(uint32_t type) {
+  switch (type) {
+    case NeslParser::INT:
+    case NeslParser::FLOAT:
+    case NeslParser::CHAR:
+    case NeslParser::STRING:
+    case NeslParser::NAME:
+    case NeslParser::LPAREN:
+    case NeslParser::LBRACKET:
+    case NeslParser::LBRACE:
+    case NeslParser::IF:
+    case NeslParser::LET:
+    case NeslParser::HASH:
+    case NeslParser::AT:
+    case NeslParser::MINUS:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// "`)`", "`,` or `]`", "an expression", ... from the tokens that would fit.
+std::string describeExpected(const SyntaxMistake& mistake) {
+  const auto fits = [&](size_t type) { return mistake.fits(type); };
+  std::vector<std::string> words;
+  const auto add = [&](std::string_view word) {
+    if (std::find(words.begin(), words.end(), word) == words.end()) words.emplace_back(word);
+  };
+  const bool type = mistake.rule == NeslParser::RulePrimaryType || mistake.rule == NeslParser::RuleType ||
+                    mistake.rule == NeslParser::RuleFunType;
+  const bool pattern = mistake.rule == NeslParser::RulePrimaryPattern ||
+                       mistake.rule == NeslParser::RulePattern || mistake.rule == NeslParser::RuleParameter;
+  const bool afterOperand = fits(NeslParser::EQUAL_EQUAL);  // an operator would go on, as nearly anywhere
+  if (afterOperand) {
+    // what else could go on says nothing
+  } else if (fits(NeslParser::INT)) {
+    add("an expression");
+  } else if (fits(NeslParser::NAME) && fits(NeslParser::LPAREN)) {
+    add(type ? "a type" : pattern ? "a name or a pattern" : "a name or `(`");
+  } else if (fits(NeslParser::NAME)) {
+    add("a name");
+  }
+  const bool operands = afterOperand || fits(NeslParser::INT);
+  for (const ssize_t type : mistake.expected.toList()) {
+    switch (type) {
+      case NeslParser::NAME:
+        continue;  // named above
+      case NeslParser::LPAREN:
+      case NeslParser::LBRACKET:
+        if (operands || fits(NeslParser::NAME)) continue;
+        break;
+      case NeslParser::STRING:
+      case NeslParser::LBRACE:
+      case NeslParser::IF:
+      case NeslParser::LET:
+      case NeslParser::ARROW:
+        if (operands) continue;
+        break;
+      case NeslParser::THEN:
+      case NeslParser::ELSE:
+      case NeslParser::IN:
+      case NeslParser::RPAREN:
+      case NeslParser::RBRACKET:
+      case NeslParser::RBRACE:
+      case NeslParser::COMMA:
+      case NeslParser::SEMICOLON:
+      case NeslParser::COLON:
+      case NeslParser::COLON_COLON:
+      case NeslParser::EQUAL:
+      case NeslParser::BAR:
+        break;
+      default:
+        continue;  // an operator, or the end
+    }
+    add(describeTokenType(static_cast<uint32_t>(type)));
+  }
+  if (fits(antlr4::Token::EOF) && words.empty()) add("`;`");
+  if (words.empty()) add("an operator");
+  std::string text = words[0];
+  for (size_t i = 1; i < words.size(); ++i) text += (i + 1 == words.size() ? " or " : ", ") + words[i];
+  return text;
+}
+
+/// The tokens of the form up to the mistake, and what follows.
+struct Surroundings {
+  const std::vector<Token>& tokens;
+  uint32_t formBegin, found;
+  std::string_view text;
+  std::vector<uint32_t> open;  ///< brackets open at `found`, the innermost last
+
+  uint32_t type(uint32_t i) const {
+    return i >= formBegin && i < tokens.size() ? tokens[i].type : kEndOfFile;
+  }
+  bool has(uint32_t wanted) const {
+    for (uint32_t i = formBegin; i < found; ++i)
+      if (tokens[i].type == wanted) return true;
+    return false;
+  }
+  bool onNewLine() const {
+    if (found == formBegin) return false;
+    const uint32_t end = tokens[found - 1].end;
+    return text.substr(end, tokens[found].begin - end).find('\n') != std::string_view::npos;
+  }
+};
+
+/// Advice for the slips that explain most mistakes; empty where none does.
+std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
+  const bool operandMissing = mistake.fits(NeslParser::INT) || mistake.fits(NeslParser::NAME);
+  switch (around.type(around.found)) {
+    case NeslParser::EQUAL:
+      if (operandMissing) return "";
+      if (!around.open.empty() || around.has(NeslParser::IF) || around.has(NeslParser::LET))
+        return "equality is written ==";
+      return "if a new form begins here, the one before it lacks its `;`; equality is written ==";
+    case NeslParser::COMMA:
+      return around.type(around.found - 1) == NeslParser::COMMA ? "an element is missing between the commas"
+                                                                : "";
+    case NeslParser::COLON:
+      if (!around.open.empty() && around.type(around.open.back()) == NeslParser::LBRACKET)
+        return "a range is [start:end] or [start:end:stride]";
+      break;
+    case NeslParser::AMPERSAND:
+    case NeslParser::BAR:
+      return "the logical operators are `and` and `or`";
+    default:
+      break;
+  }
+  if (mistake.fits(NeslParser::ELSE) && !operandMissing)
+    return "every `if` has an `else`: if CONDITION then A else B";
+  if (mistake.fits(NeslParser::THEN) && !operandMissing) return "if CONDITION then A else B";
+  if (around.onNewLine() && around.open.empty() && !operandMissing) return "every form ends with `;` or `$`";
+  return "";
+}
+
+}  // namespace
+
+Diagnostic explain(const SyntaxMistake& mistake, const std::vector<Token>& tokens, uint32_t formBegin,
+                   std::string_view text, uint32_t file) {
+  Surroundings around{tokens, formBegin, formBegin, text, {}};
+  while (tokens[around.found].begin < mistake.position && tokens[around.found].type != kEndOfFile) {
+    const uint32_t type = tokens[around.found].type;
+    if (isOpening(type)) around.open.push_back(around.found);
+    if (isClosing(type) && !around.open.empty()) around.open.pop_back();
+    ++around.found;
+  }
+
+  // The generated parser does not enter a rule that cannot succeed, and so can stop at the comma before a
+  // gap.
+  std::string expected = describeExpected(mistake);
+  const uint32_t type = around.type(around.found), next = around.type(around.found + 1);
+  if (type == NeslParser::COMMA && !beginsExpression(next) && next != NeslParser::COMMA) {
+    ++around.found;
+    expected = "an expression";
+  } else if (type == NeslParser::COMMA && around.type(around.found - 1) == NeslParser::LPAREN) {
+    expected = "an expression";
+  } else if (around.type(formBegin) == NeslParser::FUNCTION && mistake.rule == NeslParser::RuleForm &&
+             !around.has(NeslParser::EQUAL)) {
+    expected = "`:` or `=`";
+  }
+
+  const auto span = [&](uint32_t i) { return Span{file, tokens[i].begin, tokens[i].end}; };
+  const auto spelling = [&](uint32_t i) {
+    return fmt::format("`{}`", lowerCase(text.substr(tokens[i].begin, tokens[i].end - tokens[i].begin)));
+  };
+  Diagnostic diagnostic;
+  diagnostic.id = "K0101";
+  diagnostic.span = span(around.found);
+  diagnostic.message = fmt::format("expected {} but found {}", expected, spelling(around.found));
+  diagnostic.hint = advice(mistake, around);
+  if (!around.open.empty() && (mistake.fits(NeslParser::RPAREN) || mistake.fits(NeslParser::RBRACKET) ||
+                               mistake.fits(NeslParser::RBRACE)))
+    diagnostic.notes.push_back({span(around.open.back()), "inside this " + spelling(around.open.back())});
+  return diagnostic;
+}
+
+}  // namespace kelpie
