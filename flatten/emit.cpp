@@ -197,18 +197,7 @@ void Flattener::flushPending(Context& context) {
   std::erase_if(kept, [&](ExprRef e) { return context.stored.contains(e); });
   if (kept.empty()) return;
   if (context.isRoot()) {
-    std::vector<ExprRef> device;
-    for (size_t k = kept.size(); k-- > 0;) {
-      if (readsDevice(kept[k]))
-        device.push_back(kept[k]);
-      else
-        hostLet(kept[k], block_, "checked");
-    }
-    if (device.empty()) return;
-    lcu::Soac once;
-    once.kind = SoacKind::Once;
-    once.effects = device;
-    launch(std::move(once), "check", block_);
+    for (size_t k = kept.size(); k-- > 0;) stored(kept[k], context);
     return;
   }
   lcu::Soac soac;

@@ -152,7 +152,7 @@ std::vector<StorePtr> Flattener::storeRow(const Values& row, Context& context, b
     soac.pull = columns.pulls;
     soac.effects = effects;
     context.pending.clear();
-    arrays = launch(std::move(soac), "map", context.block == block_ ? context.block : block_, "r");
+    arrays = launch(std::move(soac), "map", block_, "r");
     if (context.block == block_)
       for (size_t k = 0; k < arrays.size(); ++k)
         context.stored[columns.pulls[k]] = arena().load(arrays[k], columns.pulls[k]->type, arena().param(0));
