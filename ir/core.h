@@ -109,7 +109,7 @@ struct Prim {
   ScalarOp scalarOp{};
   ReduceOp reduceOp{};
   uint32_t first = 0, count = 0;
-  std::string text;
+  std::string text{};
 };
 /// A constant sequence or row of them, as one column of length 1 for each component (strings, literals of
 /// constants of any nesting).
