@@ -65,6 +65,59 @@ Analysis::Analysis(const core::Program& program) : program_(program) {
     callees_[f].erase(std::unique(callees_[f].begin(), callees_[f].end()), callees_[f].end());
   }
   findCycles();  // also decides the remaining facts, callees first
+
+  std::unordered_map<core::VarId, int> uses;
+  auto countUses = [&](const core::Exp& e) {
+    auto count = [&](const core::Atom& a) {
+      if (!a.isConstant()) ++uses[a.var()];
+    };
+    if (auto* values = std::get_if<core::Values>(&e.node))
+      std::for_each(values->atoms.begin(), values->atoms.end(), count);
+    if (auto* branch = std::get_if<core::If>(&e.node)) count(branch->condition);
+    if (auto* call = std::get_if<core::Call>(&e.node))
+      std::for_each(call->arguments.begin(), call->arguments.end(), count);
+    if (auto* prim = std::get_if<core::Prim>(&e.node))
+      std::for_each(prim->arguments.begin(), prim->arguments.end(), count);
+    if (auto* each = std::get_if<core::Each>(&e.node))
+      for (const core::Each::Binding& binding : each->bindings) count(binding.sequence);
+  };
+  for (const core::Function& function : program.functions) forEachExp(function.body, countUses);
+  forEachExp(program.entry, countUses);
+  for (const core::Function& function : program.functions)
+    if (function.body) findPredicates(function.body, uses);
+  findPredicates(program.entry, uses);
+}
+
+void Analysis::findPredicates(const ExpPtr& start, const std::unordered_map<core::VarId, int>& uses) {
+  std::unordered_set<core::VarId> candidates;  // bound in this chain of lets
+  auto consider = [&](const ExpPtr& e) {
+    auto* prim = std::get_if<core::Prim>(&e->node);
+    if (!prim || prim->op != core::PrimOp::Pack || prim->arguments[0].isConstant()) return;
+    core::VarId flags = prim->arguments[0].var();
+    if (candidates.contains(flags) && uses.at(flags) == 1) predicates_.insert(flags);
+  };
+  auto inside = [&](const ExpPtr& e) {
+    if (auto* branch = std::get_if<core::If>(&e->node)) {
+      findPredicates(branch->thenBranch, uses);
+      findPredicates(branch->elseBranch, uses);
+    } else if (auto* each = std::get_if<core::Each>(&e->node)) {
+      findPredicates(each->body, uses);
+    } else if (auto* invariant = std::get_if<core::Invariant>(&e->node)) {
+      findPredicates(invariant->body, uses);
+    } else if (std::holds_alternative<core::Let>(e->node)) {
+      findPredicates(e, uses);
+    }
+  };
+  ExpPtr e = start;
+  while (auto* let = std::get_if<core::Let>(&e->node)) {
+    consider(let->rhs);
+    inside(let->rhs);
+    auto* each = std::get_if<core::Each>(&let->rhs->node);
+    if (each && let->vars.size() == 1 && delayable(each->body)) candidates.insert(let->vars[0].id);
+    e = let->body;
+  }
+  consider(e);
+  inside(e);
 }
 
 /// Tarjan's strongly connected components; components complete callees first, so every other fact is decided

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/core.h"
@@ -31,6 +32,9 @@ class Analysis {
   bool delayable(core::FunctionId f) const { return functions_[f].delayable; }
   /// Has an effect or draws random numbers.
   bool effects(const core::ExpPtr& e) const;
+  /// Flags of a filter: bound to a delayable apply-to-each and used once, by a Pack of the same chain of
+  /// lets. They become the filter's predicate and are never stored.
+  bool predicate(core::VarId flags) const { return predicates_.contains(flags); }
   /// Number of Core nodes, to bound inlining.
   size_t size(core::FunctionId f) const { return functions_[f].size; }
 
@@ -41,6 +45,7 @@ class Analysis {
     std::vector<bool> invariant;
     size_t size = 0;
   };
+  void findPredicates(const core::ExpPtr& e, const std::unordered_map<core::VarId, int>& uses);
   void findCycles();
   void findTailRecursion(core::FunctionId f);
   bool tailCallsOnly(const core::ExpPtr& e, core::FunctionId f, std::vector<bool>& invariant) const;
@@ -50,6 +55,7 @@ class Analysis {
   const core::Program& program_;
   std::vector<FunctionFacts> functions_;
   std::vector<std::vector<core::FunctionId>> callees_;
+  std::unordered_set<core::VarId> predicates_;
 };
 
 }  // namespace kelpie::flatten

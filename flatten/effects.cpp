@@ -63,6 +63,40 @@ Values Flattener::random(const core::Exp& e, const core::Prim& node, ExprRef bou
   return {{stored(value, context)}};
 }
 
+/// The one service allowed inside an apply-to-each besides printing writes a text to a stream
+/// (language.md 6.16): a host loop over the instances in order. Every instance yields (T, ""): a failure is
+/// reported by the service.
+Values Flattener::writeInstances(const core::Exp& e, const std::string& name,
+                                 const std::vector<CoreType>& types, const Values& arguments,
+                                 Context& context) {
+  std::vector<StorePtr> stores = storeRow(arguments, context, true);
+  lcu::HostLoop loop;
+  loop.initial = {hostLet(arena().index(0), block_, "first")};
+  loop.params = {newVar(lcu::VarKind::Host, lcu::kIndex, "i")};
+  loop.condition = std::make_shared<lcu::Block>();
+  loop.body = std::make_shared<lcu::Block>();
+  ExprRef i = arena().host(loop.params[0], lcu::kIndex);
+  lcu::Block* outer = std::exchange(block_, loop.condition.get());
+  loop.condition->results = {hostLet(arena().op(ScalarOp::Less, i, context.space.extent), block_, "more")};
+  block_ = loop.body.get();
+  Context& root = newContext(Context::Kind::Root, &rootOf(context), {}, block_);
+  std::vector<VarId> vars;
+  for (size_t k = 0; k < stores.size(); ++k) denseColumns(storeAt(*stores[k], i, root), types[k], root, vars);
+  service(name, types, vars, {e.type.begin(), e.type.end()}, block_);
+  loop.body->results = {hostLet(arena().add(i, arena().index(1)), block_, "next")};
+  block_ = outer;
+  lcu::Stmt stmt;
+  stmt.results = {newVar(lcu::VarKind::Host, lcu::kIndex, "end")};
+  stmt.node = std::move(loop);
+  append(block_, std::move(stmt));
+  Values results;
+  for (const CoreType& type : e.type) {
+    const bool flag = type.isScalar() && type.scalar() == ScalarType::Bool;
+    results.push_back(flag ? Value{arena().boolean(true)} : zero(type));
+  }
+  return results;
+}
+
 Values Flattener::effect(const core::Exp& e, const core::Prim& node, const Values& arguments,
                          Context& context) {
   for (Context* c = &context; c; c = c->parent) flushPending(*c);
@@ -93,10 +127,10 @@ Values Flattener::effect(const core::Exp& e, const core::Prim& node, const Value
     case PrimOp::RandomSeed:
       return call("random_seed", {CoreType(core_.intType)}, arguments);
     case PrimOp::Extern: {
-      if (!context.isRoot()) throw InternalError("a serial function inside an apply-to-each");
       std::vector<CoreType> types;
       for (const core::Atom& a : node.arguments) types.push_back(a.type);
-      return call(node.text, types, arguments);
+      if (context.isRoot()) return call(node.text, types, arguments);
+      return writeInstances(e, node.text, types, arguments, context);
     }
     case PrimOp::Unsupported: {
       hostLet(arena().check(arena().boolean(false), arena().boolean(true), Scalar::ofBool(false),

@@ -50,6 +50,11 @@ Values Flattener::compile(core::ExpPtr e, Context& context, Frame& frame) {
     if (e->span.known()) span_ = e->span;
     auto* let = std::get_if<core::Let>(&e->node);
     if (!let) break;
+    if (let->vars.size() == 1 && analysis_.predicate(let->vars[0].id)) {
+      predicates_[let->vars[0].id] = let->rhs;  // compiled by the Pack that uses it
+      e = let->body;
+      continue;
+    }
     Values values = compile(let->rhs, context, frame);
     if (let->vars.empty())  // evaluated for its checks and effects
       for (const Value& v : values)

@@ -80,7 +80,7 @@ class Flattener {
               Context& context);
   Value reduce(const core::Exp& e, ReduceOp op, const Sequence& v, Context& context);
   Value scan(const core::Exp& e, ReduceOp op, const Sequence& v, Context& context);
-  Value pack(const core::Exp& e, const Sequence& flags, const Sequence& v, Context& context);
+  Value pack(const core::Exp& e, const core::Prim& node, Context& context, Frame& frame);
   Value append(const Sequence& a, const Sequence& b, Context& context);
   Value flattenSequence(const Sequence& v, Context& context);
   Value partition(const core::Exp& e, const Sequence& v, const Sequence& counts, Context& context);
@@ -89,6 +89,8 @@ class Flattener {
   Value grade(const Sequence& keys, Context& context);
   Values random(const core::Exp& e, const core::Prim& node, ExprRef bound, Context& context);
   Values effect(const core::Exp& e, const core::Prim& node, const Values& arguments, Context& context);
+  Values writeInstances(const core::Exp& e, const std::string& name, const std::vector<CoreType>& types,
+                        const Values& arguments, Context& context);
   /// All characters of all instances in order, as one root sequence.
   Sequence joinInstances(const Sequence& text, Context& context, Context& root);
 
@@ -200,6 +202,7 @@ class Flattener {
   std::map<std::pair<core::FunctionId, bool>, uint32_t> instances_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, std::string>, lcu::SiteId> sites_;
   std::unordered_map<ExprRef, std::string> names_;
+  std::unordered_map<core::VarId, core::ExpPtr> predicates_;  ///< see Analysis::predicate
   int delayed_ = 0;    ///< inside a branch or loop that becomes part of a thunk
   int inLibrary_ = 0;  ///< inside code of the library: errors belong to the user's call
   Span userSpan_;

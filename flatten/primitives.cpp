@@ -10,6 +10,7 @@ using lcu::SoacKind;
 using lcu::SpaceKind;
 
 Values Flattener::compilePrim(const core::Exp& e, const core::Prim& node, Context& context, Frame& frame) {
+  if (node.op == PrimOp::Pack) return {pack(e, node, context, frame)};
   Values a = atoms(node.arguments, context, frame);
   auto scalar = [&](size_t k) { return a[k].scalar(); };
   auto sequence = [&](size_t k) -> const Sequence& { return a[k].sequence(); };
@@ -307,15 +308,35 @@ Value Flattener::scan(const core::Exp&, ReduceOp op, const Sequence& v, Context&
   return {sequenceOver(space, length, v.elements, {store}, context)};
 }
 
-Value Flattener::pack(const core::Exp& e, const Sequence& flags, const Sequence& v, Context& context) {
-  Entered entered = enter({&flags, &v}, context, &e);
+Value Flattener::pack(const core::Exp& e, const core::Prim& node, Context& context, Frame& frame) {
+  Value source = atom(node.arguments[1], context, frame);
+  const Sequence& v = source.sequence();
+  std::vector<Value> flags;
+  const core::Each* predicate = nullptr;
+  if (auto found = predicates_.find(node.arguments[0].var()); found != predicates_.end()) {
+    predicate = &std::get<core::Each>(found->second->node);
+    for (const core::Each::Binding& binding : predicate->bindings)
+      flags.push_back(atom(binding.sequence, context, frame));
+  } else {
+    flags.push_back(atom(node.arguments[0], context, frame));
+  }
+  std::vector<const Sequence*> sequences;
+  for (const Value& value : flags) sequences.push_back(&value.sequence());
+  sequences.push_back(&v);
+  Entered entered = enter(sequences, context, &e);
   Context& inside = *entered.context;
   lcu::Soac soac;
   soac.kind = SoacKind::Filter;
   soac.space = inside.space;
-  soac.where = entered.elements[0][0].scalar();
+  if (predicate) {
+    for (size_t k = 0; k < predicate->bindings.size(); ++k)
+      bind(predicate->bindings[k].vars, entered.elements[k], inside, frame);
+    soac.where = compile(predicate->body, inside, frame)[0].scalar();
+  } else {
+    soac.where = entered.elements[0][0].scalar();
+  }
   Values row;
-  for (const Value& value : entered.elements[1]) {
+  for (const Value& value : entered.elements.back()) {
     row.push_back(normalise(value, inside, false));
     if (value.isScalar()) {
       soac.pull.push_back(value.scalar());
@@ -326,6 +347,9 @@ Value Flattener::pack(const core::Exp& e, const Sequence& flags, const Sequence&
     for (const ViewPtr& view : sequence.views) soac.pull.push_back(view->start);
   }
   soac.effects = std::exchange(inside.pending, {});
+  std::vector<ExprRef> evaluated = soac.pull;
+  evaluated.push_back(soac.where);
+  dropEvaluated(soac.effects, evaluated);
   std::vector<VarId> arrays = launch(std::move(soac), "filter", block_, "kept");
   std::vector<StorePtr> stores;
   size_t next = 1;
