@@ -69,8 +69,6 @@ Values Flattener::compilePrim(const core::Exp& e, const core::Prim& node, Contex
       return {reduce(e, node.reduceOp, sequence(0), context)};
     case PrimOp::Scan:
       return {scan(e, node.reduceOp, sequence(0), context)};
-    case PrimOp::Pack:
-      return {pack(e, sequence(0), sequence(1), context)};
     case PrimOp::Append:
       return {append(sequence(0), sequence(1), context)};
     case PrimOp::Flatten:
