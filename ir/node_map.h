@@ -25,15 +25,15 @@ class NodeMap {
 
   /// Inserts unless present; whether it was new.
   bool insert(ExprRef key, Value value) {
+    if (contains(key)) return false;
     if (2 * (size_ + 1) > slots_.size()) grow();
     Slot& slot = locate(key);
-    if (slot.key) return false;
     slot.key = key;
     slot.value = std::move(value);
     ++size_;
     return true;
   }
-  /// The value of `key`, default-constructed first if absent.
+  /// The value of `key`, default-constructed first if absent. The reference is valid until the next insertion.
   Value& operator[](ExprRef key) {
     insert(key, Value());
     return *find(key);

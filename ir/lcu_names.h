@@ -1,0 +1,28 @@
+// Names of variables and functions in λcu text: readable, unique, and never a word that the text uses
+// otherwise.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/lcu.h"
+
+namespace kelpie::lcu {
+
+/// Each variable keeps its name when no other one has it, and is called name_ID otherwise. Names that thunks
+/// use for their own variables (i, s, p, x, y, t1, ...) always get the suffix.
+class Names {
+ public:
+  explicit Names(const Program& program);
+  std::string var(VarId id) const;
+  std::string function(uint32_t index) const;
+
+ private:
+  std::vector<std::string> vars_, functions_;
+};
+
+/// `name` as it is if it is an identifier of λcu text, else in quotes.
+std::string nameText(std::string_view name);
+
+}  // namespace kelpie::lcu
