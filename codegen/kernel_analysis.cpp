@@ -59,7 +59,7 @@ std::vector<ExprRef> thunksOf(const Soac& soac) {
   return thunks;
 }
 
-std::vector<std::optional<ScalarOp>> lanewiseOperations(const lcu::Operator& combine) {
+std::vector<std::optional<ScalarOp>> componentOperations(const lcu::Operator& combine) {
   static constexpr std::array kCommutative = {ScalarOp::Add, ScalarOp::Mul, ScalarOp::Max, ScalarOp::Min,
                                               ScalarOp::And, ScalarOp::Or,  ScalarOp::Xor};
   const size_t k = combine.result.size();
@@ -80,6 +80,15 @@ std::vector<std::optional<ScalarOp>> lanewiseOperations(const lcu::Operator& com
   }
   for (size_t j = 0; j < k; ++j)
     if (shared[j]) operations[j].reset();
+  return operations;
+}
+
+std::optional<std::vector<ScalarOp>> lanewiseOperations(const lcu::Operator& combine) {
+  std::vector<ScalarOp> operations;
+  for (const auto& op : componentOperations(combine)) {
+    if (!op) return std::nullopt;
+    operations.push_back(*op);
+  }
   return operations;
 }
 
@@ -241,9 +250,12 @@ class Analysis {
     for (uint32_t b = 0; b < kernel_.bindings.size(); ++b) {
       const Soac& s = kernel_.bindings[b];
       uint32_t target = s.kind == SoacKind::Permute ? permutes++ : 0;
+      // The number of survivors is the length of their arrays: it leaves with them.
+      const bool counted = s.kind == SoacKind::Filter || s.kind == SoacKind::Partition;
+      bool leaves = std::any_of(s.results.begin(), s.results.end(), [&](VarId v) { return returned.contains(v); });
       for (uint32_t r = 0; r < s.results.size(); ++r) {
         VarId v = s.results[r];
-        if (!returned.contains(v)) continue;
+        if (!returned.contains(v) && !(counted && leaves && r == 0)) continue;
         const lcu::VarInfo& var = program_.vars.at(v);
         KernelOutput o{v, var.type, var.kind == lcu::VarKind::Cell, extentOf(b, r), target, {}, false, b,
                        r, ""};
