@@ -59,7 +59,7 @@ std::vector<ExprRef> thunksOf(const Soac& soac) {
   return thunks;
 }
 
-std::vector<std::optional<ScalarOp>> lanewiseOperations(const lcu::Operator& combine) {
+std::vector<std::optional<ScalarOp>> componentOperations(const lcu::Operator& combine) {
   static constexpr std::array kCommutative = {ScalarOp::Add, ScalarOp::Mul, ScalarOp::Max, ScalarOp::Min,
                                               ScalarOp::And, ScalarOp::Or,  ScalarOp::Xor};
   const size_t k = combine.result.size();
@@ -80,6 +80,15 @@ std::vector<std::optional<ScalarOp>> lanewiseOperations(const lcu::Operator& com
   }
   for (size_t j = 0; j < k; ++j)
     if (shared[j]) operations[j].reset();
+  return operations;
+}
+
+std::optional<std::vector<ScalarOp>> lanewiseOperations(const lcu::Operator& combine) {
+  std::vector<ScalarOp> operations;
+  for (const auto& op : componentOperations(combine)) {
+    if (!op) return std::nullopt;
+    operations.push_back(*op);
+  }
   return operations;
 }
 

@@ -105,7 +105,9 @@ std::vector<lcu::ExprRef> thunksOf(const lcu::Soac& soac);
 /// By component: the operation when it is lanewise, that is result[j] = op(param j, param k+j) for one
 /// commutative scalar operation, and no other component reads these two parameters. Such a component may be
 /// combined in any order of lanes, whatever it shares a kernel with.
-std::vector<std::optional<ScalarOp>> lanewiseOperations(const lcu::Operator& combine);
+std::vector<std::optional<ScalarOp>> componentOperations(const lcu::Operator& combine);
+/// The same when every component is lanewise; nothing otherwise.
+std::optional<std::vector<ScalarOp>> lanewiseOperations(const lcu::Operator& combine);
 
 /// A C identifier like `text`; letters, digits and _ only, never empty, never a C++ keyword.
 std::string identifier(const std::string& text);
