@@ -3,4 +3,5 @@ target_sources(kelpie_frontend PRIVATE
   effects.cpp
   instance_vector.cpp
   interpreter.cpp
-  interpreter_primitives.cpp)
+  interpreter_primitives.cpp
+  value_printer.cpp)

@@ -60,12 +60,12 @@ uint32_t philox(uint32_t key, uint64_t number) {
 
 void RandomStream::seed(int64_t value) {
   const auto word = static_cast<int32_t>(value);
-  key_ = static_cast<uint32_t>(word == 0 ? 1 : word);
+  key_ = static_cast<uint32_t>(word);
   position_ = 0;
   // r[0] .. r[30] by a multiplicative generator, computed without overflow as the C library does, which
   // matters for negative seeds only.
   std::array<int64_t, kTaps> r{};
-  r[0] = static_cast<int32_t>(key_);
+  r[0] = word == 0 ? 1 : word;
   for (size_t i = 1; i < kTaps; ++i) {
     r[i] = 16807 * (r[i - 1] % 127773) - 2836 * (r[i - 1] / 127773);
     if (r[i] < 0) r[i] += 2147483647;

@@ -19,7 +19,7 @@ class RandomStream {
     seed(1);
   }
 
-  /// Restarts the stream. Seed 0 counts as 1.
+  /// Restarts the stream. Seed 0 counts as 1 for the additive generator.
   void seed(int64_t value);
   /// The next draws, in order; each is in 0 .. 2^31-1.
   void draw(std::span<int64_t> draws);
