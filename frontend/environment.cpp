@@ -8,7 +8,8 @@ namespace kelpie {
 
 namespace {
 
-/// Number of edits (insertion, removal, replacement, exchange of neighbours) between two words, up to `limit`.
+/// Number of edits (insertion, removal, replacement, exchange of neighbours) between two words, up to
+/// `limit`.
 size_t editDistance(std::string_view a, std::string_view b, size_t limit) {
   if (a.size() > b.size() + limit || b.size() > a.size() + limit) return limit + 1;
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
@@ -27,7 +28,8 @@ size_t editDistance(std::string_view a, std::string_view b, size_t limit) {
 
 }  // namespace
 
-Environment::Environment(TypeStore& types, Library& library, std::function<void(const ast::Form&)> defineLibrary)
+Environment::Environment(TypeStore& types, Library& library,
+                         std::function<void(const ast::Form&)> defineLibrary)
     : types_(types), library_(library), defineLibrary_(std::move(defineLibrary)) {
   for (const Builtin& builtin : builtins()) builtins_.emplace(builtin.name, &builtin);
 }

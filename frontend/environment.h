@@ -1,8 +1,8 @@
 // The top-level environment: cells of global names, datatypes, and the library behind them (language.md 5.3).
 //
 // Every global name owns a cell; code refers to cells, not to their contents. A definition with the same type
-// replaces the content of the cell, one with another type makes a new cell. User names hide library names, for
-// user code only: the library has its own name space and never sees user definitions.
+// replaces the content of the cell, one with another type makes a new cell. User names hide library names,
+// for user code only: the library has its own name space and never sees user definitions.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace kelpie {
 
 /// A component of a function's parameter that may be left out in a call (language.md 5.4).
 struct DefaultValue {
-  size_t position;      ///< in the list of components
+  size_t position;  ///< in the list of components
   std::string name;
   const Cell* function;  ///< a function of an ignored int that yields the value
 };
@@ -78,8 +78,8 @@ class Environment {
   Datatype& makeDatatype(std::string name);
 
   struct Definition {
-    Cell* cell;        ///< what the name means now
-    bool newType;      ///< an earlier user definition of another type is hidden
+    Cell* cell;    ///< what the name means now
+    bool newType;  ///< an earlier user definition of another type is hidden
   };
   /// Gives the user name to the cell, or its content to the existing cell of that name and the same type.
   Definition define(Cell& cell);

@@ -62,7 +62,8 @@ void Inference::reportConflict(std::string id, Span span, std::string message, c
   switch (conflict.kind) {
     case Conflict::Shape: {
       bool intFloat = left->kind == TypeKind::Scalar && right->kind == TypeKind::Scalar &&
-                      ((isInt(left->scalar) && isFloat(right->scalar)) || (isFloat(left->scalar) && isInt(right->scalar)));
+                      ((isInt(left->scalar) && isFloat(right->scalar)) ||
+                       (isFloat(left->scalar) && isInt(right->scalar)));
       message += ": " + show(left) + " is not " + show(right);
       if (intFloat) hint = "NESL never converts numbers by itself: float(i), round(x), trunc(x) do";
       break;
@@ -70,24 +71,28 @@ void Inference::reportConflict(std::string id, Span span, std::string message, c
     case Conflict::Class: {
       if (left->kind != TypeKind::Variable) std::swap(left, right);
       if (right->kind == TypeKind::Variable) {
-        message += ": no type is both in class " + std::string(className(left->typeClass)) + " and in class " +
-                   std::string(className(right->typeClass));
+        message += ": no type is both in class " + std::string(className(left->typeClass)) +
+                   " and in class " + std::string(className(right->typeClass));
       } else {
         message += ": " + show(right) + " is not in class " + std::string(className(left->typeClass));
       }
       for (const Type* variable : {left, right}) {
-        if (variable->kind != TypeKind::Variable || variable->reason.empty() || !variable->reasonSpan.known()) continue;
+        if (variable->kind != TypeKind::Variable || variable->reason.empty() || !variable->reasonSpan.known())
+          continue;
         if (variable->reasonSpan == span) continue;
-        notes.push_back({variable->reasonSpan,
-                         "class " + std::string(className(variable->typeClass)) + " is needed by " + variable->reason});
+        notes.push_back({variable->reasonSpan, "class " + std::string(className(variable->typeClass)) +
+                                                   " is needed by " + variable->reason});
       }
       bool isBool = right->kind == TypeKind::Scalar && right->scalar == ScalarType::Bool;
       if (left->typeClass == kOrdinal && (right->kind != TypeKind::Variable)) {
-        hint = isBool ? "bool has no order: use eql(a,b) or xor to compare" : "eql(a,b) compares any two values of one type";
+        hint = isBool ? "bool has no order: use eql(a,b) or xor to compare"
+                      : "eql(a,b) compares any two values of one type";
       }
       break;
     }
-    case Conflict::Infinite: message += ": the type would have to contain itself"; break;
+    case Conflict::Infinite:
+      message += ": the type would have to contain itself";
+      break;
     case Conflict::Identity: {
       auto name = [](const Type* type) {
         return type->kind == TypeKind::Definition ? "`" + type->cell->name + "`" : std::string("a lambda");
@@ -131,7 +136,8 @@ void Inference::reportUnknown(const std::string& name, Span span) {
 
 // ---- patterns ---------------------------------------------------------------------------------------------
 
-typed::PatternPtr Inference::pattern(const ast::Pattern& pattern, std::vector<typed::VariablePtr>& variables) {
+typed::PatternPtr Inference::pattern(const ast::Pattern& pattern,
+                                     std::vector<typed::VariablePtr>& variables) {
   return std::visit(
       Overloaded{
           [&](const ast::NamePattern& name) -> typed::PatternPtr {
@@ -166,16 +172,17 @@ typed::PatternPtr Inference::pattern(const ast::Pattern& pattern, std::vector<ty
             std::unordered_map<const Type*, Type*> replacement;
             std::vector<Type*> arguments;
             for (Type* parameter : datatype->parameters) {
-              arguments.push_back(types_.variable(resolve(parameter)->typeClass, "the record type `" + record.name + "`",
-                                                  pattern.span));
+              arguments.push_back(types_.variable(resolve(parameter)->typeClass,
+                                                  "the record type `" + record.name + "`", pattern.span));
               replacement[resolve(parameter)] = arguments.back();
             }
             Type* field = types_.replace(datatype->field, replacement);
             result.type = types_.record(datatype, std::move(arguments));
             if (auto conflict = types_.unify(result.parts[0]->type, field)) {
-              reportConflict("K0307", pattern.span,
-                             "the pattern does not match the field of `" + record.name + "`, which is " + show(field),
-                             *conflict, {{datatype->span, "`" + record.name + "` is defined here"}});
+              reportConflict(
+                  "K0307", pattern.span,
+                  "the pattern does not match the field of `" + record.name + "`, which is " + show(field),
+                  *conflict, {{datatype->span, "`" + record.name + "` is defined here"}});
             }
             return std::make_unique<typed::Pattern>(std::move(result));
           },
@@ -203,7 +210,8 @@ ExpPtr Inference::infer(const ast::Exp& expression) {
           [&](const ast::IntLiteral& literal) { return inferInt(literal, span); },
           [&](const ast::FloatLiteral& literal) {
             double value = std::strtod(literal.text.c_str(), nullptr);
-            return make(typed::Literal{Scalar::ofFloat(types_.widths().floatType, value)}, types_.floatType(), span, true);
+            return make(typed::Literal{Scalar::ofFloat(types_.widths().floatType, value)}, types_.floatType(),
+                        span, true);
           },
           [&](const ast::BoolLiteral& literal) {
             return make(typed::Literal{Scalar::ofBool(literal.value)}, types_.boolType(), span, true);
@@ -248,7 +256,8 @@ ExpPtr Inference::infer(const ast::Exp& expression) {
           [&](const ast::Let& let) { return inferLet(let, span); },
           [&](const ast::Lambda& lambda) { return inferLambda(lambda, span); },
           [&](const ast::NamedArgument& argument) {
-            report("K0208", span, "the named argument `" + argument.name + "` stands in no call of a named function");
+            report("K0208", span,
+                   "the named argument `" + argument.name + "` stands in no call of a named function");
             return failed(span);
           },
           [&](const ast::Time& time) {
@@ -273,7 +282,8 @@ ExpPtr Inference::inferInt(const ast::IntLiteral& literal, Span span) {
     }
     value = value * 10 + next;
   }
-  return make(typed::Literal{Scalar::ofInt(intType, static_cast<int64_t>(value))}, types_.intType(), span, true);
+  return make(typed::Literal{Scalar::ofInt(intType, static_cast<int64_t>(value))}, types_.intType(), span,
+              true);
 }
 
 ExpPtr Inference::inferName(const ast::Name& name, Span span) {
@@ -313,7 +323,8 @@ ExpPtr Inference::inferUnary(const ast::Unary& unary, Span span) {
                                                                 : literal->digits == "9223372036854775808";
       if (least) {
         int64_t value = types_.widths().intType == ScalarType::Int32 ? INT32_MIN : INT64_MIN;
-        return make(typed::Literal{Scalar::ofInt(types_.widths().intType, value)}, types_.intType(), span, true);
+        return make(typed::Literal{Scalar::ofInt(types_.widths().intType, value)}, types_.intType(), span,
+                    true);
       }
     }
   }
@@ -325,7 +336,8 @@ ExpPtr Inference::inferUnary(const ast::Unary& unary, Span span) {
       return make(typed::Literal{evaluate(ScalarOp::Negate, literal->value)}, arguments[0]->type, span, true);
     }
   }
-  return callNamed(operatorFunction(unary.op, true), std::move(arguments), span, unary.opSpan, "`" + unary.op + "`");
+  return callNamed(operatorFunction(unary.op, true), std::move(arguments), span, unary.opSpan,
+                   "`" + unary.op + "`");
 }
 
 ExpPtr Inference::inferBinary(const ast::Binary& binary, Span span) {
@@ -336,8 +348,8 @@ ExpPtr Inference::inferBinary(const ast::Binary& binary, Span span) {
                    "`" + binary.op + "`");
 }
 
-ExpPtr Inference::callNamed(const std::string& function, std::vector<ExpPtr> arguments, Span span, Span nameSpan,
-                            std::string reason) {
+ExpPtr Inference::callNamed(const std::string& function, std::vector<ExpPtr> arguments, Span span,
+                            Span nameSpan, std::string reason) {
   ExpPtr argument = std::move(arguments.back());
   for (size_t i = arguments.size() - 1; i-- > 0;) {
     Span both = arguments[i]->span;
@@ -359,7 +371,8 @@ ExpPtr Inference::inferApply(const ast::Apply& apply, Span span) {
   }
   for (const ast::Exp* component : spine(*apply.argument)) {
     if (auto* named = std::get_if<ast::NamedArgument>(&component->node)) {
-      report("K0208", component->span, "the called function has no parameter `" + named->name + "` with a default value");
+      report("K0208", component->span,
+             "the called function has no parameter `" + named->name + "` with a default value");
       return failed(span);
     }
   }
@@ -387,7 +400,8 @@ ExpPtr Inference::call(ExpPtr function, ExpPtr argument, Span span) {
     std::string name = "this function";
     if (auto* global = std::get_if<typed::Global>(&function->node)) {
       name = "`" + global->cell->name + "`";
-      if (const Type* quantified = resolve(global->cell->scheme.type); quantified->kind == TypeKind::Function) {
+      if (const Type* quantified = resolve(global->cell->scheme.type);
+          quantified->kind == TypeKind::Function) {
         expected = printType(quantified->arguments[0], types_.widths());
       }
       if (name == "`elt`") name = "a subscript";
@@ -396,7 +410,8 @@ ExpPtr Inference::call(ExpPtr function, ExpPtr argument, Span span) {
     }
     std::vector<Diagnostic::Note> notes;
     explainOperands(*argument, notes);
-    reportConflict("K0301", span, name + " expects `" + expected + "`, but the argument has type " + show(argument->type),
+    reportConflict("K0301", span,
+                   name + " expects `" + expected + "`, but the argument has type " + show(argument->type),
                    *conflict, std::move(notes));
     return make(typed::String{}, type->arguments[1], span, true);
   }
@@ -404,7 +419,8 @@ ExpPtr Inference::call(ExpPtr function, ExpPtr argument, Span span) {
   return make(typed::Call{std::move(function), std::move(argument)}, type->arguments[1], span, closed);
 }
 
-// Arguments by position fill the components in order; named ones go to their places; the rest takes its defaults.
+// Arguments by position fill the components in order; named ones go to their places; the rest takes its
+// defaults.
 ExpPtr Inference::argumentWithDefaults(const Cell& cell, const ast::Exp& argument, Span span) {
   std::vector<ExpPtr> components(cell.components);
   size_t next = 0;
@@ -440,7 +456,8 @@ ExpPtr Inference::argumentWithDefaults(const Cell& cell, const ast::Exp& argumen
   }
   for (const DefaultValue& value : cell.defaults) {
     if (components[value.position]) continue;
-    ExpPtr zero = make(typed::Literal{Scalar::ofInt(types_.widths().intType, 0)}, types_.intType(), span, true);
+    ExpPtr zero =
+        make(typed::Literal{Scalar::ofInt(types_.widths().intType, 0)}, types_.intType(), span, true);
     components[value.position] = call(global(*value.function, span, {}), std::move(zero), span);
   }
   for (size_t i = 0; i < components.size() && good; ++i) {
@@ -451,7 +468,8 @@ ExpPtr Inference::argumentWithDefaults(const Cell& cell, const ast::Exp& argumen
   }
   if (!good) return nullptr;
   ExpPtr result = std::move(components.back());
-  for (size_t i = components.size() - 1; i-- > 0;) result = pair(std::move(components[i]), std::move(result), argument.span);
+  for (size_t i = components.size() - 1; i-- > 0;)
+    result = pair(std::move(components[i]), std::move(result), argument.span);
   return result;
 }
 
@@ -477,8 +495,8 @@ ExpPtr Inference::inferSequence(const ast::SequenceLiteral& sequence, Span span)
     } else if (auto conflict = types_.unify(added.type, element)) {
       const typed::Exp& first = *result.elements.front();
       reportConflict("K0308", added.span,
-                     "the elements of a sequence have one type: this has type " + show(added.type) + ", the first " +
-                         show(element),
+                     "the elements of a sequence have one type: this has type " + show(added.type) +
+                         ", the first " + show(element),
                      *conflict, {{first.span, "this is the first element"}});
     }
   }
@@ -497,7 +515,8 @@ ExpPtr Inference::inferEach(const ast::ApplyToEach& each, Span span) {
     typed::Exp& source = *sources[i];
     if (auto conflict = types_.unify(source.type, types_.sequence(made->type))) {
       if (resolve(source.type)->kind != TypeKind::Sequence) {
-        report("K0306", source.span, "an apply-to-each runs over a sequence, but this has type " + show(source.type));
+        report("K0306", source.span,
+               "an apply-to-each runs over a sequence, but this has type " + show(source.type));
       } else {
         reportConflict("K0307", each.bindings[i].pattern->span,
                        "the pattern does not match the elements, which have type " +
@@ -517,9 +536,10 @@ ExpPtr Inference::inferEach(const ast::ApplyToEach& each, Span span) {
   if (each.filter) {
     result.filter = infer(*each.filter);
     if (auto conflict = types_.unify(result.filter->type, types_.boolType())) {
-      reportConflict("K0313", result.filter->span, "the filter of an apply-to-each is a bool, but this has type " +
-                                                       show(result.filter->type),
-                     *conflict);
+      reportConflict(
+          "K0313", result.filter->span,
+          "the filter of an apply-to-each is a bool, but this has type " + show(result.filter->type),
+          *conflict);
     }
   }
   if (!each.serial) --parallelDepth_;
@@ -529,8 +549,8 @@ ExpPtr Inference::inferEach(const ast::ApplyToEach& each, Span span) {
 ExpPtr Inference::inferIf(const ast::If& branch, Span span) {
   ExpPtr condition = infer(*branch.condition);
   if (auto conflict = types_.unify(condition->type, types_.boolType())) {
-    reportConflict("K0304", condition->span, "a condition is a bool, but this has type " + show(condition->type),
-                   *conflict);
+    reportConflict("K0304", condition->span,
+                   "a condition is a bool, but this has type " + show(condition->type), *conflict);
   }
   ExpPtr thenBranch = infer(*branch.thenBranch);
   ExpPtr elseBranch = infer(*branch.elseBranch);
@@ -544,7 +564,8 @@ ExpPtr Inference::inferIf(const ast::If& branch, Span span) {
   }
   Type* type = thenBranch->type;
   bool closed = condition->closed && thenBranch->closed && elseBranch->closed;
-  return make(typed::If{std::move(condition), std::move(thenBranch), std::move(elseBranch)}, type, span, closed);
+  return make(typed::If{std::move(condition), std::move(thenBranch), std::move(elseBranch)}, type, span,
+              closed);
 }
 
 ExpPtr Inference::inferLet(const ast::Let& let, Span span) {
@@ -571,6 +592,7 @@ ExpPtr Inference::inferLet(const ast::Let& let, Span span) {
 ExpPtr Inference::inferLambda(const ast::Lambda& lambda, Span span) {
   ExpPtr result = make(typed::Lambda{}, nullptr, span, false);
   auto& made = std::get<typed::Lambda>(result->node);
+  made.fromLibrary = fromLibrary_;
   lambdas_.push_back({&made, {}});
   Type* resultType;
   {
@@ -604,8 +626,8 @@ std::optional<Inference::BoundExpression> Inference::binding(const ast::Binding&
   if (diagnostics_.size() != before) return std::nullopt;
   if (auto conflict = types_.unify(result.value->type, result.pattern->type)) {
     reportConflict("K0307", binding.pattern->span,
-                   "the pattern does not match the value, which has type " + show(result.value->type), *conflict,
-                   {{result.value->span, "this has type " + show(result.value->type)}});
+                   "the pattern does not match the value, which has type " + show(result.value->type),
+                   *conflict, {{result.value->span, "this has type " + show(result.value->type)}});
     return std::nullopt;
   }
   return result;
@@ -636,7 +658,8 @@ Cell* Inference::function(const ast::FunctionDefinition& definition) {
     }
     if (auto conflict = types_.unify(function->parameter->type, declared->arguments[0])) {
       reportConflict("K0310", definition.parameter->span,
-                     "the parameter does not match the signature, which says " + show(declared->arguments[0]), *conflict);
+                     "the parameter does not match the signature, which says " + show(declared->arguments[0]),
+                     *conflict);
     }
     declaredResult = declared->arguments[1];
   }
@@ -673,8 +696,10 @@ Cell* Inference::function(const ast::FunctionDefinition& definition) {
   return &cell;
 }
 
-// Each default becomes a function of an ignored int: it is evaluated at each call that leaves the argument out.
-bool Inference::defaults(const ast::FunctionDefinition& definition, Cell& cell, const typed::Pattern& parameter) {
+// Each default becomes a function of an ignored int: it is evaluated at each call that leaves the argument
+// out.
+bool Inference::defaults(const ast::FunctionDefinition& definition, Cell& cell,
+                         const typed::Pattern& parameter) {
   if (definition.defaults.empty()) return true;
   std::vector<const typed::Pattern*> components;
   const typed::Pattern* rest = &parameter;
@@ -701,11 +726,12 @@ bool Inference::defaults(const ast::FunctionDefinition& definition, Cell& cell, 
     function->body = infer(*given.value);
     if (auto conflict = types_.unify(function->body->type, components[position]->type)) {
       reportConflict("K0309", given.value->span,
-                     "the default value has type " + show(function->body->type) + ", but `" + given.name + "` is " +
-                         show(components[position]->type),
+                     "the default value has type " + show(function->body->type) + ", but `" + given.name +
+                         "` is " + show(components[position]->type),
                      *conflict);
     }
-    value.scheme = types_.generalise(types_.function(types_.intType(), function->body->type, types_.definition(&value)));
+    value.scheme =
+        types_.generalise(types_.function(types_.intType(), function->body->type, types_.definition(&value)));
     function->scheme = value.scheme;
     value.function = std::move(function);
     cell.defaults.push_back({position, given.name, &value});

@@ -24,7 +24,10 @@ namespace kelpie {
 class Inference {
  public:
   Inference(Environment& environment, bool fromLibrary, std::vector<Diagnostic>& diagnostics)
-      : environment_(environment), types_(environment.types()), fromLibrary_(fromLibrary), diagnostics_(diagnostics) {}
+      : environment_(environment),
+        types_(environment.types()),
+        fromLibrary_(fromLibrary),
+        diagnostics_(diagnostics) {}
 
   /// A new cell with the function, not yet known by its name; null after an error.
   Cell* function(const ast::FunctionDefinition& definition);
@@ -75,8 +78,8 @@ class Inference {
   typed::ExpPtr inferLambda(const ast::Lambda& lambda, Span span);
   typed::ExpPtr inferInt(const ast::IntLiteral& literal, Span span);
   typed::ExpPtr call(typed::ExpPtr function, typed::ExpPtr argument, Span span);
-  typed::ExpPtr callNamed(const std::string& function, std::vector<typed::ExpPtr> arguments, Span span, Span nameSpan,
-                          std::string reason = {});
+  typed::ExpPtr callNamed(const std::string& function, std::vector<typed::ExpPtr> arguments, Span span,
+                          Span nameSpan, std::string reason = {});
   typed::ExpPtr argumentWithDefaults(const Cell& cell, const ast::Exp& argument, Span span);
   typed::ExpPtr global(const Cell& cell, Span span, const std::string& reason);
   typed::ExpPtr pair(typed::ExpPtr first, typed::ExpPtr second, Span span);

@@ -22,8 +22,8 @@ Library::Library(SourceManager& sources, const std::vector<LibraryFile>& files) 
   for (const LibraryFile& file : files) scan(file);
 }
 
-// Library files keep a rule that makes this easy: a form begins with a letter in the first column, and its other
-// lines begin with white space or a comment.
+// Library files keep a rule that makes this easy: a form begins with a letter in the first column, and its
+// other lines begin with white space or a comment.
 void Library::scan(const LibraryFile& file) {
   std::string_view text = file.text;
   size_t line = 0;
@@ -44,8 +44,12 @@ void Library::scan(const LibraryFile& file) {
       names_.emplace_back(word);
     }
     switch (text[i]) {
-      case '\n': ++line; break;
-      case '`': ++i; break;
+      case '\n':
+        ++line;
+        break;
+      case '`':
+        ++i;
+        break;
       case '%':
       case '"':
         for (char close = text[i++]; i < text.size() && text[i] != close; ++i) {
@@ -53,7 +57,8 @@ void Library::scan(const LibraryFile& file) {
           if (close == '"' && text[i] == '\\') ++i;
         }
         break;
-      default: break;
+      default:
+        break;
     }
   }
 }
@@ -63,7 +68,8 @@ ast::Form Library::form(const std::string& name) {
   // The lines before the form are kept, empty, so that positions in it are those of the library file.
   std::string text(place.line, '\n');
   text += place.file->text.substr(place.begin, place.end - place.begin);
-  ParseResult result = parse(sources_, sources_.add("library/" + std::string(place.file->name), std::move(text)));
+  ParseResult result =
+      parse(sources_, sources_.add("library/" + std::string(place.file->name), std::move(text)));
   if (!result.ok()) throw InternalError(sources_.render(result.diagnostics.front()));
   if (result.forms.size() != 1) throw InternalError("the library form of " + name + " is not a single form");
   return std::move(result.forms.front());

@@ -1,7 +1,7 @@
 // The part of the library that is written in NESL (frontend/library/*.nesl), embedded in the compiler.
 //
-// Starting costs one light scan that finds where each top-level form begins and which name it defines; a form is
-// parsed only when its name is needed.
+// Starting costs one light scan that finds where each top-level form begins and which name it defines; a form
+// is parsed only when its name is needed.
 #pragma once
 
 #include <string>

@@ -9,7 +9,11 @@ namespace kelpie {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, TypeClass>, 5> kClasses = {{
-    {"any", kAny}, {"number", kNumber}, {"ordinal", kOrdinal}, {"logical", kLogical}, {"scalar", kScalar},
+    {"any", kAny},
+    {"number", kNumber},
+    {"ordinal", kOrdinal},
+    {"logical", kLogical},
+    {"scalar", kScalar},
 }};
 
 bool sameUpToNames(const Type* left, const Type* right,
@@ -106,8 +110,7 @@ Type* TypeStore::lambda(const typed::Lambda* lambda, std::vector<Type*> captures
 }
 
 void TypeStore::remember(Type* variable) {
-  trail_.push_back(
-      {variable, variable->link, variable->typeClass, variable->reason, variable->reasonSpan});
+  trail_.push_back({variable, variable->link, variable->typeClass, variable->reason, variable->reasonSpan});
 }
 
 std::optional<Conflict> TypeStore::unify(Type* left, Type* right) {
@@ -254,7 +257,9 @@ std::string TypePrinter::variableName(const Type* variable) {
 void TypePrinter::append(std::string& out, const Type* type, bool parenthesise) {
   type = resolve(type);
   switch (type->kind) {
-    case TypeKind::Variable: out += variableName(type); return;
+    case TypeKind::Variable:
+      out += variableName(type);
+      return;
     case TypeKind::Scalar:
       if (type->scalar == widths_.intType) {
         out += "int";
@@ -300,7 +305,8 @@ void TypePrinter::append(std::string& out, const Type* type, bool parenthesise) 
       return;
     }
     case TypeKind::Definition:
-    case TypeKind::Lambda: return;
+    case TypeKind::Lambda:
+      return;
   }
 }
 

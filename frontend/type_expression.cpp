@@ -62,8 +62,8 @@ class SignatureParser {
   }
   std::string name() {
     size_t begin = skip();
-    while (position_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[position_])) ||
-                                        text_[position_] == '_')) {
+    while (position_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[position_])) || text_[position_] == '_')) {
       ++position_;
     }
     if (begin == position_) fail();
@@ -103,7 +103,8 @@ void TypeReader::declare(const std::vector<ast::ClassBinding>& context) {
                               .hint = "the type classes are any, number, ordinal, logical and scalar",
                               .notes = {}});
     }
-    Type* variable = environment_.types().variable(typeClass.value_or(kAny), "the declared context", binding.span);
+    Type* variable =
+        environment_.types().variable(typeClass.value_or(kAny), "the declared context", binding.span);
     if (!variables_.emplace(binding.variable, variable).second) {
       diagnostics_.push_back({.id = "K0206",
                               .span = binding.span,
@@ -132,7 +133,8 @@ Type* TypeReader::read(const ast::TypeExp& expression) {
                         [&](const ast::FunctionType& function) -> Type* {
                           Type* argument = read(*function.argument);
                           Type* result = read(*function.result);
-                          return argument && result ? types.function(argument, result, types.variable()) : nullptr;
+                          return argument && result ? types.function(argument, result, types.variable())
+                                                    : nullptr;
                         },
                     },
                     expression.node);
@@ -175,8 +177,9 @@ Type* TypeReader::readName(const ast::NameType& name, Span span) {
       }
       Type* instance = types.variable(parameter->typeClass, "the record type `" + name.name + "`", span);
       if (types.unify(instance, arguments[i])) {
-        return report("K0302", "`" + printType(arguments[i], types.widths()) + "` cannot be a parameter of `" +
-                                   name.name + "`, which needs a type of class " +
+        return report("K0302", "`" + printType(arguments[i], types.widths()) +
+                                   "` cannot be a parameter of `" + name.name +
+                                   "`, which needs a type of class " +
                                    std::string(className(parameter->typeClass)));
       }
     }

@@ -12,7 +12,8 @@
 
 namespace kelpie {
 
-/// Parses a signature of the table of primitives ("([a],int) -> a :: (a in any)"); InternalError on a mistake.
+/// Parses a signature of the table of primitives ("([a],int) -> a :: (a in any)"); InternalError on a
+/// mistake.
 ast::Signature parseSignature(std::string_view text);
 
 /// Turns written types into types. Unknown names are reported once each.

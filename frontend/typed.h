@@ -1,8 +1,8 @@
 // Typed expressions: what inference makes of the syntax tree and specialisation turns into Core.
 //
-// Names are resolved: a local is its variable, everything else its cell. Operators, subscripts and ranges have
-// become calls of library functions, shorthands are written out. Types may hold the quantified variables of
-// the definition; specialisation replaces them. Patterns match their values by construction.
+// Names are resolved: a local is its variable, everything else its cell. Operators, subscripts and ranges
+// have become calls of library functions, shorthands are written out. Types may hold the quantified variables
+// of the definition; specialisation replaces them. Patterns match their values by construction.
 #pragma once
 
 #include <cstdint>
@@ -36,22 +36,56 @@ struct Pattern {
 struct Exp;
 using ExpPtr = std::unique_ptr<Exp>;
 
-struct Literal { Scalar value; };
-struct String { std::string bytes; };
-struct Local { VariablePtr variable; };
+struct Literal {
+  Scalar value;
+};
+struct String {
+  std::string bytes;
+};
+struct Local {
+  VariablePtr variable;
+};
 /// A global: a function as a value or as the function of a call, or a top-level variable.
-struct Global { const Cell* cell; };
-struct Pair { ExpPtr first, second; };
-struct Call { ExpPtr function, argument; };
-struct Sequence { std::vector<ExpPtr> elements; };  ///< no elements: an empty sequence with its type
-struct Binding { PatternPtr pattern; ExpPtr source; };
+struct Global {
+  const Cell* cell;
+};
+struct Pair {
+  ExpPtr first, second;
+};
+struct Call {
+  ExpPtr function, argument;
+};
+struct Sequence {
+  std::vector<ExpPtr> elements;
+};  ///< no elements: an empty sequence with its type
+struct Binding {
+  PatternPtr pattern;
+  ExpPtr source;
+};
 /// `body` is null when the value of the first pattern is the body; `filter` may be null.
-struct ApplyToEach { ExpPtr body; std::vector<Binding> bindings; ExpPtr filter; bool serial; };
-struct If { ExpPtr condition, thenBranch, elseBranch; };
-struct Let { std::vector<Binding> bindings; ExpPtr body; };
+struct ApplyToEach {
+  ExpPtr body;
+  std::vector<Binding> bindings;
+  ExpPtr filter;
+  bool serial;
+};
+struct If {
+  ExpPtr condition, thenBranch, elseBranch;
+};
+struct Let {
+  std::vector<Binding> bindings;
+  ExpPtr body;
+};
 /// `captures`: the variables of enclosing scopes that the body uses, in order of first use.
-struct Lambda { PatternPtr parameter; ExpPtr body; std::vector<VariablePtr> captures; };
-struct Time { ExpPtr body; };
+struct Lambda {
+  PatternPtr parameter;
+  ExpPtr body;
+  std::vector<VariablePtr> captures;
+  bool fromLibrary = false;
+};
+struct Time {
+  ExpPtr body;
+};
 
 struct Exp {
   std::variant<Literal, String, Local, Global, Pair, Call, Sequence, ApplyToEach, If, Let, Lambda, Time> node;

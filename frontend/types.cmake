@@ -11,10 +11,13 @@ add_custom_command(
 target_sources(kelpie_frontend PRIVATE
   ${KELPIE_LIBRARY_SOURCE}
   builtins.cpp
+  constant_literal.cpp
   environment.cpp
+  ground_type.cpp
   infer.cpp
   library.cpp
   nesl_type.cpp
+  serial_check.cpp
   session.cpp
   specialise.cpp
   specialise_builtins.cpp
