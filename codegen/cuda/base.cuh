@@ -1,0 +1,276 @@
+// Base of the device library: platforms, scalar types, the scalar functions of generated thunks.
+//
+// The library is compiled with every program by NVRTC, so it includes nothing and stays small. It also compiles
+// with a host compiler under KELPIE_EMULATION, where tests run blocks and warps as fibers; the few places that
+// name the machine (inline PTX, shared memory) are marked by that macro.
+#pragma once
+
+#if defined(KELPIE_EMULATION)
+#include "emulation.h"
+#else
+#if defined(__CUDACC_RTC__)
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#else
+#include <cstdint>
+#endif
+#define KELPIE_SHARED(Type, name) __shared__ Type name
+#define KELPIE_UNROLL _Pragma("unroll")
+#define KELPIE_UNROLL_8 _Pragma("unroll 8")
+#endif
+
+#define KELPIE_DEVICE static __device__ __forceinline__
+
+namespace kelpie {
+
+constexpr uint32_t kFullWarp = 0xffffffffu;
+
+KELPIE_DEVICE int laneIndex() { return threadIdx.x & 31; }
+KELPIE_DEVICE int warpIndex() { return threadIdx.x >> 5; }
+
+// ---- words of a value -------------------------------------------------------------------------------------
+// Operators work on tuples of scalars; shuffles and look-back move them as 32-bit words.
+
+template <class T>
+union Words {
+  T value;
+  uint32_t word[(sizeof(T) + 3) / 4];
+  __device__ Words() : word{} {}
+};
+
+template <class T>
+KELPIE_DEVICE T shuffleUp(const T& value, int distance) {
+  Words<T> words;
+  words.value = value;
+  KELPIE_UNROLL
+  for (int k = 0; k < static_cast<int>(sizeof(words.word) / 4); ++k) {
+    words.word[k] = __shfl_up_sync(kFullWarp, words.word[k], distance);
+  }
+  return words.value;
+}
+
+template <class T>
+KELPIE_DEVICE T shuffleXor(const T& value, int mask) {
+  Words<T> words;
+  words.value = value;
+  KELPIE_UNROLL
+  for (int k = 0; k < static_cast<int>(sizeof(words.word) / 4); ++k) {
+    words.word[k] = __shfl_xor_sync(kFullWarp, words.word[k], mask);
+  }
+  return words.value;
+}
+
+template <class T>
+KELPIE_DEVICE T shuffleFrom(const T& value, int lane) {
+  Words<T> words;
+  words.value = value;
+  KELPIE_UNROLL
+  for (int k = 0; k < static_cast<int>(sizeof(words.word) / 4); ++k) {
+    words.word[k] = __shfl_sync(kFullWarp, words.word[k], lane);
+  }
+  return words.value;
+}
+
+// ---- scalar functions -------------------------------------------------------------------------------------
+// Total versions of NESL's operations; their meaning is `evaluate` and `convert` of ir/scalar.h.
+
+// Signed arithmetic wraps.
+KELPIE_DEVICE int32_t k_add(int32_t a, int32_t b) { return int32_t(uint32_t(a) + uint32_t(b)); }
+KELPIE_DEVICE int32_t k_sub(int32_t a, int32_t b) { return int32_t(uint32_t(a) - uint32_t(b)); }
+KELPIE_DEVICE int32_t k_mul(int32_t a, int32_t b) { return int32_t(uint32_t(a) * uint32_t(b)); }
+KELPIE_DEVICE int64_t k_add(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
+KELPIE_DEVICE int64_t k_sub(int64_t a, int64_t b) { return int64_t(uint64_t(a) - uint64_t(b)); }
+KELPIE_DEVICE int64_t k_mul(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
+
+template <class T>
+KELPIE_DEVICE T k_div(T a, T b) {
+  if (b == T(0)) return T(0);
+  return b == T(-1) ? k_sub(T(0), a) : a / b;
+}
+template <class T>
+KELPIE_DEVICE T k_rem(T a, T b) {
+  return b == T(0) || b == T(-1) ? T(0) : a % b;
+}
+template <class T>
+KELPIE_DEVICE T k_max(T a, T b) {
+  return a > b ? a : b;
+}
+template <class T>
+KELPIE_DEVICE T k_min(T a, T b) {
+  return a < b ? a : b;
+}
+KELPIE_DEVICE int32_t k_shl(int32_t a, int32_t n) { return int32_t(uint32_t(a) << (n & 31)); }
+KELPIE_DEVICE int64_t k_shl(int64_t a, int64_t n) { return int64_t(uint64_t(a) << (n & 63)); }
+KELPIE_DEVICE int32_t k_shr(int32_t a, int32_t n) { return a >> (n & 31); }
+KELPIE_DEVICE int64_t k_shr(int64_t a, int64_t n) { return a >> (n & 63); }
+
+#define KELPIE_MATH(name, function)                           \
+  KELPIE_DEVICE float name(float x) { return function##f(x); } \
+  KELPIE_DEVICE double name(double x) { return function(x); }
+KELPIE_MATH(k_sqrt, sqrt)
+KELPIE_MATH(k_exp, exp)
+KELPIE_MATH(k_ln, log)
+KELPIE_MATH(k_sin, sin)
+KELPIE_MATH(k_cos, cos)
+KELPIE_MATH(k_tan, tan)
+KELPIE_MATH(k_asin, asin)
+KELPIE_MATH(k_acos, acos)
+KELPIE_MATH(k_atan, atan)
+KELPIE_MATH(k_sinh, sinh)
+KELPIE_MATH(k_cosh, cosh)
+KELPIE_MATH(k_tanh, tanh)
+KELPIE_MATH(k_floor, floor)
+#undef KELPIE_MATH
+
+KELPIE_DEVICE float k_float_bits(uint32_t bits) {
+  Words<float> words;
+  words.word[0] = bits;
+  return words.value;
+}
+KELPIE_DEVICE double k_double_bits(uint64_t bits) {
+  Words<double> words;
+  words.word[0] = uint32_t(bits);
+  words.word[1] = uint32_t(bits >> 32);
+  return words.value;
+}
+
+template <class To>
+struct Conversion;  // k_convert<To>(x)
+
+/// A float toward zero, saturated; NaN gives 0. `limit` is 2^(width-1).
+template <class To, class From>
+KELPIE_DEVICE To truncated(From x, From limit, To least, To greatest) {
+  if (x != x) return To(0);
+  if (x < -limit) return least;
+  return x >= limit ? greatest : To(x);
+}
+template <>
+struct Conversion<int32_t> {
+  template <class From>
+  static __device__ int32_t of(From x) { return int32_t(x); }
+  static __device__ int32_t of(float x) { return truncated<int32_t>(x, 2147483648.0f, -2147483647 - 1, 2147483647); }
+  static __device__ int32_t of(double x) { return truncated<int32_t>(x, 2147483648.0, -2147483647 - 1, 2147483647); }
+};
+template <>
+struct Conversion<int64_t> {
+  static constexpr int64_t kGreatest = 9223372036854775807ll;
+  template <class From>
+  static __device__ int64_t of(From x) { return int64_t(x); }
+  static __device__ int64_t of(float x) {
+    return truncated<int64_t>(x, 9223372036854775808.0f, -kGreatest - 1, kGreatest);
+  }
+  static __device__ int64_t of(double x) {
+    return truncated<int64_t>(x, 9223372036854775808.0, -kGreatest - 1, kGreatest);
+  }
+};
+template <>
+struct Conversion<uint8_t> {
+  template <class From>
+  static __device__ uint8_t of(From x) { return uint8_t(uint64_t(Conversion<int64_t>::of(x))); }
+};
+template <>
+struct Conversion<bool> {
+  template <class From>
+  static __device__ bool of(From x) { return x != From(0); }
+};
+template <>
+struct Conversion<float> {
+  template <class From>
+  static __device__ float of(From x) { return float(x); }
+};
+template <>
+struct Conversion<double> {
+  template <class From>
+  static __device__ double of(From x) { return double(x); }
+};
+template <class To, class From>
+KELPIE_DEVICE To k_convert(From x) {
+  return Conversion<To>::of(x);
+}
+
+// ---- launches and errors ----------------------------------------------------------------------------------
+
+/// The first run-time error of a program: by launch, then by element, then by order of bindings. `launch` is 0
+/// while there is none.
+struct ErrorWord {
+  unsigned long long launch;
+  int64_t element;
+  uint32_t binding, site;
+  int64_t payload[2];
+  uint32_t lock;
+};
+
+/// A 16-byte word of look-back state (look_back.cuh); zero at first, kept from launch to launch.
+struct alignas(16) StateWord {
+  uint32_t payload[3];
+  uint32_t tag;
+};
+
+/// What the host tells every kernel. Scratch memory is shared by all kernels of a stream, one after the other:
+/// `counters` are zero between launches, tags of `states` name the launch they belong to, `values` is raw.
+struct Launch {
+  unsigned long long number;  ///< 1, 2, ... along the stream
+  ErrorWord* error;
+  uint32_t* counters;  ///< tickets, finished blocks
+  StateWord* states;
+  unsigned char* values;
+  int64_t tiles;  ///< tiles of the whole launch
+};
+
+/// Whether an earlier launch failed: then its results do not exist and this kernel must not touch them. All
+/// blocks of a launch agree, since errors of the launch itself do not count.
+KELPIE_DEVICE bool failedBefore(const Launch& launch) {
+  const unsigned long long failed = *(volatile unsigned long long*)&launch.error->launch;
+  return failed != 0 && failed < launch.number;
+}
+
+/// Records an error unless an earlier one is known. Errors are rare, so a lock will do.
+static __device__ __noinline__ void recordError(const Launch& launch, int64_t element, uint32_t binding, uint32_t site,
+                                                int64_t payload0, int64_t payload1) {
+  volatile ErrorWord* error = launch.error;
+  // Elements only decrease while the launch runs, so a stale look is safe and spares most of the crowd the lock.
+  if (error->launch == launch.number && error->element < element) return;
+  while (atomicCAS(&launch.error->lock, 0u, 1u) != 0) {
+  }
+  __threadfence();
+  const bool later = error->launch == launch.number &&
+                     (error->element < element || (error->element == element && error->binding <= binding));
+  if (!later && (error->launch == 0 || error->launch == launch.number)) {
+    error->element = element;
+    error->binding = binding;
+    error->site = site;
+    error->payload[0] = payload0;
+    error->payload[1] = payload1;
+    __threadfence();
+    error->launch = launch.number;
+  }
+  __threadfence();
+  atomicExch(&launch.error->lock, 0u);
+}
+
+/// Takes the next tile number, the same for all threads: tiles are numbered in the order in which their blocks
+/// start, so a block may wait for all lower tiles. Each block takes one; the counter is zero again afterwards.
+/// Contains a barrier.
+KELPIE_DEVICE int64_t takeTicket(const Launch& launch, uint32_t& shared) {
+  if (threadIdx.x == 0) shared = atomicInc(&launch.counters[0], gridDim.x - 1);
+  __syncthreads();
+  return shared;
+}
+
+/// Whether this block is the last one to get here; what the other blocks wrote before is then visible.
+/// Contains barriers.
+KELPIE_DEVICE bool isLastBlock(const Launch& launch, uint32_t& shared) {
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) shared = atomicInc(&launch.counters[1], gridDim.x - 1);
+  __syncthreads();
+  const bool last = shared == gridDim.x - 1;
+  if (last) __threadfence();
+  return last;
+}
+
+}  // namespace kelpie

@@ -1,0 +1,45 @@
+#include "codegen/cuda/cuda_module.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/cuda/pass_generator.h"
+#include "codegen/cuda/pass_split.h"
+
+namespace kelpie::codegen::cuda {
+
+int64_t CudaPass::tiles(const LaunchExtents& extents) const {
+  if (grid == Grid::Single) return 1;
+  int64_t work = extents.elements + (grid == Grid::Merged ? extents.segments : 0);
+  return std::max<int64_t>(1, (work + tileSize() - 1) / tileSize());
+}
+
+int64_t CudaPass::blocks(int64_t tiles) const {
+  return grid == Grid::Chunks ? std::min(tiles, kMaxChunks) : tiles;
+}
+
+CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program, const std::string& entry,
+                          const CudaOptions& options) {
+  CudaKernel result;
+  for (lcu::Kernel& part : splitByDirection(kernel)) {
+    std::string name = entry;
+    if (!result.passes.empty()) name += fmt::format("_{}", result.passes.size() + 1);
+    result.passes.push_back(generatePass(std::move(part), program, name, options));
+  }
+  return result;
+}
+
+CudaModule generateModule(const std::vector<const lcu::Kernel*>& kernels, const lcu::Program& program,
+                          const CudaOptions& options) {
+  CudaModule module;
+  module.source = "#include \"kelpie.cuh\"\n\nusing namespace kelpie;\n";
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    std::string entry = fmt::format("k{}_{}", k + 1, identifier(kernels[k]->name));
+    module.kernels.push_back(generateKernel(*kernels[k], program, entry, options));
+    for (const CudaPass& pass : module.kernels.back().passes) module.source += "\n" + pass.text;
+  }
+  return module;
+}
+
+}  // namespace kelpie::codegen::cuda

@@ -1,0 +1,81 @@
+// λcu kernels -> CUDA C++: one source for all kernels of a program, and what a host must know to launch them.
+//
+// In:  a verified program and its kernels (fused or not).
+// Out: a `CudaModule`. Its source includes the device library (device_library.h) and has, for each kernel, one
+//      entry point a *pass*. Most kernels are one pass; scans in opposite directions need one each
+//      (pass_split.h).
+//
+// A pass runs over tiles of the anchor space (codegen/cuda/tile.cuh). For each level of the kernel, in order: pull the
+// items of the level, then scan what the level carries across the tile (scan.cuh); then compacted results,
+// results of segments and their epilogues; the block that finishes last folds reductions and runs Once bindings.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "codegen/kernel_analysis.h"
+#include "ir/lcu.h"
+
+namespace kelpie::codegen::cuda {
+
+/// How a pass is cut into blocks.
+enum class Grid : uint8_t {
+  Single,  ///< one block: Once bindings only
+  Tiles,   ///< one block a tile of a flat space
+  Chunks,  ///< blocks take tiles in turn; at most kMaxChunks, whatever the device, so that sums are reproducible
+  Merged,  ///< one block a tile of the merged list of elements and segment ends (segments.cuh)
+};
+constexpr int64_t kMaxChunks = 2112;  ///< 16 for each multiprocessor of a large device
+
+struct TileShape {
+  int threads = 256, rows = 4, width = 4;
+  bool backward = false;
+  int items() const { return threads * rows * width; }
+};
+
+struct CudaPass {
+  lcu::Kernel kernel;
+  KernelInfo info;
+  std::string entry;  ///< name of the entry point
+  Grid grid = Grid::Tiles;
+  TileShape shape;
+  int levels = 0;           ///< look-back levels: states of that many words a tile
+  bool needsLaunch = true;  ///< false: nothing happens when there are no elements and no segments
+  int64_t fixedBytes = 0;   ///< scratch of the launch
+  int64_t bytesPerTile = 0;
+  std::string text;
+
+  /// Elements (Tiles, Chunks) or entries of the merged list (Merged) of a tile.
+  int64_t tileSize() const { return grid == Grid::Merged ? shape.items() - shape.width : shape.items(); }
+  int64_t tiles(const LaunchExtents& extents) const;
+  int64_t blocks(int64_t tiles) const;
+};
+
+/// A kernel with its passes; arrays between passes are results of the earlier and parameters of the later ones.
+struct CudaKernel {
+  std::vector<CudaPass> passes;
+};
+
+struct CudaOptions {
+  int threads = 256;
+  int maxRows = 16;   ///< rows of items a thread holds at most
+  int maxItems = 16;  ///< items a thread holds at most
+  /// "file.nesl:12: text" for comments; may be empty.
+  std::function<std::string(Span)> describe;
+};
+
+struct CudaModule {
+  std::string source;
+  std::vector<CudaKernel> kernels;
+};
+
+/// The passes of one kernel. Entry points are named `entry`, `entry`_2, ...
+CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program, const std::string& entry,
+                          const CudaOptions& options = {});
+/// All kernels of a program.
+CudaModule generateModule(const std::vector<const lcu::Kernel*>& kernels, const lcu::Program& program,
+                          const CudaOptions& options = {});
+
+}  // namespace kelpie::codegen::cuda

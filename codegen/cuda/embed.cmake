@@ -1,0 +1,10 @@
+# Writes OUTPUT, a C++ source that holds the text of each of FILES: codegen/cuda/device_library.h.
+set(text "#include \"codegen/cuda/device_library.h\"\n\nnamespace kelpie::codegen::cuda {\n\n")
+string(APPEND text "const std::vector<DeviceFile>& deviceLibrary() {\n  static const std::vector<DeviceFile> kFiles = {\n")
+foreach(file ${FILES})
+  get_filename_component(name ${file} NAME)
+  file(READ ${file} content)
+  string(APPEND text "      {\"${name}\", R\"KELPIE(${content})KELPIE\"},\n")
+endforeach()
+string(APPEND text "  };\n  return kFiles;\n}\n\n}  // namespace kelpie::codegen::cuda\n")
+file(WRITE ${OUTPUT} "${text}")

@@ -1,0 +1,240 @@
+#include "codegen/cuda/pass_plan.h"
+
+#include <algorithm>
+
+#include "codegen/cuda/pass_split.h"
+#include "codegen/expression_schedule.h"
+#include "ir/diagnostic.h"
+
+namespace kelpie::codegen::cuda {
+
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::Soac;
+using lcu::SoacKind;
+using lcu::VarId;
+
+std::vector<ScalarOp> laneOperations(const lcu::Operator& combine) {
+  std::vector<ScalarOp> operations;
+  for (const std::optional<ScalarOp>& op : componentOperations(combine)) {
+    if (!op) return {};
+    operations.push_back(*op);
+  }
+  return operations;
+}
+
+bool isExact(ScalarOp op, ScalarType type) {
+  if (!isFloat(type)) return true;
+  return op == ScalarOp::Max || op == ScalarOp::Min;
+}
+
+bool PassPlan::needsLookBack() const {
+  return std::any_of(levels.begin(), levels.end(), [](const LevelPlan& l) { return !l.fields.empty(); });
+}
+
+namespace {
+
+/// Shared memory a block may use without asking for more, less some for barriers and totals.
+constexpr int kSharedBytes = 46 * 1024;
+/// 4-byte registers that the items of a thread may fill.
+constexpr int kItemWords = 72;
+/// Nodes of thunk code that a pass may unroll to; longer code costs compile time and gains nothing.
+constexpr int kUnrolledNodes = 3000;
+
+class Planner {
+ public:
+  Planner(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
+          const CudaOptions& options)
+      : kernel_(kernel), info_(info), program_(program), options_(options) {}
+
+  PassPlan run() {
+    for (uint32_t b = 0; b < kernel_.bindings.size(); ++b) place(b);
+    if (!plan_.levels.empty() && plan_.stages.size() < plan_.levels.size()) {
+      plan_.stages.resize(plan_.levels.size());
+    }
+    plan_.levels.resize(plan_.stages.size());
+    for (LevelPlan& level : plan_.levels) finishLevel(level);
+    choosePacks();
+    chooseGrid();
+    chooseShape();
+    return std::move(plan_);
+  }
+
+ private:
+  LevelPlan& level(uint32_t number) {
+    if (plan_.levels.size() <= number) plan_.levels.resize(number + 1);
+    return plan_.levels[number];
+  }
+
+  void place(uint32_t b) {
+    const Soac& soac = kernel_.bindings[b];
+    const BindingInfo& binding = info_.bindings[b];
+    if (binding.role == BindingRole::Finish) {
+      plan_.finish.push_back(b);
+      return;
+    }
+    if (binding.role == BindingRole::Epilogue) {
+      plan_.epilogues.push_back(b);
+      return;
+    }
+    if (plan_.stages.size() <= binding.level) plan_.stages.resize(binding.level + 1);
+    plan_.stages[binding.level].bindings.push_back(b);
+    bool segmented = soac.space.segmented();
+    plan_.numbers |= binding.usesSegment || binding.usesPosition;
+    switch (soac.kind) {
+      case SoacKind::Scan:
+        addOperator(level(binding.level).fields, b, segmented);
+        plan_.borders |= segmented;
+        break;
+      case SoacKind::Filter:
+      case SoacKind::Partition:
+        level(binding.level).fields.push_back({b, 0, true, false, ScalarType::Int64});
+        for (ExprRef e : soac.pull) {
+          plan_.bufferBytesPerItem = std::max(plan_.bufferBytesPerItem, sizeOf(e->type));
+        }
+        if (segmented) plan_.stagedBytesPerItem += 2;
+        segmentResults_ |= segmented;
+        break;
+      case SoacKind::Reduce:
+        if (segmented) {
+          addOperator(level(binding.level).fields, b, true);
+          plan_.borders = plan_.numbers = segmentResults_ = true;
+          for (ExprRef e : soac.combine.result) plan_.stagedBytesPerItem += sizeOf(e->type);
+        } else if (!laneOperations(soac.combine).empty()) {
+          addOperator(plan_.reductions, b, false);
+        } else {
+          addOperator(level(binding.level).fields, b, false);
+        }
+        break;
+      default:
+        break;
+    }
+  }
+
+  void addOperator(std::vector<Field>& fields, uint32_t b, bool segmented) {
+    const lcu::Operator& combine = kernel_.bindings[b].combine;
+    lcu::forEachNode(combine.result, [](ExprRef e) {
+      if (e->kind == ExprKind::Host || e->kind == ExprKind::Load || e->kind == ExprKind::Size) {
+        throw InternalError("an operator of a scan or reduction has free variables");
+      }
+    });
+    for (uint32_t j = 0; j < combine.result.size(); ++j) {
+      fields.push_back({b, j, false, segmented, combine.identity[j].type});
+    }
+  }
+
+  void finishLevel(LevelPlan& level) {
+    // Wide fields first: no padding between them. Stable, so the text is deterministic.
+    std::stable_sort(level.fields.begin(), level.fields.end(), [](const Field& a, const Field& b) {
+      return (a.count ? 4 : sizeOf(a.type)) > (b.count ? 4 : sizeOf(b.type));
+    });
+    for (const Field& f : level.fields) {
+      level.segmented |= f.segmented;
+      level.restarts &= f.segmented;
+      level.counts |= f.count;
+      if (f.count) continue;
+      auto operations = laneOperations(kernel_.bindings[f.binding].combine);
+      level.exact &= !operations.empty() && isExact(operations[f.component], f.type);
+    }
+  }
+
+  /// Element %i of an array may be loaded for every element in range where some thunk reads it without
+  /// condition, or where the array is known to be as long as the space.
+  void choosePacks() {
+    std::unordered_set<VarId> packed;
+    for (StagePlan& stage : plan_.stages) {
+      std::vector<ExprRef> unconditional, all;
+      for (uint32_t b : stage.bindings) {
+        const Soac& soac = kernel_.bindings[b];
+        for (ExprRef e : thunksOf(soac)) {
+          all.push_back(e);
+          bool survivorsOnly = soac.kind == SoacKind::Filter && e != soac.where &&
+                               std::find(soac.pull.begin(), soac.pull.end(), e) != soac.pull.end();
+          if (!survivorsOnly) unconditional.push_back(e);
+        }
+      }
+      std::unordered_set<ExprRef> always;
+      for (const ScheduleStep& step : scheduleExpressions(unconditional).blocks[0].steps) {
+        always.insert(step.node);
+      }
+      lcu::forEachNode(all, [&](ExprRef e) {
+        if (e->kind != ExprKind::Load || !isElement(e->operands[0])) return;
+        if (!info_.parameter(ParameterKind::Array, e->index)) return;
+        bool sameExtent = program_.vars.at(e->index).extent == info_.space.extent;
+        if ((sameExtent || always.contains(e)) && packed.insert(e->index).second) {
+          stage.packs.push_back(e->index);
+        }
+      });
+    }
+  }
+
+  static bool isElement(ExprRef e) { return e->kind == ExprKind::Param && e->index == 0; }
+
+  void chooseGrid() {
+    if (plan_.stages.empty() && plan_.epilogues.empty()) {
+      plan_.grid = Grid::Single;
+    } else if (info_.space.segmented() &&
+               (plan_.borders || plan_.numbers || segmentResults_ || !plan_.epilogues.empty())) {
+      plan_.grid = Grid::Merged;
+    } else if (!plan_.needsLookBack() && !plan_.reductions.empty()) {
+      plan_.grid = Grid::Chunks;
+    }
+  }
+
+  void chooseShape() {
+    TileShape& shape = plan_.shape;
+    shape.threads = plan_.grid == Grid::Single ? 32 : options_.threads;
+    shape.backward = runsBackward(kernel_);
+    int smallest = 8, words = 0;
+    auto stored = [&](ScalarType t) {
+      smallest = std::min(smallest, sizeOf(t));
+      words += sizeOf(t) == 8 ? 2 : 1;
+    };
+    size_t nodes = 0;
+    for (const StagePlan& stage : plan_.stages) {
+      std::vector<ExprRef> thunks;
+      for (VarId v : stage.packs) stored(program_.vars.at(v).type);
+      for (uint32_t b : stage.bindings) {
+        const Soac& soac = kernel_.bindings[b];
+        auto own = thunksOf(soac);
+        thunks.insert(thunks.end(), own.begin(), own.end());
+        if (soac.kind == SoacKind::Map || soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition)
+          for (ExprRef e : soac.pull) stored(e->type);
+      }
+      lcu::forEachNode(thunks, [&](ExprRef e) { nodes += e->kind == ExprKind::Loop ? 8 : 1; });
+    }
+    for (const LevelPlan& level : plan_.levels)
+      for (const Field& f : level.fields) words += f.count ? 2 : sizeOf(f.type) / 2;
+    if (plan_.numbers) ++words;
+
+    shape.width = smallest >= 8 ? 2 : 4;
+    int items = std::min(options_.maxItems, std::max(1, kItemWords / std::max(1, words)));
+    items = std::min<int>(items, static_cast<int>(std::max<size_t>(1, kUnrolledNodes / std::max<size_t>(1, nodes))));
+    int bytes = (plan_.merged() ? 2 : 0) + plan_.stagedBytesPerItem + plan_.bufferBytesPerItem;
+    if (bytes > 0) items = std::min(items, kSharedBytes / (bytes * shape.threads));
+    if (plan_.merged()) items = std::min(items, 65535 / shape.threads);  // segment numbers of a tile take 16 bits
+    while (bytes * shape.threads > kSharedBytes && shape.threads > 32) shape.threads /= 2;
+    shape.width = std::min(shape.width, std::max(1, items));
+    if (shape.width == 3) shape.width = 2;
+    shape.rows = std::clamp(items / shape.width, 1, options_.maxRows);
+    while (shape.rows & (shape.rows - 1)) shape.rows &= shape.rows - 1;
+    // A tile of a merged list must have room beside the aligned start.
+    if (plan_.merged() && shape.threads * shape.rows <= 1) shape.rows = 2;
+  }
+
+  const lcu::Kernel& kernel_;
+  const KernelInfo& info_;
+  const lcu::Program& program_;
+  const CudaOptions& options_;
+  PassPlan plan_;
+  bool segmentResults_ = false;
+};
+
+}  // namespace
+
+PassPlan planPass(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
+                  const CudaOptions& options) {
+  return Planner(kernel, info, program, options).run();
+}
+
+}  // namespace kelpie::codegen::cuda

@@ -1,0 +1,64 @@
+// What a pass computes where: the decisions of code generation, made before any text is written.
+//
+// In:  a kernel with one direction and its KernelInfo. Out: `PassPlan`: levels with the fields that each carries,
+//      reductions, reads that are worth wide loads, and the tile shape that fits registers and shared memory.
+#pragma once
+
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "codegen/cuda/cuda_module.h"
+
+namespace kelpie::codegen::cuda {
+
+/// A component of what a level carries along, or of the lanewise reductions of a pass.
+struct Field {
+  uint32_t binding;
+  uint32_t component;  ///< of the operator; 0 for counts
+  bool count;          ///< number of survivors of a filter or partition
+  bool segmented;
+  ScalarType type;  ///< of the component; counts are uint32_t in a tile and int64_t between tiles
+};
+
+/// What one scan of the tile carries (scan.cuh).
+struct LevelPlan {
+  std::vector<Field> fields;
+  bool segmented = false, restarts = true, exact = true, counts = false;
+};
+
+/// The element thunks of one level.
+struct StagePlan {
+  std::vector<uint32_t> bindings;
+  std::vector<lcu::VarId> packs;  ///< arrays whose element %i is read through wide loads, first here
+};
+
+struct PassPlan {
+  std::vector<StagePlan> stages;
+  std::vector<LevelPlan> levels;    ///< levels[k] is scanned after stages[k]; may have no fields
+  std::vector<Field> reductions;    ///< flat commutative reductions, folded by lanes
+  std::vector<uint32_t> epilogues;  ///< bindings over segments
+  std::vector<uint32_t> finish;     ///< Once bindings
+  Grid grid = Grid::Tiles;
+  TileShape shape;
+  bool numbers = false;          ///< segments of items are needed
+  bool borders = false;          ///< segment borders of items are needed
+  int bufferBytesPerItem = 0;    ///< compaction buffer
+  int stagedBytesPerItem = 0;    ///< results of segments, ranks of survivors
+
+  bool merged() const { return grid == Grid::Merged; }
+  bool needsLookBack() const;
+  bool finishes() const { return !reductions.empty() || !finish.empty(); }
+};
+
+PassPlan planPass(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
+                  const CudaOptions& options);
+
+/// The operations of an operator all of whose components are lanewise; empty otherwise: then the whole operator
+/// keeps to the order.
+std::vector<ScalarOp> laneOperations(const lcu::Operator& combine);
+
+/// Whether the result of an operation does not depend on how it is associated.
+bool isExact(ScalarOp op, ScalarType type);
+
+}  // namespace kelpie::codegen::cuda

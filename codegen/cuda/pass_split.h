@@ -1,0 +1,21 @@
+// A kernel -> kernels that each run over their tiles in one direction.
+//
+// Look-back goes from the first tile to the last, or from the last to the first: a forward and a backward scan
+// cannot share a pass. Filters, partitions, segmented reductions, epilogues and ordered reductions go forward; maps,
+// permutes and commutative reductions go with either.
+//
+// In:  a well-formed kernel. Out: kernels to run one after the other; what a later one reads is returned by the
+// earlier one. Invariant: each has one direction (`runsBackward`), and together they return what the kernel does.
+#pragma once
+
+#include <vector>
+
+#include "ir/lcu.h"
+
+namespace kelpie::codegen::cuda {
+
+/// Whether a kernel with one direction goes backward.
+bool runsBackward(const lcu::Kernel& kernel);
+std::vector<lcu::Kernel> splitByDirection(const lcu::Kernel& kernel);
+
+}  // namespace kelpie::codegen::cuda

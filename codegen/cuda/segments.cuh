@@ -1,0 +1,184 @@
+// Segmented spaces: tiles of equal work by merge path, and the segments of the items of a tile.
+//
+// The elements of a space and the ends of its segments are merged into one list: an end comes after the last
+// element of its segment. Tiles are equal pieces of that list, so a million empty segments are spread over blocks as
+// evenly as a million elements, and the segments that end in a tile are neighbours. No segment numbers are
+// stored: a tile marks its segment borders in shared memory, and items find theirs with ballots.
+#pragma once
+
+#include "tile.cuh"
+
+namespace kelpie {
+
+/// Segments given by ascending offsets[0..count]; offsets[0] is 0.
+struct OffsetSegments {
+  const int64_t* offsets;
+  int64_t count;
+  __device__ __forceinline__ int64_t begin(int64_t segment) const { return offsets[segment]; }
+  /// How many segment ends are among the first `diagonal` entries of the merged list.
+  __device__ __forceinline__ int64_t split(int64_t diagonal, int64_t extent) const {
+    int64_t low = diagonal > extent ? diagonal - extent : 0;
+    int64_t high = diagonal < count ? diagonal : count;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (offsets[middle + 1] < diagonal - middle) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+};
+
+/// `count` segments of `length` elements each.
+struct RegularSegments {
+  int64_t length;
+  int64_t count;
+  __device__ __forceinline__ int64_t begin(int64_t segment) const { return segment * length; }
+  __device__ __forceinline__ int64_t split(int64_t diagonal, int64_t) const {
+    const int64_t ends = diagonal / (length + 1);
+    return ends < count ? ends : count;
+  }
+};
+
+/// A tile of the merged list: its elements, and the segments first..first+ends-1 that end in it. Elements behind
+/// the last of these ends belong to segment first+ends, and so on backwards.
+struct SegmentTile : Tile {
+  int64_t firstSegment;
+  int ends;
+};
+
+template <class S>
+struct SegmentMap {
+  /// Entries of the merged list in a tile: fewer than positions, so that a tile may begin at an aligned element.
+  static constexpr int kEntries = S::kItems - S::kWidth;
+
+  struct Shared {
+    /// 0, or: the segment number (less firstSegment) that begins at this memory offset.
+    uint16_t marks[S::kItems + 4];
+    /// Segment (likewise) of the first element of each warp's chunk, warps in memory order.
+    uint16_t chunkSegment[S::kWarps];
+    int64_t split[2];
+  };
+
+  /// Clears the marks; a barrier must follow before `find`.
+  static __device__ __forceinline__ void clear(Shared& shared) {
+    uint32_t* words = reinterpret_cast<uint32_t*>(shared.marks);
+    for (int k = threadIdx.x; k < (S::kItems + 4) / 2; k += S::kThreads) words[k] = 0;
+    if (threadIdx.x < S::kWarps) shared.chunkSegment[threadIdx.x] = 0;
+  }
+
+  /// Tile number `tile`, in order, with its borders marked. `splits`: split(k * kEntries) of all tiles, or null
+  /// where they are few: then two threads search. Contains barriers.
+  template <class Segments>
+  static __device__ __forceinline__ SegmentTile find(const Segments& segments, int64_t tile, int64_t tiles, int64_t extent,
+                                                     const int64_t* splits, Shared& shared) {
+    const int64_t place = S::kBackward ? tiles - 1 - tile : tile;
+    const int64_t all = extent + segments.count;
+    const int64_t diagonal = place * kEntries;
+    const int64_t diagonalEnd = diagonal + kEntries < all ? diagonal + kEntries : all;
+    if (threadIdx.x < 2) {
+      const int64_t mine = threadIdx.x == 0 ? diagonal : diagonalEnd;
+      shared.split[threadIdx.x] =
+          splits != nullptr ? splits[place + threadIdx.x] : segments.split(mine, extent);
+    }
+    __syncthreads();
+    SegmentTile result;
+    result.firstSegment = shared.split[0];
+    result.ends = int(shared.split[1] - shared.split[0]);
+    const int64_t begin = diagonal - shared.split[0];
+    const int64_t end = diagonalEnd - shared.split[1];
+    result.base = begin / S::kWidth * S::kWidth;
+    result.first = int(begin - result.base);
+    result.count = int(end - begin);
+    // Mark where segments firstSegment+1 .. firstSegment+ends begin. Of several at one place only one has elements;
+    // the last of all is marked in any case, since its mark says that an end lies there.
+    for (int k = threadIdx.x + 1; k <= result.ends; k += S::kThreads) {
+      const int64_t segment = result.firstSegment + k;
+      const int from = int(segments.begin(segment) - result.base);
+      const int to = k == result.ends ? S::kItems : int(segments.begin(segment + 1) - result.base);
+      if (k == result.ends || to > from) {
+        shared.marks[from] = uint16_t(k);
+        for (int chunk = (from + S::kChunk - 1) / S::kChunk; chunk < S::kWarps && chunk * S::kChunk < to; ++chunk) {
+          shared.chunkSegment[chunk] = uint16_t(k);
+        }
+      }
+    }
+    __syncthreads();
+    return result;
+  }
+
+  uint32_t heads = 0;  ///< bit of an item: a segment begins with it, in order
+  uint32_t tails = 0;  ///< a segment ends with it, in order
+  bool ends = false;   ///< in order, the last segment of the tile ends with it
+
+  /// Reads the borders of this thread's items.
+  __device__ __forceinline__ SegmentMap(const SegmentTile& tile, const Shared& shared) {
+    ends = shared.marks[S::kBackward ? tile.first : tile.first + tile.count] != 0;
+    if (tile.ends == 0) return;
+    KELPIE_UNROLL
+    for (int row = 0; row < S::kRows; ++row) {
+      const int group = S::group(row);
+      uint32_t border = 0;  // bit k: a border lies before memory offset group+k
+      const Pack<uint16_t, S::kWidth> marks = *reinterpret_cast<const Pack<uint16_t, S::kWidth>*>(shared.marks + group);
+      KELPIE_UNROLL
+      for (int m = 0; m < S::kWidth; ++m) border |= uint32_t(marks.item[m] != 0) << m;
+      border |= uint32_t(shared.marks[group + S::kWidth] != 0) << S::kWidth;
+      KELPIE_UNROLL
+      for (int v = 0; v < S::kWidth; ++v) {
+        const int bit = row * S::kWidth + v, m = S::slot(v);
+        heads |= (border >> (S::kBackward ? m + 1 : m) & 1) << bit;
+        tails |= (border >> (S::kBackward ? m : m + 1) & 1) << bit;
+      }
+    }
+  }
+
+  /// The segments (less firstSegment) of this thread's items.
+  static __device__ __forceinline__ void numbers(const SegmentTile& tile, const Shared& shared,
+                                                 int (&number)[S::kRows][S::kWidth]) {
+    const int lane = laneIndex();
+    int carry = shared.chunkSegment[S::kBackward ? S::kWarps - 1 - warpIndex() : warpIndex()];
+    KELPIE_UNROLL
+    for (int k = 0; k < S::kRows; ++k) {
+      const int row = S::kBackward ? S::kRows - 1 - k : k;  // rows in memory order
+      if (tile.ends == 0) {
+        KELPIE_UNROLL
+        for (int v = 0; v < S::kWidth; ++v) number[row][v] = 0;
+        continue;
+      }
+      const Pack<uint16_t, S::kWidth> marks =
+          *reinterpret_cast<const Pack<uint16_t, S::kWidth>*>(shared.marks + S::group(row));
+      int latest = 0;
+      KELPIE_UNROLL
+      for (int m = 0; m < S::kWidth; ++m) {
+        if (marks.item[m] != 0) latest = marks.item[m];
+        number[row][S::slot(m)] = latest;
+      }
+      const uint32_t marked = __ballot_sync(kFullWarp, latest != 0);
+      // Lanes that lie before this one in memory.
+      const uint32_t lower = marked & (S::kBackward ? ~((2u << lane) - 1) : (1u << lane) - 1);
+      const int source = S::kBackward ? __ffs(lower) - 1 : 31 - __clz(lower);
+      const int inherited = __shfl_sync(kFullWarp, latest, lower != 0 ? source : lane);
+      const int last = S::kBackward ? __ffs(marked) - 1 : 31 - __clz(marked);
+      const int lastMark = __shfl_sync(kFullWarp, latest, marked != 0 ? last : 0);
+      KELPIE_UNROLL
+      for (int v = 0; v < S::kWidth; ++v) {
+        if (number[row][v] == 0) number[row][v] = lower != 0 ? inherited : carry;
+      }
+      if (marked != 0) carry = lastMark;
+    }
+  }
+};
+
+/// splits[k] = split(k * entries) for k <= tiles: one thread each.
+template <class Segments>
+KELPIE_DEVICE void splitSegments(const Segments& segments, int64_t extent, int64_t entries, int64_t tiles,
+                                 int64_t* splits) {
+  const int64_t k = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (k > tiles) return;
+  const int64_t all = extent + segments.count;
+  splits[k] = segments.split(k * entries < all ? k * entries : all, extent);
+}
+
+}  // namespace kelpie

@@ -1,0 +1,16 @@
+# The CUDA generator, with the device library embedded as text.
+file(GLOB KELPIE_DEVICE_FILES CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cuh)
+set(KELPIE_DEVICE_LIBRARY ${PROJECT_BINARY_DIR}/codegen/cuda/device_library_text.cpp)
+add_custom_command(
+  OUTPUT ${KELPIE_DEVICE_LIBRARY}
+  COMMAND ${CMAKE_COMMAND} -DOUTPUT=${KELPIE_DEVICE_LIBRARY} "-DFILES=${KELPIE_DEVICE_FILES}"
+          -P ${CMAKE_CURRENT_LIST_DIR}/embed.cmake
+  DEPENDS ${KELPIE_DEVICE_FILES} ${CMAKE_CURRENT_LIST_DIR}/embed.cmake
+  VERBATIM)
+target_sources(kelpie_codegen PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/cuda_module.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/level_text.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_generator.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_plan.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_split.cpp
+  ${KELPIE_DEVICE_LIBRARY})
