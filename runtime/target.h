@@ -85,6 +85,12 @@ struct TargetStatistics {
   double deviceSeconds = 0;  ///< time in kernels where the target measures it
 };
 
+/// What one launch did, counted exactly (target `interp` only; see runtime/interp/kernel_evaluator.h).
+struct LaunchWork {
+  uint64_t elements = 0;  ///< evaluations of a binding's thunks, over all bindings
+  uint64_t bytesRead = 0, bytesWritten = 0;
+};
+
 class Target {
  public:
   virtual ~Target() = default;
@@ -113,6 +119,7 @@ class Target {
   virtual void clearError() = 0;
 
   virtual TargetStatistics statistics() const = 0;
+  virtual const LaunchWork* lastWork() const { return nullptr; }  ///< of the latest launch, where counted
 };
 
 }  // namespace kelpie::runtime

@@ -1,0 +1,63 @@
+// Memory of a target, pooled: buffers come back to free lists by size and are handed out again.
+//
+// A buffer is shared by reference count; the last owner gives it back. Targets run everything in one order,
+// so a buffer may be reused at once by work that was issued later.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "runtime/target.h"
+
+namespace kelpie::runtime {
+
+class BufferPool;
+
+/// A piece of the target's memory, or memory of the host that is kept alive by `owner`.
+class Buffer {
+ public:
+  Buffer(std::shared_ptr<BufferPool> pool, DevicePointer pointer, size_t bytes)
+      : pool_(std::move(pool)), pointer_(pointer), bytes_(bytes) {}
+  Buffer(std::shared_ptr<const void> owner, const void* pointer, size_t bytes)
+      : owner_(std::move(owner)), pointer_(const_cast<void*>(pointer)), bytes_(bytes) {}
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  DevicePointer pointer() const { return pointer_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<BufferPool> pool_;
+  std::shared_ptr<const void> owner_;
+  DevicePointer pointer_;
+  size_t bytes_;
+};
+using BufferRef = std::shared_ptr<const Buffer>;
+
+class BufferPool : public std::enable_shared_from_this<BufferPool> {
+ public:
+  explicit BufferPool(Target& target) : target_(target) {}
+  ~BufferPool();
+
+  /// At least `bytes` bytes; null when the limit of the target or its memory is exhausted.
+  BufferRef allocate(size_t bytes);
+  /// Gives all unused memory back to the target.
+  void trim();
+
+  size_t bytesInUse() const { return inUse_; }
+  size_t peakBytes() const { return peak_; }
+  void resetPeak() { peak_ = inUse_; }
+
+ private:
+  friend class Buffer;
+  void giveBack(DevicePointer pointer, size_t bytes);
+
+  Target& target_;
+  std::map<size_t, std::vector<DevicePointer>> unused_;
+  size_t inUse_ = 0, held_ = 0, peak_ = 0;  ///< held: in use and unused
+};
+
+}  // namespace kelpie::runtime

@@ -1,0 +1,34 @@
+// Values of the plan executor: host scalars, and scalars and arrays on the device.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "ir/scalar.h"
+#include "runtime/buffer_pool.h"
+#include "runtime/interp/expression_code.h"
+
+namespace kelpie::runtime {
+
+struct DeviceValue;
+using DeviceRef = std::shared_ptr<DeviceValue>;
+
+/// A scalar or an array in device memory. Contents never change once written; what was fetched is remembered.
+struct DeviceValue {
+  BufferRef buffer;
+  ScalarType type = ScalarType::Int64;
+  int64_t capacity = 0;  ///< elements allocated; 1 for a cell
+  /// Elements; unknown until `counter` is fetched for the results of filters.
+  std::optional<int64_t> count;
+  DeviceRef counter;
+  bool complement = false;  ///< count = capacity - counter
+  std::unordered_map<int64_t, Register> fetched;
+};
+
+struct PlanValue {
+  Register scalar{};
+  DeviceRef device;  ///< null: a host scalar
+};
+
+}  // namespace kelpie::runtime

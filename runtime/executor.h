@@ -1,0 +1,81 @@
+// Runs an lcu::Program on a target.
+//
+// In:  a well-formed program, the values of its global variables, the services of the outside world.
+// Out: the program's results as dense columns, or the first run-time error.
+//
+// The host part becomes a plan (runtime/plan.h) and is interpreted here: frames live on the heap, so
+// recursion is bounded by RunOptions::frameMemory and never by the C++ stack; calls in tail position and
+// loops take constant memory. Device values are counted references to pooled buffers. A scalar fetched from
+// the device is remembered. The error word is looked at whenever the host waits for the device; a failing
+// check on the host first lets the device finish, whose error came earlier.
+//
+// Globals and results stay resident: columns that were uploaded, or downloaded as results, keep their device
+// buffers for as long as somebody holds the columns' storage, so a value passed from form to form through a
+// session cell does not travel again.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/data.h"
+#include "ir/diagnostic.h"
+#include "ir/lcu.h"
+#include "ir/services.h"
+#include "runtime/target.h"
+
+namespace kelpie::runtime {
+
+struct RunOptions {
+  /// Looked at between statements; when true the run stops with the error "interrupted".
+  const std::atomic<bool>* interrupt = nullptr;
+  /// Bytes for the frames of active calls; beyond that, "recursion too deep".
+  size_t frameMemory = size_t{1} << 30;
+  /// Wait for every kernel, so that the statistics give its time on targets that work asynchronously.
+  bool timeKernels = false;
+};
+
+struct KernelStatistics {
+  std::string name;
+  Span span;
+  uint64_t launches = 0, elements = 0, segments = 0;
+  double seconds = 0;  ///< of the launches; on asynchronous targets only with RunOptions::timeKernels
+  LaunchWork work;     ///< target interp only
+};
+
+struct RunStatistics {
+  uint64_t launches = 0;          ///< kernels and grades
+  uint64_t fetches = 0;           ///< scalars and elements that the host waited for
+  uint64_t synchronisations = 0;  ///< waits for the device, of any kind
+  uint64_t services = 0;
+  uint64_t uploadedBytes = 0, downloadedBytes = 0;
+  size_t peakBytes = 0;  ///< of device memory
+  uint64_t deepestCall = 0;
+  std::vector<KernelStatistics> kernels;  ///< in program order
+};
+
+/// The columns of a session cell; asked once for each global of the program.
+using GlobalValues = std::function<Columns(uint32_t cell)>;
+
+using RunResult = std::variant<Columns, RuntimeError>;
+
+class Executor {
+ public:
+  explicit Executor(std::unique_ptr<Target> target);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  RunResult run(const lcu::Program& program, const GlobalValues& globals, Services& services,
+                const RunOptions& options = {}, RunStatistics* statistics = nullptr);
+  Target& target();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kelpie::runtime

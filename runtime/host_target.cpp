@@ -1,0 +1,79 @@
+#include "runtime/host_target.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/host_grade.h"
+
+namespace kelpie::runtime {
+namespace {
+
+size_t machineMemory() {
+  const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
+  if (pages <= 0 || size <= 0) return size_t{1} << 32;
+  return static_cast<size_t>(pages) * static_cast<size_t>(size);
+}
+
+}  // namespace
+
+HostTarget::HostTarget(size_t memoryLimit)
+    : memoryLimit_(memoryLimit != 0 ? memoryLimit : machineMemory() / 4 * 3) {}
+
+DevicePointer HostTarget::allocate(size_t bytes) {
+  const size_t rounded = (std::max<size_t>(bytes, 16) + 255) / 256 * 256;
+  if (rounded < bytes) return nullptr;
+  return std::aligned_alloc(256, rounded);
+}
+void HostTarget::deallocate(DevicePointer pointer) { std::free(pointer); }
+
+Failure HostTarget::upload(DevicePointer to, const void* from, size_t bytes) {
+  if (bytes != 0) std::memcpy(to, from, bytes);
+  return std::nullopt;
+}
+Failure HostTarget::download(void* to, DevicePointer from, size_t bytes) {
+  if (bytes != 0) std::memcpy(to, from, bytes);
+  return std::nullopt;
+}
+Failure HostTarget::copy(DevicePointer to, DevicePointer from, size_t bytes) {
+  if (bytes != 0) std::memmove(to, from, bytes);
+  return std::nullopt;
+}
+
+Failure HostTarget::prepare(const ProgramKernels& program) {
+  code_[&program].resize(program.kernels.size());
+  return std::nullopt;
+}
+void HostTarget::release(const ProgramKernels& program) { code_.erase(&program); }
+
+Failure HostTarget::launch(const LaunchRequest& request) {
+  work_ = {};
+  if (error_) return std::nullopt;
+  ++statistics_.launches;
+  const auto start = std::chrono::steady_clock::now();
+  Failure failure = execute(request, error_);
+  statistics_.deviceSeconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return failure;
+}
+
+void HostTarget::interpret(const LaunchRequest& request, std::optional<DeviceError>& error) {
+  auto& code = code_.at(request.program).at(request.kernel);
+  if (!code) code = std::make_unique<KernelCode>(request.program->kernels.at(request.kernel));
+  error = evaluateKernel(*code, request, work_);
+}
+
+Failure HostTarget::grade(const GradeRequest& request) {
+  if (!error_) gradeOnHost(request);
+  return std::nullopt;
+}
+
+Failure HostTarget::synchronise(std::optional<DeviceError>& error) {
+  error = error_;
+  return std::nullopt;
+}
+
+}  // namespace kelpie::runtime

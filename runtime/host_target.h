@@ -1,0 +1,59 @@
+// What the targets that work in the memory of the host share: memory, copies, sorting, the error word.
+#pragma once
+
+#include <unordered_map>
+
+#include "runtime/interp/kernel_evaluator.h"
+#include "runtime/target.h"
+
+namespace kelpie::runtime {
+
+class HostTarget : public Target {
+ public:
+  explicit HostTarget(size_t memoryLimit);  ///< 0: three quarters of the machine's memory
+
+  DevicePointer allocate(size_t bytes) override;
+  void deallocate(DevicePointer pointer) override;
+  size_t memoryLimit() const override { return memoryLimit_; }
+  Failure upload(DevicePointer to, const void* from, size_t bytes) override;
+  Failure download(void* to, DevicePointer from, size_t bytes) override;
+  Failure copy(DevicePointer to, DevicePointer from, size_t bytes) override;
+  bool hostAddressable() const override { return true; }
+  Failure prepare(const ProgramKernels& program) override;
+  void release(const ProgramKernels& program) override;
+  Failure launch(const LaunchRequest& request) final;
+  Failure grade(const GradeRequest& request) override;
+  Failure synchronise(std::optional<DeviceError>& error) override;
+  void clearError() override { error_.reset(); }
+  TargetStatistics statistics() const override { return statistics_; }
+  const LaunchWork* lastWork() const override { return &work_; }
+
+ protected:
+  /// Runs one launch; the error word is clear.
+  virtual Failure execute(const LaunchRequest& request, std::optional<DeviceError>& error) = 0;
+  /// Evaluates the launch by definition, and counts its work.
+  void interpret(const LaunchRequest& request, std::optional<DeviceError>& error);
+
+ private:
+  size_t memoryLimit_;
+  std::optional<DeviceError> error_;
+  TargetStatistics statistics_;
+  LaunchWork work_;
+  /// Code for the evaluator by kernel, made on first use.
+  std::unordered_map<const ProgramKernels*, std::vector<std::unique_ptr<KernelCode>>> code_;
+};
+
+/// The target `interp`: every kernel by definition.
+class InterpTarget final : public HostTarget {
+ public:
+  explicit InterpTarget(size_t memoryLimit = 0) : HostTarget(memoryLimit) {}
+  std::string name() const override { return "interp"; }
+
+ protected:
+  Failure execute(const LaunchRequest& request, std::optional<DeviceError>& error) override {
+    interpret(request, error);
+    return std::nullopt;
+  }
+};
+
+}  // namespace kelpie::runtime

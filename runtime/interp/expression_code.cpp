@@ -1,0 +1,475 @@
+#include "runtime/interp/expression_code.h"
+
+#include <cstring>
+#include <unordered_map>
+
+#include "codegen/expression_schedule.h"
+#include "ir/diagnostic.h"
+
+namespace kelpie::runtime {
+
+using codegen::Schedule;
+using codegen::ScheduleBlock;
+using codegen::ScheduleStep;
+using lcu::ExprKind;
+using lcu::ExprRef;
+
+Register toRegister(const Scalar& s) {
+  Register r{};
+  r.i = s.i;  // the union of Scalar has the same two members
+  return r;
+}
+
+Scalar toScalar(ScalarType type, Register r) {
+  return isFloat(type) ? Scalar::ofFloat(type, r.f) : Scalar::ofInt(type, r.i);
+}
+
+namespace {
+template <typename T>
+T readAt(const void* array, int64_t position) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(array) + position * static_cast<int64_t>(sizeof(T)),
+              sizeof(T));
+  return value;
+}
+template <typename T>
+void writeAt(void* array, int64_t position, T value) {
+  std::memcpy(static_cast<char*>(array) + position * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+}
+}  // namespace
+
+Register loadElement(ScalarType type, const void* array, int64_t position) {
+  Register r{};
+  switch (type) {
+    case ScalarType::Bool:
+    case ScalarType::Char:
+      r.i = readAt<uint8_t>(array, position);
+      break;
+    case ScalarType::Int32:
+      r.i = readAt<int32_t>(array, position);
+      break;
+    case ScalarType::Int64:
+      r.i = readAt<int64_t>(array, position);
+      break;
+    case ScalarType::Float32:
+      r.f = static_cast<double>(readAt<float>(array, position));
+      break;
+    case ScalarType::Float64:
+      r.f = readAt<double>(array, position);
+      break;
+  }
+  return r;
+}
+
+void storeElement(ScalarType type, void* array, int64_t position, Register value) {
+  switch (type) {
+    case ScalarType::Bool:
+    case ScalarType::Char:
+      writeAt<uint8_t>(array, position, static_cast<uint8_t>(value.i));
+      break;
+    case ScalarType::Int32:
+      writeAt<int32_t>(array, position, static_cast<int32_t>(value.i));
+      break;
+    case ScalarType::Int64:
+      writeAt<int64_t>(array, position, value.i);
+      break;
+    case ScalarType::Float32:
+      writeAt<float>(array, position, static_cast<float>(value.f));
+      break;
+    case ScalarType::Float64:
+      writeAt<double>(array, position, value.f);
+      break;
+  }
+}
+
+/// Translates a schedule block by block, with its own stack.
+class ExpressionCode::Compiler {
+ public:
+  Compiler(ExpressionCode& out, Mode mode, const std::function<bool(lcu::VarId)>& isCell)
+      : out_(out), mode_(mode), isCell_(isCell) {}
+
+  void compile(const std::vector<ExprRef>& roots) {
+    schedule_ = codegen::scheduleExpressions(roots);
+    blocks();
+    for (ExprRef r : roots) out_.results_.push_back(registerOf(r));
+  }
+
+ private:
+  struct Frame {
+    uint32_t block;
+    size_t step = 0;
+    uint32_t jump = 0;   ///< instruction to patch: over the then branch, or out of the loop
+    uint32_t start = 0;  ///< first instruction of a loop
+  };
+
+  uint32_t fresh() {
+    out_.initial_.push_back({});
+    return static_cast<uint32_t>(out_.initial_.size() - 1);
+  }
+  uint32_t here() const { return static_cast<uint32_t>(out_.code_.size()); }
+  Instruction& emit(Code code) {
+    Instruction& i = out_.code_.emplace_back();
+    i.code = code;
+    return i;
+  }
+
+  /// The register of an atom, made on first use, or of a placed node.
+  uint32_t registerOf(ExprRef e) {
+    if (e->kind == ExprKind::Project) return multiple_.at(e->operands[0]).at(e->index);
+    if (auto it = registers_.find(e); it != registers_.end()) return it->second;
+    uint32_t r;
+    switch (e->kind) {
+      case ExprKind::Constant:
+        r = fresh();
+        out_.initial_[r] = toRegister(e->constant);
+        break;
+      case ExprKind::Param:
+        r = fresh();
+        out_.params_.emplace_back(e->index, r);
+        break;
+      case ExprKind::Host:
+        r = fresh();
+        if (mode_ == Mode::Host && isCell_(e->index)) return ask(Code::Cell, e, r);
+        out_.inputs_.push_back({InputKind::Scalar, e->index, e->type, r});
+        break;
+      case ExprKind::Size:
+        r = fresh();
+        if (mode_ == Mode::Host) return ask(Code::Size, e, r);
+        out_.inputs_.push_back({InputKind::Size, e->index, e->type, r});
+        break;
+      case ExprKind::LoopVar:
+        return loopVars_.at((uint64_t{e->index} << 32) | e->count);
+      default:
+        throw InternalError("expression used before it was placed");
+    }
+    registers_[e] = r;
+    return r;
+  }
+  /// Cells and sizes are read where they are used: not remembered, since the use may be conditional.
+  uint32_t ask(Code code, ExprRef e, uint32_t r) {
+    Instruction& i = emit(code);
+    i.index = e->index;
+    i.type = e->type;
+    i.result = r;
+    return r;
+  }
+
+  uint32_t arraySlot(lcu::VarId var) {
+    for (uint32_t k = 0; k < out_.arrays_.size(); ++k)
+      if (out_.arrays_[k] == var) return k;
+    out_.arrays_.push_back(var);
+    return static_cast<uint32_t>(out_.arrays_.size() - 1);
+  }
+
+  void blocks() {
+    std::vector<Frame> stack{{0}};
+    while (!stack.empty()) {
+      Frame& f = stack.back();
+      const ScheduleBlock& block = schedule_.blocks[f.block];
+      if (f.step == block.steps.size()) {
+        uint32_t finished = f.block;
+        stack.pop_back();
+        if (stack.empty()) return;
+        Frame& outer = stack.back();
+        const ScheduleStep& step = schedule_.blocks[outer.block].steps[outer.step];
+        if (finished == step.first) {
+          middle(outer, step);
+          stack.push_back({step.second});
+        } else {
+          finish(outer, step);
+          ++outer.step;
+        }
+        continue;
+      }
+      const ScheduleStep& step = block.steps[f.step];
+      if (step.node->kind == ExprKind::If || step.node->kind == ExprKind::Loop) {
+        begin(f, step);
+        stack.push_back({step.first});
+      } else {
+        simple(step.node);
+        ++f.step;
+      }
+    }
+  }
+
+  void moveAll(const std::vector<ExprRef>& from, const std::vector<uint32_t>& to) {
+    for (size_t k = 0; k < from.size(); ++k) {
+      uint32_t source = registerOf(from[k]);
+      Instruction& i = emit(Code::Move);
+      i.a = source;
+      i.result = to[k];
+    }
+  }
+
+  void begin(Frame& f, const ScheduleStep& step) {
+    ExprRef e = step.node;
+    std::vector<uint32_t> values;
+    for (uint32_t k = 0; k < lcu::valueCount(e); ++k) values.push_back(fresh());
+    multiple_[e] = values;
+    if (e->kind == ExprKind::If) {
+      uint32_t condition = registerOf(e->operands[0]);
+      f.jump = here();
+      emit(Code::JumpIfFalse).a = condition;
+      return;
+    }
+    moveAll(codegen::loopInitial(e), values);
+    for (uint32_t k = 0; k < e->count; ++k) loopVars_[(uint64_t{e->index} << 32) | k] = values[k];
+    f.start = here();
+    emit(Code::JumpIfFailed);
+  }
+
+  void middle(Frame& f, const ScheduleStep& step) {
+    ExprRef e = step.node;
+    if (e->kind == ExprKind::If) {
+      moveAll(codegen::thenValues(e), multiple_[e]);
+      uint32_t over = here();
+      emit(Code::Jump);
+      out_.code_[f.jump].result = here();
+      f.jump = over;
+    } else {
+      uint32_t condition = registerOf(codegen::loopCondition(e));
+      f.jump = here();
+      emit(Code::JumpIfFalse).a = condition;
+    }
+  }
+
+  void finish(Frame& f, const ScheduleStep& step) {
+    ExprRef e = step.node;
+    if (e->kind == ExprKind::If) {
+      moveAll(codegen::elseValues(e), multiple_[e]);
+    } else {
+      // All variables step together: first into registers of their own.
+      std::vector<uint32_t> next;
+      for (uint32_t k = 0; k < e->count; ++k) next.push_back(fresh());
+      moveAll(codegen::loopNext(e), next);
+      for (uint32_t k = 0; k < e->count; ++k) {
+        Instruction& i = emit(Code::Move);
+        i.a = next[k];
+        i.result = multiple_[e][k];
+      }
+      emit(Code::Jump).result = f.start;
+      out_.code_[f.start].result = here();
+    }
+    out_.code_[f.jump].result = here();
+  }
+
+  void simple(ExprRef e) {
+    std::vector<uint32_t> operands;
+    for (ExprRef o : e->operands) operands.push_back(registerOf(o));
+    uint32_t result = fresh();
+    registers_[e] = result;
+    Instruction i;
+    i.result = result;
+    i.a = operands[0];
+    i.b = operands.size() > 1 ? operands[1] : 0;
+    i.type = e->operands[0]->type;
+    switch (e->kind) {
+      case ExprKind::Load:
+        i.code = mode_ == Mode::Kernel ? Code::Load : Code::Element;
+        i.index = mode_ == Mode::Kernel ? arraySlot(e->index) : e->index;
+        i.type = e->type;
+        i.gathers = !(e->operands[0]->kind == ExprKind::Param && e->operands[0]->index <= 1);
+        break;
+      case ExprKind::Convert:
+        i.code = Code::Convert;
+        i.to = e->type;
+        break;
+      case ExprKind::Check:
+        i.code = Code::Check;
+        i.c = operands[2];
+        i.payload0 = operands[3];
+        i.payload1 = operands[4];
+        i.index = e->index;
+        break;
+      case ExprKind::Op:
+        i.op = e->op;
+        i.code = codeOf(e->op, i.type);
+        break;
+      default:
+        throw InternalError("unexpected kind of expression");
+    }
+    out_.code_.push_back(i);
+  }
+
+  /// Common operations have codes of their own; the rest goes through `evaluate`.
+  static Code codeOf(ScalarOp op, ScalarType type) {
+    if (type == ScalarType::Float64) {
+      switch (op) {
+        case ScalarOp::Add:
+          return Code::AddF;
+        case ScalarOp::Sub:
+          return Code::SubF;
+        case ScalarOp::Mul:
+          return Code::MulF;
+        case ScalarOp::Div:
+          return Code::DivF;
+        case ScalarOp::Less:
+          return Code::LessF;
+        case ScalarOp::Greater:
+          return Code::GreaterF;
+        default:
+          return Code::Generic;
+      }
+    }
+    if (isFloat(type)) return Code::Generic;
+    switch (op) {
+      case ScalarOp::Equal:
+        return Code::EqualI;
+      case ScalarOp::NotEqual:
+        return Code::NotEqualI;
+      case ScalarOp::Less:
+        return Code::LessI;
+      case ScalarOp::LessEqual:
+        return Code::LessEqualI;
+      case ScalarOp::Greater:
+        return Code::GreaterI;
+      case ScalarOp::GreaterEqual:
+        return Code::GreaterEqualI;
+      case ScalarOp::And:
+        return Code::AndB;
+      case ScalarOp::Or:
+        return Code::OrB;
+      default:
+        break;
+    }
+    if (type != ScalarType::Int64) return Code::Generic;
+    switch (op) {
+      case ScalarOp::Add:
+        return Code::AddI;
+      case ScalarOp::Sub:
+        return Code::SubI;
+      case ScalarOp::Mul:
+        return Code::MulI;
+      default:
+        return Code::Generic;
+    }
+  }
+
+  ExpressionCode& out_;
+  Mode mode_;
+  const std::function<bool(lcu::VarId)>& isCell_;
+  Schedule schedule_;
+  std::unordered_map<ExprRef, uint32_t> registers_;
+  std::unordered_map<ExprRef, std::vector<uint32_t>> multiple_;
+  std::unordered_map<uint64_t, uint32_t> loopVars_;
+};
+
+ExpressionCode::ExpressionCode(const std::vector<ExprRef>& roots, Mode mode,
+                               const std::function<bool(lcu::VarId)>& isCell) {
+  Compiler(*this, mode, isCell).compile(roots);
+}
+
+std::optional<uint32_t> ExpressionCode::paramRegister(uint32_t number) const {
+  for (const auto& [n, r] : params_)
+    if (n == number) return r;
+  return std::nullopt;
+}
+
+void ExpressionCode::run(Register* r, const void* const* arrays, Environment& environment,
+                         uint64_t& gathered) const {
+  bool failed = false;
+  const size_t end = code_.size();
+  for (size_t pc = 0; pc < end; ++pc) {
+    const Instruction& i = code_[pc];
+    switch (i.code) {
+      case Code::AddI:
+        r[i.result].i =
+            static_cast<int64_t>(static_cast<uint64_t>(r[i.a].i) + static_cast<uint64_t>(r[i.b].i));
+        break;
+      case Code::SubI:
+        r[i.result].i =
+            static_cast<int64_t>(static_cast<uint64_t>(r[i.a].i) - static_cast<uint64_t>(r[i.b].i));
+        break;
+      case Code::MulI:
+        r[i.result].i =
+            static_cast<int64_t>(static_cast<uint64_t>(r[i.a].i) * static_cast<uint64_t>(r[i.b].i));
+        break;
+      case Code::AddF:
+        r[i.result].f = r[i.a].f + r[i.b].f;
+        break;
+      case Code::SubF:
+        r[i.result].f = r[i.a].f - r[i.b].f;
+        break;
+      case Code::MulF:
+        r[i.result].f = r[i.a].f * r[i.b].f;
+        break;
+      case Code::DivF:
+        r[i.result].f = r[i.a].f / r[i.b].f;
+        break;
+      case Code::EqualI:
+        r[i.result].i = r[i.a].i == r[i.b].i;
+        break;
+      case Code::NotEqualI:
+        r[i.result].i = r[i.a].i != r[i.b].i;
+        break;
+      case Code::LessI:
+        r[i.result].i = r[i.a].i < r[i.b].i;
+        break;
+      case Code::LessEqualI:
+        r[i.result].i = r[i.a].i <= r[i.b].i;
+        break;
+      case Code::GreaterI:
+        r[i.result].i = r[i.a].i > r[i.b].i;
+        break;
+      case Code::GreaterEqualI:
+        r[i.result].i = r[i.a].i >= r[i.b].i;
+        break;
+      case Code::AndB:
+        r[i.result].i = r[i.a].i & r[i.b].i;
+        break;
+      case Code::OrB:
+        r[i.result].i = r[i.a].i | r[i.b].i;
+        break;
+      case Code::LessF:
+        r[i.result].i = r[i.a].f < r[i.b].f;
+        break;
+      case Code::GreaterF:
+        r[i.result].i = r[i.a].f > r[i.b].f;
+        break;
+      case Code::Generic:
+        r[i.result] = toRegister(
+            arity(i.op) == 2 ? kelpie::evaluate(i.op, toScalar(i.type, r[i.a]), toScalar(i.type, r[i.b]))
+                             : kelpie::evaluate(i.op, toScalar(i.type, r[i.a])));
+        break;
+      case Code::Convert:
+        r[i.result] = toRegister(kelpie::convert(toScalar(i.type, r[i.a]), i.to));
+        break;
+      case Code::Move:
+        r[i.result] = r[i.a];
+        break;
+      case Code::Load:
+        r[i.result] = loadElement(i.type, arrays[i.index], r[i.a].i);
+        if (i.gathers) gathered += static_cast<uint64_t>(sizeOf(i.type));
+        break;
+      case Code::Element:
+        r[i.result] = environment.element(i.index, r[i.a].i);
+        break;
+      case Code::Cell:
+        r[i.result] = environment.cell(i.index);
+        break;
+      case Code::Size:
+        r[i.result].i = environment.size(i.index);
+        break;
+      case Code::Check:
+        if (r[i.a].i != 0) {
+          r[i.result] = r[i.b];
+        } else {
+          environment.fail(i.index, r[i.payload0].i, r[i.payload1].i);
+          failed = true;
+          r[i.result] = r[i.c];
+        }
+        break;
+      case Code::Jump:
+        pc = i.result - size_t{1};
+        break;
+      case Code::JumpIfFalse:
+        if (r[i.a].i == 0) pc = i.result - size_t{1};
+        break;
+      case Code::JumpIfFailed:
+        if (failed) pc = i.result - size_t{1};
+        break;
+    }
+  }
+}
+
+}  // namespace kelpie::runtime

@@ -1,0 +1,123 @@
+// Scalar expressions as register code, and the machine that runs it.
+//
+// In:  expressions of one thunk (placed by codegen/expression_schedule.h).
+// Out: `ExpressionCode`: straight-line instructions and jumps over a file of 64-bit registers. Ints, chars
+// and bools
+//      live in a register as their Int64 value, floats as a double (Float32 rounded after every operation),
+//      exactly as in Scalar; the operations are those of ir/scalar.h.
+//
+// Two uses. In a kernel the constants, parameters, host scalars, sizes and cells are registers filled before
+// the evaluation, and loads go through plain addresses. On the host (`ExpressionCode::Mode::Host`) reading a
+// cell, an array element or a size may wait for the device, so each is an instruction that asks the
+// environment when it is reached.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ir/expr.h"
+
+namespace kelpie::runtime {
+
+union Register {
+  int64_t i;
+  double f;
+};
+Register toRegister(const Scalar& s);
+Scalar toScalar(ScalarType type, Register r);
+Register loadElement(ScalarType type, const void* array, int64_t position);
+void storeElement(ScalarType type, void* array, int64_t position, Register value);
+
+/// What the machine asks of its surroundings while it runs.
+class Environment {
+ public:
+  virtual ~Environment() = default;
+  /// A Check failed. Afterwards the evaluation goes on with the fallback.
+  virtual void fail(lcu::SiteId site, int64_t payload0, int64_t payload1) = 0;
+  // Host mode only.
+  virtual Register cell(lcu::VarId) { return {}; }
+  virtual Register element(lcu::VarId, int64_t /*position*/) { return {}; }
+  virtual int64_t size(lcu::VarId) { return 0; }
+};
+
+class ExpressionCode {
+ public:
+  enum class Mode : uint8_t { Kernel, Host };
+  enum class InputKind : uint8_t { Scalar, Size };
+  struct Input {  ///< a register to fill before running
+    InputKind kind;
+    lcu::VarId var;
+    ScalarType type;
+    uint32_t reg;
+  };
+
+  /// `isCell` tells cells from host scalars (Host mode).
+  ExpressionCode(const std::vector<lcu::ExprRef>& roots, Mode mode,
+                 const std::function<bool(lcu::VarId)>& isCell = nullptr);
+
+  /// Registers with the constants in place; the caller fills inputs and parameters.
+  const std::vector<Register>& initialRegisters() const { return initial_; }
+  const std::vector<Input>& inputs() const { return inputs_; }
+  const std::vector<lcu::VarId>& arrays() const { return arrays_; }  ///< by array slot (Kernel mode)
+  /// Register of parameter `number`; none when the code does not use it.
+  std::optional<uint32_t> paramRegister(uint32_t number) const;
+  const std::vector<uint32_t>& resultRegisters() const { return results_; }
+  bool empty() const { return code_.empty(); }
+
+  /// Runs over `registers`. `arrays` by array slot. Gives bytes read by loads that are not at parameter 0
+  /// or 1.
+  void run(Register* registers, const void* const* arrays, Environment& environment,
+           uint64_t& gathered) const;
+
+ private:
+  enum class Code : uint8_t {
+    AddI,
+    SubI,
+    MulI,
+    AddF,
+    SubF,
+    MulF,
+    DivF,
+    EqualI,
+    NotEqualI,
+    LessI,
+    LessEqualI,
+    GreaterI,
+    GreaterEqualI,
+    AndB,
+    OrB,
+    LessF,
+    GreaterF,
+    Generic,
+    Convert,
+    Move,
+    Load,
+    Element,
+    Cell,
+    Size,
+    Check,
+    Jump,
+    JumpIfFalse,
+    JumpIfFailed,
+  };
+  struct Instruction {
+    Code code;
+    ScalarType type = ScalarType::Int64;  ///< of the operand (Generic, Convert) or the element
+    ScalarType to = ScalarType::Int64;    ///< Convert
+    ScalarOp op{};
+    bool gathers = false;
+    uint32_t result = 0, a = 0, b = 0, c = 0;  ///< registers; Jump*: target in `result`
+    uint32_t payload0 = 0, payload1 = 0, index = 0;
+  };
+  class Compiler;
+
+  std::vector<Instruction> code_;
+  std::vector<Register> initial_;
+  std::vector<Input> inputs_;
+  std::vector<lcu::VarId> arrays_;
+  std::vector<std::pair<uint32_t, uint32_t>> params_;  ///< (number, register)
+  std::vector<uint32_t> results_;
+};
+
+}  // namespace kelpie::runtime

@@ -1,0 +1,49 @@
+// Evaluates a λcu kernel by its definition, binding by binding, fused or not. The meaning of kernels for
+// tests, and what the `cpu` target runs until compiling pays.
+//
+// Combines values in the order of codegen/cpu/reduction_order.h, so results agree with generated code to the
+// bit.
+//
+// Work is counted as the cost model of fusion counts it:
+//   elements       one for each binding and element (or segment, for epilogues; one for Once)
+//   bytes read     each array that exists before the launch: once in full (elements of the space times
+//   element
+//                  size) if some thunk reads it at %i, once for all segments if some thunk reads it at %s or
+//                  in an epilogue; every load at another position counts one element when it is executed; the
+//                  offsets of the space, 8 (m + 1); cells and host scalars count nothing
+//   bytes written  the elements written of every result that leaves the kernel (survivors only, for filters)
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/interp/expression_code.h"
+#include "runtime/target.h"
+
+namespace kelpie::runtime {
+
+/// The thunks of one kernel as code; made once, used by every launch.
+class KernelCode {
+ public:
+  explicit KernelCode(const KernelEntry& entry);
+  ~KernelCode();
+  KernelCode(KernelCode&&) noexcept;
+
+  struct Binding {
+    ExpressionCode thunks;   ///< effects, where, destination, then pull (but not the pull of a Filter)
+    ExpressionCode late;     ///< pull of a Filter, for survivors
+    ExpressionCode combine;  ///< operator
+    std::vector<std::optional<ScalarOp>> lanewise;
+    bool anySerial = false;  ///< some component is not lanewise
+  };
+  const std::vector<Binding>& bindings() const { return bindings_; }
+
+ private:
+  std::vector<Binding> bindings_;
+};
+
+/// Runs one launch in the memory of the host. Gives the first error: least element, then order of bindings.
+std::optional<DeviceError> evaluateKernel(const KernelCode& code, const LaunchRequest& request,
+                                          LaunchWork& work);
+
+}  // namespace kelpie::runtime
