@@ -1,0 +1,449 @@
+#include "fusion/dependence_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace kelpie::fusion {
+
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::Soac;
+using lcu::SoacKind;
+using lcu::SpaceKind;
+using lcu::VarId;
+
+const char* toString(EdgeClass edgeClass) {
+  switch (edgeClass) {
+    case EdgeClass::Pointwise:
+      return "pointwise";
+    case EdgeClass::Survivors:
+      return "survivors";
+    case EdgeClass::SegmentResult:
+      return "segment result";
+    case EdgeClass::Finish:
+      return "finish";
+    case EdgeClass::Whole:
+      return "whole";
+    case EdgeClass::HostFetch:
+      return "host fetch";
+    case EdgeClass::Order:
+      return "order";
+  }
+  return "";
+}
+
+ExprRef survivorExtent(const Soac& filter, const lcu::Program& program) {
+  if (filter.results.size() > 1) return program.vars[filter.results[1]].extent;
+  if (filter.space.segmented())
+    return program.arena->load(filter.results[0], lcu::kIndex, filter.space.segments);
+  return program.arena->host(filter.results[0], lcu::kIndex);
+}
+
+std::map<VarId, ReadWays> readsOf(const Soac& soac) {
+  std::map<VarId, ReadWays> reads;
+  const bool hasIndices = soac.kind != SoacKind::Once;
+  lcu::forEachNode(thunksOf(soac), [&](ExprRef e) {
+    if (e->kind == ExprKind::Host) reads[e->index].scalar = true;
+    if (e->kind == ExprKind::Size) reads[e->index].extent = true;
+    if (e->kind != ExprKind::Load) return;
+    const ExprRef at = e->operands[0];
+    if (hasIndices && at->kind == ExprKind::Param && at->index == 0) {
+      reads[e->index].pointwise = true;
+    } else if (hasIndices && at->kind == ExprKind::Param && at->index == 1) {
+      reads[e->index].segment = true;
+    } else {
+      reads[e->index].elsewhere = true;
+    }
+  });
+  lcu::forEachNode(soac.combine.result, [&](ExprRef e) {
+    if (e->kind == ExprKind::Host) reads[e->index].scalar = true;
+    if (e->kind == ExprKind::Load) reads[e->index].elsewhere = true;
+  });
+  std::vector<ExprRef> extents;
+  if (hasIndices) {
+    for (ExprRef e : {soac.space.extent, soac.space.segments, soac.space.length, soac.target}) {
+      if (e) extents.push_back(e);
+    }
+    if (soac.space.kind == SpaceKind::Offsets) reads[soac.space.offsets].offsets = true;
+  }
+  lcu::forEachNode(extents, [&](ExprRef e) {
+    if (e->kind == ExprKind::Host || e->kind == ExprKind::Load || e->kind == ExprKind::Size) {
+      reads[e->index].extent = true;
+    }
+  });
+  return reads;
+}
+
+namespace {
+
+std::string labelOf(const lcu::Stmt& stmt, const lcu::Program& program) {
+  struct Label {
+    const lcu::Program& program;
+    std::string operator()(const lcu::HostLet&) const { return "host scalars"; }
+    std::string operator()(const lcu::Launch& launch) const { return launch.kernel.name; }
+    std::string operator()(const lcu::CallFunction& call) const {
+      return "call of " + program.functions[call.function].name;
+    }
+    std::string operator()(const lcu::HostIf&) const { return "if"; }
+    std::string operator()(const lcu::HostLoop&) const { return "loop"; }
+    std::string operator()(const lcu::ArrayConstant&) const { return "constant array"; }
+    std::string operator()(const lcu::Grade&) const { return "sort"; }
+    std::string operator()(const lcu::Service& service) const { return service.name; }
+  };
+  return std::visit(Label{program}, stmt.node);
+}
+
+class Builder {
+ public:
+  Builder(const lcu::Block& block, const lcu::Program& program, const Effects& effects)
+      : program_(program), effects_(effects) {
+    for (const lcu::Stmt& stmt : block.stmts) {
+      const int node = static_cast<int>(graph_.nodes.size());
+      const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
+      graph_.nodes.push_back({&stmt, launch ? &launch->kernel.bindings[0] : nullptr, labelOf(stmt, program),
+                              effects.mayServe(stmt)});
+      for (VarId result : stmt.results) producer_[result] = node;
+      if (launch && launch->kernel.bindings[0].kind == SoacKind::Filter) {
+        filterOfExtent_[survivorExtent(launch->kernel.bindings[0], program)] = node;
+      }
+    }
+  }
+
+  DependenceGraph run() {
+    const int n = static_cast<int>(graph_.nodes.size());
+    reads_.resize(n);
+    graph_.liftedOver.assign(n, -1);
+    graph_.liftObstacle.resize(n);
+    for (int v = 0; v < n; ++v) {
+      if (graph_.nodes[v].soac) {
+        reads_[v] = readsOf(*graph_.nodes[v].soac);
+        findFilter(v);
+        kernelEdges(v);
+      } else {
+        hostEdges(v);
+      }
+      orderEdges(v);
+    }
+    std::sort(graph_.edges.begin(), graph_.edges.end(), [](const GraphEdge& a, const GraphEdge& b) {
+      return std::pair(a.from, a.to) < std::pair(b.from, b.to);
+    });
+    for (int a = 0; a < n; ++a) {
+      for (int b = a + 1; b < n; ++b) {
+        if (graph_.nodes[a].soac && graph_.nodes[b].soac) relatePair(a, b);
+      }
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  const Soac& soac(int node) const { return *graph_.nodes[node].soac; }
+  std::string name(VarId var) const { return program_.vars[var].name; }
+  int producerOf(VarId var) const {
+    const auto it = producer_.find(var);
+    return it == producer_.end() ? -1 : it->second;
+  }
+
+  // ---- survivors ----
+
+  /// Whether the elements of v can be those of the filter instead of its survivors.
+  void findFilter(int v) {
+    const Soac& s = soac(v);
+    if (s.kind == SoacKind::Once) return;
+    const auto found = filterOfExtent_.find(s.space.extent);
+    if (found == filterOfExtent_.end() || found->second >= v) return;
+    const int f = found->second;
+    std::string obstacle = liftObstacle(v, f);
+    if (obstacle.empty()) {
+      graph_.liftedOver[v] = f;
+    } else {
+      graph_.liftObstacle[v] = std::move(obstacle);
+    }
+  }
+
+  std::string liftObstacle(int v, int f) const {
+    const Soac& s = soac(v);
+    const Soac& filter = soac(f);
+    if (s.kind == SoacKind::Permute) return "a permute over survivors has nowhere to send the others";
+    if (s.kind == SoacKind::Partition) return "a partition of survivors needs them packed";
+    if (s.kind == SoacKind::Scan && s.withTotal) return "offsets over survivors need them packed";
+    if (s.space.segmented()) {
+      const bool same = s.space.kind == SpaceKind::Offsets && filter.space.segmented() &&
+                        s.space.offsets == filter.results[0] && s.space.segments == filter.space.segments;
+      if (!same) return "its segments are not those of the filter";
+    } else if (filter.space.segmented() && s.kind != SoacKind::Map) {
+      bool needsSegments = false;
+      lcu::forEachNode(thunksOf(filter),
+                       [&](ExprRef e) { needsSegments |= e->kind == ExprKind::Param && e->index > 0; });
+      if (needsSegments || s.kind == SoacKind::Filter || s.kind == SoacKind::Scan) {
+        return "it is not segmented like the filter";
+      }
+    }
+    // The position of a survivor is known only after packing; its values are known at once.
+    std::string obstacle;
+    std::vector<ExprRef> bare;
+    lcu::forEachNode(thunksOf(s), [&](ExprRef e) {
+      for (ExprRef operand : e->operands) {
+        if (operand->kind == ExprKind::Param && operand->index != 1 && e->kind != ExprKind::Load)
+          bare.push_back(e);
+      }
+      if (e->kind == ExprKind::Load && e->operands[0]->kind == ExprKind::Param &&
+          e->operands[0]->index == 2) {
+        bare.push_back(e);
+      }
+    });
+    for (ExprRef e : thunksOf(s)) {
+      if (e->kind == ExprKind::Param && e->index != 1) bare.push_back(e);
+    }
+    if (!bare.empty()) return "it uses the positions of the survivors";
+    for (const auto& [var, ways] : reads_[v]) {
+      if (!ways.pointwise) continue;
+      const int u = producerOf(var);
+      const bool survivor = u == f && var != filter.results[0];
+      const bool computed = u >= 0 && graph_.nodes[u].soac && graph_.liftedOver[u] == f &&
+                            (soac(u).kind == SoacKind::Map || soac(u).kind == SoacKind::Scan);
+      if (!survivor && !computed)
+        return fmt::format("it reads {}[%i], which is stored over the survivors", name(var));
+    }
+    return "";
+  }
+
+  // ---- edges ----
+
+  void addEdge(GraphEdge edge) {
+    for (GraphEdge& known : graph_.edges) {  // the latest are at the end, but pairs are few for one node
+      if (known.from != edge.from || known.to != edge.to) continue;
+      if (known.fusible && !edge.fusible) known = std::move(edge);
+      return;
+    }
+    graph_.edges.push_back(std::move(edge));
+  }
+
+  void kernelEdges(int v) {
+    const size_t begin = graph_.edges.size();
+    for (const auto& [var, ways] : reads_[v]) {
+      const int u = producerOf(var);
+      if (u < 0) continue;
+      GraphEdge edge = classify(u, v, var, ways);
+      bool merged = false;
+      for (size_t k = begin; k < graph_.edges.size() && !merged; ++k) {
+        GraphEdge& known = graph_.edges[k];
+        if (known.from != u) continue;
+        merged = true;
+        if (known.fusible && !edge.fusible) known = edge;
+      }
+      if (!merged) graph_.edges.push_back(std::move(edge));
+    }
+  }
+
+  GraphEdge classify(int u, int v, VarId var, const ReadWays& ways) const {
+    const auto blocking = [&](EdgeClass edgeClass, std::string reason) {
+      return GraphEdge{u, v, edgeClass, false, var, std::move(reason)};
+    };
+    const auto fusible = [&](EdgeClass edgeClass, std::string reason) {
+      return GraphEdge{u, v, edgeClass, true, var, std::move(reason)};
+    };
+    const Soac* p = graph_.nodes[u].soac;
+    const Soac& c = soac(v);
+    if (!p) return blocking(EdgeClass::Whole, fmt::format("needs {}, made on the host side", name(var)));
+    const bool lifted = graph_.liftedOver[v] == u;
+    if (ways.scalar) {
+      if (c.kind == SoacKind::Once && (p->kind == SoacKind::Once || p->kind == SoacKind::Reduce)) {
+        return fusible(EdgeClass::Finish, fmt::format("once reads the result {}", name(var)));
+      }
+      return blocking(EdgeClass::Whole, fmt::format("needs the finished value of {}", name(var)));
+    }
+    if (ways.elsewhere || ways.segment) {
+      const char* where = c.kind == SoacKind::Once ? "after all of it"
+                          : ways.elsewhere         ? "at computed positions"
+                                                   : "as [%s]";
+      return blocking(EdgeClass::Whole, fmt::format("reads {} {}", name(var), where));
+    }
+    if ((ways.offsets || ways.extent) && !(lifted && var == p->results[0])) {
+      return blocking(EdgeClass::HostFetch, ways.offsets
+                                                ? fmt::format("its segments are given by {}", name(var))
+                                                : fmt::format("its size is given by {}", name(var)));
+    }
+    if (!ways.pointwise) {
+      return fusible(EdgeClass::Survivors, fmt::format("runs over the survivors counted by {}", name(var)));
+    }
+    if (lifted) return fusible(EdgeClass::Survivors, fmt::format("reads the survivors {}[%i]", name(var)));
+    switch (p->kind) {
+      case SoacKind::Map:
+      case SoacKind::Scan:
+        if (p->withTotal)
+          return blocking(EdgeClass::Whole, fmt::format("{} has its total behind its elements", name(var)));
+        if (p->space.extent != c.space.extent) break;
+        return fusible(EdgeClass::Pointwise, fmt::format("reads {}[%i]", name(var)));
+      case SoacKind::Reduce:
+        if (!p->space.segmented() || p->space.segments != c.space.extent) break;
+        if (c.kind != SoacKind::Map || c.space.segmented()) {
+          return blocking(EdgeClass::Whole,
+                          fmt::format("only a map can take the segment results {} at once", name(var)));
+        }
+        return fusible(EdgeClass::SegmentResult, fmt::format("reads the segment results {}[%i]", name(var)));
+      case SoacKind::Permute:
+        return blocking(EdgeClass::Whole,
+                        fmt::format("{} is complete only after the whole permute", name(var)));
+      case SoacKind::Filter:
+      case SoacKind::Partition:
+        return blocking(EdgeClass::Whole, graph_.liftObstacle[v].empty()
+                                              ? fmt::format("reads {} packed", name(var))
+                                              : graph_.liftObstacle[v]);
+      case SoacKind::Once:
+        break;
+    }
+    return blocking(EdgeClass::Whole, fmt::format("reads {} over other elements", name(var)));
+  }
+
+  void hostEdges(int v) {
+    for (VarId var : lcu::freeVars(*graph_.nodes[v].stmt)) {
+      const int u = producerOf(var);
+      if (u < 0 || u == v) continue;
+      const bool kernel = graph_.nodes[u].soac != nullptr;
+      addEdge({u, v, kernel ? EdgeClass::HostFetch : EdgeClass::Whole, false, var,
+               fmt::format("{} needs {}", graph_.nodes[v].label, name(var))});
+    }
+  }
+
+  void orderEdges(int v) {
+    if (graph_.nodes[v].effectful) {
+      if (lastEffect_ >= 0) addOrder(lastEffect_, v, "effects keep their order");
+      for (int u : failing_) addOrder(u, v, "its errors come before later effects");
+      failing_.clear();
+      lastEffect_ = v;
+    } else if (effects_.mayFail(*graph_.nodes[v].stmt)) {
+      if (lastEffect_ >= 0) addOrder(lastEffect_, v, "its errors come after earlier effects");
+      failing_.push_back(v);
+    }
+  }
+
+  void addOrder(int u, int v, const char* reason) { addEdge({u, v, EdgeClass::Order, false, 0, reason}); }
+
+  // ---- index spaces of pairs ----
+
+  struct Related {
+    const char* conflict = nullptr;
+    std::vector<int> thirds;  ///< must be in the cluster, too
+  };
+  static Related apart(const char* reason) { return {reason, {}}; }
+
+  struct Step {
+    ExprRef extent;
+    int filter;  ///< by which the node came here; -1 at its own space
+  };
+  /// The extents a node can run over: its own, its filter's, that filter's filter's, ...
+  std::vector<Step> chain(int v) const {
+    std::vector<Step> steps{{soac(v).space.extent, -1}};
+    for (int f = graph_.liftedOver[v]; f >= 0; f = graph_.liftedOver[f])
+      steps.push_back({soac(f).space.extent, f});
+    return steps;
+  }
+  const lcu::Space& spaceAt(int v, const Step& step) const {
+    return step.filter < 0 || !soac(v).space.segmented() ? soac(v).space : soac(step.filter).space;
+  }
+
+  Related relateElements(int u, int v) const {
+    const std::vector<Step> us = chain(u), vs = chain(v);
+    for (size_t sum = 0; sum + 1 < us.size() + vs.size(); ++sum) {
+      for (size_t i = 0; i <= sum && i < us.size(); ++i) {
+        const size_t j = sum - i;
+        if (j >= vs.size() || us[i].extent != vs[j].extent) continue;
+        const lcu::Space &a = spaceAt(u, us[i]), &b = spaceAt(v, vs[j]);
+        if (a.segmented() && b.segmented() && !(a == b))
+          return apart("the same elements, but in different segments");
+        Related related;
+        const auto need = [&](int third) {
+          if (third != u && third != v) related.thirds.push_back(third);
+        };
+        const auto lift = [&](int node, const std::vector<Step>& steps, size_t levels) {
+          for (size_t k = 1; k <= levels; ++k) need(steps[k].filter);
+          if (levels == 0) return;
+          for (const auto& [var, ways] : reads_[node]) {
+            if (ways.pointwise && producerOf(var) >= 0) need(producerOf(var));
+          }
+        };
+        lift(u, us, i);
+        lift(v, vs, j);
+        return related;
+      }
+    }
+    return apart("different elements");
+  }
+
+  /// An epilogue or a Once, `last`, may be in a kernel with v if what it finishes is there.
+  Related relateFinish(int last, int v) const {
+    std::vector<int> direct, through;
+    for (const GraphEdge& e : graph_.edges) {
+      if (e.to != last || !e.fusible) continue;
+      const bool same = soac(e.from).kind == soac(last).kind;
+      (same ? through : direct).push_back(e.from);
+    }
+    for (const std::vector<int>* sources : {&direct, &through}) {
+      Related related;
+      bool found = false;
+      for (int r : *sources) {
+        if (r == v) {
+          found = true;
+        } else if (soac(r).kind == SoacKind::Map || soac(r).kind == SoacKind::Once
+                       ? !relateFinish(r, v).conflict
+                       : !relate(r, v).conflict) {
+          related.thirds.push_back(r);
+          found = true;
+        }
+      }
+      if (found) return related;
+    }
+    return apart("different elements");
+  }
+
+  bool isEpilogue(int v) const { return soac(v).kind == SoacKind::Map && !soac(v).space.segmented(); }
+
+  Related relate(int u, int v) const {
+    const bool onceU = soac(u).kind == SoacKind::Once, onceV = soac(v).kind == SoacKind::Once;
+    if (onceU && onceV) return {};
+    if (onceU || onceV) {
+      const Related related = relateFinish(onceU ? u : v, onceU ? v : u);
+      return related.conflict ? apart("it runs once, and finishes no reduction of the other's kernel")
+                              : related;
+    }
+    Related related = relateElements(u, v);
+    if (!related.conflict) return related;
+    for (const auto& [last, other] : {std::pair(v, u), std::pair(u, v)}) {
+      if (!isEpilogue(last)) continue;
+      Related epilogue = relateFinish(last, other);
+      if (!epilogue.conflict) return epilogue;
+    }
+    return related;
+  }
+
+  void relatePair(int a, int b) {
+    Related related = relate(a, b);
+    if (related.conflict) {
+      graph_.conflicts.push_back({a, b, related.conflict});
+      return;
+    }
+    std::sort(related.thirds.begin(), related.thirds.end());
+    related.thirds.erase(std::unique(related.thirds.begin(), related.thirds.end()), related.thirds.end());
+    for (int third : related.thirds) graph_.requirements.push_back({a, b, third});
+  }
+
+  const lcu::Program& program_;
+  const Effects& effects_;
+  DependenceGraph graph_;
+  std::map<VarId, int> producer_;
+  std::unordered_map<ExprRef, int> filterOfExtent_;
+  std::vector<std::map<VarId, ReadWays>> reads_;
+  int lastEffect_ = -1;
+  std::vector<int> failing_;
+};
+
+}  // namespace
+
+DependenceGraph buildDependenceGraph(const lcu::Block& block, const lcu::Program& program,
+                                     const Effects& effects) {
+  return Builder(block, program, effects).run();
+}
+
+}  // namespace kelpie::fusion

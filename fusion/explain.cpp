@@ -1,0 +1,305 @@
+#include "fusion/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "fusion/rules.h"
+
+namespace kelpie::fusion {
+namespace {
+
+using lcu::SoacKind;
+
+struct Traffic {
+  double read = 0, written = 0;
+  double microseconds = 0;
+};
+
+/// What one cluster loads and stores.
+Traffic trafficOf(int number, const Assignment& cluster, const RegionProblem& region) {
+  Traffic traffic;
+  const PartitionProblem& p = region.problem;
+  double launch = 0;
+  for (int v = 0; v < p.nodes; ++v) {
+    if (cluster[v] == number) launch = std::max(launch, p.launch[v]);
+  }
+  traffic.microseconds = launch;
+  for (size_t k = 0; k < p.accesses.size(); ++k) {
+    const Access& a = p.accesses[k];
+    if (a.producer >= 0 && cluster[a.producer] == number) continue;
+    if (std::none_of(a.readers.begin(), a.readers.end(), [&](int r) { return cluster[r] == number; }))
+      continue;
+    traffic.read += region.accessBytes[k];
+    traffic.microseconds += a.cost;
+  }
+  for (size_t k = 0; k < p.stores.size(); ++k) {
+    const Store& s = p.stores[k];
+    if (cluster[s.producer] != number) continue;
+    const bool outside =
+        std::any_of(s.readers.begin(), s.readers.end(), [&](int r) { return cluster[r] != number; });
+    if (!s.outlives && !outside) continue;
+    traffic.written += region.storeBytes[k];
+    traffic.microseconds += s.cost;
+  }
+  return traffic;
+}
+
+std::string oneLine(const std::string& text) {
+  std::string result;
+  for (char c : text) {
+    const bool space = c == '\n' || c == ' ';
+    if (!space) {
+      result += c;
+    } else if (!result.empty() && result.back() != ' ') {
+      result += ' ';
+    }
+  }
+  return result;
+}
+
+const char* kindName(SoacKind kind) {
+  switch (kind) {
+    case SoacKind::Map:
+      return "MAP";
+    case SoacKind::Permute:
+      return "PERMUTE";
+    case SoacKind::Reduce:
+      return "REDUCE";
+    case SoacKind::Scan:
+      return "SCAN";
+    case SoacKind::Filter:
+      return "FILTER";
+    case SoacKind::Partition:
+      return "PARTITION";
+    case SoacKind::Once:
+      return "ONCE";
+  }
+  return "";
+}
+
+class PairExplainer {
+ public:
+  PairExplainer(const DependenceGraph& graph, const RegionProblem& region, const PairTable& pairs,
+                const Assignment& cluster)
+      : graph_(graph),
+        region_(region),
+        pairs_(pairs),
+        cluster_(cluster),
+        cost_(costOf(region.problem, cluster)) {
+    for (const SpaceConflict& c : graph.conflicts) conflicts_[{c.a, c.b}] = c.reason;
+    for (const GraphEdge& e : graph.edges) edges_[{e.from, e.to}] = &e;
+  }
+
+  PairReport explain(int a, int b) const {
+    PairReport report{a, b, cluster_[a] == cluster_[b], "", ""};
+    const auto edge = edges_.find({a, b});
+    const bool fusibleEdge = edge != edges_.end() && edge->second->fusible;
+    if (pairs_.canShare(a, b))
+      report.rule = ruleName(*graph_.nodes[a].soac, *graph_.nodes[b].soac, fusibleEdge);
+    report.reason =
+        report.together ? together(a, b, edge == edges_.end() ? nullptr : edge->second) : apart(a, b);
+    return report;
+  }
+
+ private:
+  const std::string& label(int v) const { return graph_.nodes[v].label; }
+
+  std::string together(int a, int b, const GraphEdge* edge) const {
+    if (edge) return fmt::format("{} {}", label(b), edge->reason);
+    const std::string shared = sharedInput(a, b);
+    return shared.empty() ? "the same elements" : shared;
+  }
+
+  std::string sharedInput(int a, int b) const {
+    for (const Access& access : region_.problem.accesses) {
+      const auto reads = [&](int v) {
+        return std::find(access.readers.begin(), access.readers.end(), v) != access.readers.end();
+      };
+      if (reads(a) && reads(b)) return "the same elements, and a common input";
+    }
+    return "";
+  }
+
+  std::string apart(int a, int b) const {
+    const PairVerdict verdict = pairs_.verdict(a, b);
+    switch (verdict.kind) {
+      case PairVerdict::Kind::BlockingEdge:
+        return edgeReason(verdict.from, verdict.to);
+      case PairVerdict::Kind::BlockingPath:
+        return fmt::format("on the path between them, {}", edgeReason(verdict.from, verdict.to));
+      case PairVerdict::Kind::PathOutside:
+        return fmt::format("{} lies between them and cannot share a kernel with both", label(verdict.from));
+      case PairVerdict::Kind::Requirement:
+        return fmt::format("only together with {}, which cannot share a kernel with both",
+                           label(verdict.from));
+      case PairVerdict::Kind::Forbidden: {
+        const auto it = conflicts_.find(std::minmax(a, b));
+        std::string reason = it == conflicts_.end() ? "not a kernel" : it->second;
+        for (int v : {a, b}) {
+          if (!graph_.liftObstacle[v].empty())
+            reason += fmt::format("; {}: {}", label(v), graph_.liftObstacle[v]);
+        }
+        return reason;
+      }
+      case PairVerdict::Kind::Possible:
+        return byCost(a, b);
+    }
+    return "";
+  }
+
+  std::string edgeReason(int from, int to) const {
+    const auto it = edges_.find({from, to});
+    return it == edges_.end() ? "" : fmt::format("{} {}", label(to), it->second->reason);
+  }
+
+  /// Nothing forbids the pair: what would it cost to move one to the other, or to merge their clusters?
+  std::string byCost(int a, int b) const {
+    double best = 1e300;
+    std::string illegalReason;
+    std::string how;
+    const auto attempt = [&](Assignment changed, const std::string& what) {
+      changed = normalised(changed);
+      if (const auto broken = illegal(region_.problem, changed)) {
+        if (illegalReason.empty()) illegalReason = why(*broken, a, b);
+        return;
+      }
+      const double more = costOf(region_.problem, changed) - cost_;
+      if (more < best) {
+        best = more;
+        how = what;
+      }
+    };
+    Assignment moved = cluster_;
+    moved[a] = cluster_[b];
+    attempt(moved, fmt::format("with {} moved to {}", label(a), label(b)));
+    moved = cluster_;
+    moved[b] = cluster_[a];
+    attempt(moved, fmt::format("with {} moved to {}", label(b), label(a)));
+    moved = cluster_;
+    for (int& c : moved) {
+      if (c == cluster_[b]) c = cluster_[a];
+    }
+    attempt(moved, "with their kernels merged");
+    if (best < 1e300) return fmt::format("by cost: {} the modelled time changes by {:+.2f} us", how, best);
+    return fmt::format("by cost: each is better off with its own kernel, and {}", illegalReason);
+  }
+
+  std::string why(const std::string& broken, int a, int b) const {
+    for (int u = 0; u < region_.problem.nodes; ++u) {
+      for (int v : {a, b}) {
+        const int other = v == a ? b : a;
+        if (u == v || cluster_[u] != cluster_[other] || pairs_.canShare(u, v) || u == other) continue;
+        return fmt::format("{} cannot join {} there: {}", label(v), label(u),
+                           apart(std::min(u, v), std::max(u, v)));
+      }
+    }
+    return broken;
+  }
+
+  const DependenceGraph& graph_;
+  const RegionProblem& region_;
+  const PairTable& pairs_;
+  const Assignment& cluster_;
+  const double cost_;
+  std::map<std::pair<int, int>, std::string> conflicts_;
+  std::map<std::pair<int, int>, const GraphEdge*> edges_;
+};
+
+}  // namespace
+
+RegionReport describeRegion(const std::string& name, const DependenceGraph& graph,
+                            const lcu::Program& program, bool texts) {
+  RegionReport report;
+  report.function = name;
+  for (const GraphNode& node : graph.nodes) {
+    NodeReport n;
+    n.name = node.label;
+    n.kernel = node.soac != nullptr;
+    n.kind = node.soac ? (node.soac->space.segmented() ? "SEG_" : "") + std::string(kindName(node.soac->kind))
+                       : node.label;
+    n.span = node.soac && node.soac->span.known() ? node.soac->span : node.stmt->span;
+    if (node.soac && texts)
+      n.text = oneLine(lcu::toString(std::get<lcu::Launch>(node.stmt->node).kernel, program));
+    report.nodes.push_back(std::move(n));
+  }
+  for (const GraphEdge& e : graph.edges) {
+    report.edges.push_back({e.from, e.to, toString(e.edgeClass), e.fusible, e.reason});
+  }
+  return report;
+}
+
+StrategyReport describeStrategy(Strategy strategy, const Partition& partition, const RegionProblem& problem) {
+  StrategyReport report;
+  report.strategy = strategy;
+  report.objective = partition.cost;
+  report.bound = partition.bound;
+  report.gap = partition.gap();
+  report.seconds = partition.seconds;
+  report.contracted = partition.contracted;
+  report.columns = partition.columns;
+  report.rows = partition.rows;
+  report.cuts = partition.cuts;
+  report.cluster = partition.cluster;
+  int clusters = 0;
+  for (int c : partition.cluster) clusters = std::max(clusters, c + 1);
+  std::vector<bool> launches(clusters, false);
+  for (int v = 0; v < problem.problem.nodes; ++v) {
+    if (problem.problem.launch[v] > 0) launches[partition.cluster[v]] = true;
+  }
+  report.launches = static_cast<int>(std::count(launches.begin(), launches.end(), true));
+  for (int c = 0; c < clusters; ++c) {
+    const Traffic traffic = trafficOf(c, partition.cluster, problem);
+    report.bytesRead += traffic.read;
+    report.bytesWritten += traffic.written;
+  }
+  return report;
+}
+
+ClusterReport describeCluster(int number, const Assignment& cluster, const DependenceGraph& graph,
+                              const RegionProblem& problem, const lcu::Program& program, bool texts) {
+  ClusterReport report;
+  for (size_t v = 0; v < cluster.size(); ++v) {
+    if (cluster[v] == number) report.nodes.push_back(static_cast<int>(v));
+  }
+  for (int v : report.nodes) {
+    const lcu::Soac* soac = graph.nodes[v].soac;
+    if (!texts || !soac || soac->kind == SoacKind::Once || graph.liftedOver[v] >= 0 || !report.space.empty())
+      continue;
+    report.space = fmt::format("{}{}", soac->space.segmented() ? "segments of " : "",
+                               oneLine(lcu::toString(soac->space.extent, program)));
+  }
+  const Traffic traffic = trafficOf(number, cluster, problem);
+  report.bytesRead = traffic.read;
+  report.bytesWritten = traffic.written;
+  report.microseconds = traffic.microseconds;
+  return report;
+}
+
+std::vector<PairReport> explainPairs(const DependenceGraph& graph, const RegionProblem& problem,
+                                     const PairTable& pairs, const Assignment& cluster) {
+  const PairExplainer explainer(graph, problem, pairs, cluster);
+  std::set<std::pair<int, int>> interesting;
+  for (const GraphEdge& e : graph.edges) interesting.insert({e.from, e.to});
+  for (const Access& a : problem.problem.accesses) {
+    for (int u : a.readers) {
+      for (int v : a.readers) {
+        if (u < v) interesting.insert({u, v});
+      }
+    }
+  }
+  const int n = problem.problem.nodes;
+  for (int a = 0; a < n; ++a) {
+    for (int b = a + 1; b < n; ++b) {
+      if (pairs.canShare(a, b)) interesting.insert({a, b});
+    }
+  }
+  std::vector<PairReport> result;
+  for (auto [a, b] : interesting) {
+    if (graph.nodes[a].soac && graph.nodes[b].soac) result.push_back(explainer.explain(a, b));
+  }
+  return result;
+}
+
+}  // namespace kelpie::fusion

@@ -1,0 +1,207 @@
+#include "fusion/fuse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+
+#include "fusion/dead_code.h"
+#include "fusion/effects.h"
+#include "fusion/explain.h"
+#include "fusion/region_problem.h"
+#include "fusion/rewrite.h"
+#include "fusion/rules.h"
+#include "fusion/sizes.h"
+#include "fusion/solve_greedy.h"
+#include "fusion/solve_ilp.h"
+#include "ir/diagnostic.h"
+
+namespace kelpie::fusion {
+
+using lcu::VarId;
+
+const char* toString(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::None:
+      return "none";
+    case Strategy::Greedy:
+      return "greedy";
+    case Strategy::Delayed:
+      return "delayed";
+    case Strategy::Ilp:
+      return "ilp";
+  }
+  return "";
+}
+
+std::optional<Strategy> strategyFromString(std::string_view name) {
+  for (Strategy s : {Strategy::None, Strategy::Greedy, Strategy::Delayed, Strategy::Ilp}) {
+    if (name == toString(s)) return s;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+Partition solve(Strategy strategy, const RegionProblem& region, const PairTable& pairs, double seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  const PartitionProblem& problem = region.problem;
+  if (strategy == Strategy::Ilp) return solveIlp(problem, pairs, {seconds, true, true});
+  Partition result;
+  switch (strategy) {
+    case Strategy::Greedy:
+      result.cluster = solveGreedy(problem, pairs);
+      break;
+    case Strategy::Delayed:
+      result.cluster = solveDelayed(problem, pairs, region.elementwise);
+      break;
+    default:
+      result.cluster = separate(problem.nodes);
+      break;
+  }
+  result.cost = result.bound = costOf(problem, result.cluster);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+class Fuser {
+ public:
+  Fuser(lcu::Program& program, const FusionOptions& options) : program_(program), options_(options) {}
+
+  FusionReport run() {
+    const auto start = std::chrono::steady_clock::now();
+    normaliseSizes(program_);
+    {
+      const CostModel model(program_, options_.costs, options_.sizes);
+      if (options_.strategy != Strategy::None) report_.inlined = inlineMaps(program_, model);
+    }
+    removeDeadCode(program_);
+    const CostModel model(program_, options_.costs, options_.sizes);
+    const Effects effects(program_);
+    const auto function = [&](lcu::HostFunction& f, const std::string& name) {
+      block(f.body, name, model, effects);
+    };
+    function(program_.entry, program_.entry.name.empty() ? "main" : program_.entry.name);
+    for (lcu::HostFunction& f : program_.functions) function(f, f.name);
+    report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return std::move(report_);
+  }
+
+ private:
+  /// Nested regions first: the statements of this one move afterwards.
+  void block(lcu::Block& block, const std::string& name, const CostModel& model, const Effects& effects) {
+    for (lcu::Stmt& stmt : block.stmts) {
+      if (auto* conditional = std::get_if<lcu::HostIf>(&stmt.node)) {
+        this->block(*conditional->thenBlock, name + ", then", model, effects);
+        this->block(*conditional->elseBlock, name + ", else", model, effects);
+      } else if (auto* loop = std::get_if<lcu::HostLoop>(&stmt.node)) {
+        this->block(*loop->condition, name + ", loop condition", model, effects);
+        this->block(*loop->body, name + ", loop", model, effects);
+      }
+    }
+    region(block, name, model, effects);
+  }
+
+  void region(lcu::Block& block, const std::string& name, const CostModel& model, const Effects& effects) {
+    const DependenceGraph graph = buildDependenceGraph(block, program_, effects);
+    const bool anyKernel =
+        std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const GraphNode& n) { return n.soac; });
+    if (!anyKernel) return;
+    const RegionProblem problem = regionProblem(block, graph, program_, model);
+    const PairTable pairs(problem.problem);
+    RegionReport report = describeRegion(name, graph, program_, options_.explain);
+    report.chosen = options_.strategy;
+    Partition chosen;
+    for (Strategy s : {Strategy::None, Strategy::Delayed, Strategy::Greedy, Strategy::Ilp}) {
+      if (s != options_.strategy && !options_.compare) continue;
+      const Partition partition = solve(s, problem, pairs, options_.seconds);
+      report.strategies.push_back(describeStrategy(s, partition, problem));
+      if (s == options_.strategy) chosen = partition;
+    }
+    if (options_.explain) report.pairs = explainPairs(graph, problem, pairs, chosen.cluster);
+    schedule(block, graph, problem, chosen.cluster, report);
+    report_.regions.push_back(std::move(report));
+  }
+
+  void schedule(lcu::Block& block, const DependenceGraph& graph, const RegionProblem& problem,
+                const Assignment& cluster, RegionReport& report) {
+    const std::optional<std::vector<int>> order = clusterOrder(problem.problem, cluster);
+    if (!order) throw InternalError("fusion: the clusters cannot be ordered");
+    std::vector<std::vector<int>> members(graph.nodes.size());
+    for (size_t v = 0; v < graph.nodes.size(); ++v) members[cluster[v]].push_back(static_cast<int>(v));
+    const std::map<VarId, std::set<int>> users = usersOf(block, graph, cluster);
+    std::deque<lcu::Stmt> stmts;
+    for (int c : *order) {
+      ClusterReport clusterReport = describeCluster(c, cluster, graph, problem, program_, options_.explain);
+      const lcu::Stmt& first = *graph.nodes[members[c][0]].stmt;
+      if (graph.nodes[members[c][0]].soac) {
+        std::vector<const lcu::Kernel*> kernels;
+        std::set<VarId> needed;
+        for (int v : members[c]) {
+          kernels.push_back(&std::get<lcu::Launch>(graph.nodes[v].stmt->node).kernel);
+          for (VarId var : graph.nodes[v].stmt->results) {
+            const auto it = users.find(var);
+            if (it == users.end()) continue;
+            const bool outside =
+                std::any_of(it->second.begin(), it->second.end(), [&](int user) { return user != c; });
+            if (outside) needed.insert(var);
+          }
+        }
+        RewrittenKernel rewritten = rewriteCluster(kernels, needed, program_);
+        if (rewritten.kernel.bindings.empty()) continue;
+        rewritten.kernel.name = kernelName(kernels);
+        clusterReport.kernel = rewritten.kernel.name;
+        clusterReport.rules = std::move(rewritten.rules);
+        lcu::Stmt stmt;
+        stmt.results = rewritten.kernel.returns;
+        stmt.span = first.span;
+        stmt.node = lcu::Launch{std::move(rewritten.kernel)};
+        stmts.push_back(std::move(stmt));
+      } else {
+        stmts.push_back(first);
+      }
+      report.clusters.push_back(std::move(clusterReport));
+    }
+    block.stmts = std::move(stmts);
+  }
+
+  /// For each variable made in the block the clusters that use it; -1 stands for the block's results.
+  std::map<VarId, std::set<int>> usersOf(const lcu::Block& block, const DependenceGraph& graph,
+                                         const Assignment& cluster) const {
+    std::map<VarId, std::set<int>> users;
+    const std::function<void(VarId, int)> use = [&](VarId var, int user) {
+      if (!users[var].insert(user).second) return;
+      // Whoever has an array outside of the kernel that makes it needs its size.
+      const lcu::ExprRef extent = program_.vars[var].extent;
+      if (!extent || user != -1) return;
+      for (VarId read : lcu::freeVars(std::vector{extent})) use(read, user);
+    };
+    for (VarId var : block.results) use(var, -1);
+    for (size_t v = 0; v < graph.nodes.size(); ++v) {
+      for (VarId var : lcu::freeVars(*graph.nodes[v].stmt)) use(var, cluster[v]);
+    }
+    return users;
+  }
+
+  static std::string kernelName(const std::vector<const lcu::Kernel*>& kernels) {
+    constexpr size_t kSpelledOut = 3;
+    std::string name = kernels[0]->name;
+    for (size_t k = 1; k < std::min(kSpelledOut, kernels.size()); ++k) name += "_and_" + kernels[k]->name;
+    if (kernels.size() > kSpelledOut) name += fmt::format("_and_{}_more", kernels.size() - kSpelledOut);
+    return name;
+  }
+
+  lcu::Program& program_;
+  const FusionOptions& options_;
+  FusionReport report_;
+};
+
+}  // namespace
+
+FusionReport fuse(lcu::Program& program, const FusionOptions& options) {
+  return Fuser(program, options).run();
+}
+
+}  // namespace kelpie::fusion

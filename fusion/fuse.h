@@ -1,0 +1,95 @@
+// Fusion of a whole program: every block becomes a schedule of clusters, every cluster one kernel.
+//
+// In: λcu before fusion (each kernel one SOAC). Out: the program rewritten in place, obeying the rules for
+// kernels after fusion (lcu::verify(program, true)), and a report of what was decided and why. Statements of
+// a block come in dependence order, among those ready the one first in the source first: the same program
+// gives the same result, as long as no search runs into its time limit.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fusion/cost_model.h"
+#include "fusion/dependence_graph.h"
+#include "fusion/inline_maps.h"
+#include "ir/lcu.h"
+
+namespace kelpie::fusion {
+
+enum class Strategy : uint8_t { None, Greedy, Delayed, Ilp };
+const char* toString(Strategy strategy);
+std::optional<Strategy> strategyFromString(std::string_view name);
+
+struct FusionOptions {
+  Strategy strategy = Strategy::Ilp;
+  TargetCosts costs = cudaCosts();
+  SizeClasses sizes;
+  double seconds = 5;    ///< limit of the searches of one region
+  bool compare = false;  ///< solve every region by every strategy, for the report
+  bool explain = false;  ///< fill the report's pairs
+};
+
+struct StrategyReport {
+  Strategy strategy = Strategy::None;
+  double objective = 0;  ///< modelled microseconds
+  double bound = 0;      ///< proven lower bound; the objective itself unless ilp
+  double gap = 0, seconds = 0;
+  int launches = 0;
+  double bytesRead = 0, bytesWritten = 0;
+  int contracted = 0, columns = 0, rows = 0, cuts = 0;  ///< ilp
+  std::vector<int> cluster;                             ///< of each node
+};
+
+struct ClusterReport {
+  std::vector<int> nodes;
+  std::string kernel;              ///< name of the fused kernel; empty for host statements
+  std::string space;               ///< what it runs over, as text
+  std::vector<std::string> rules;  ///< applied, in order
+  double bytesRead = 0, bytesWritten = 0;
+  double microseconds = 0;  ///< modelled
+};
+
+/// Two kernels that could be thought to fuse, and what became of it.
+struct PairReport {
+  int a = 0, b = 0;
+  bool together = false;
+  std::string rule;    ///< that fuses them (or would)
+  std::string reason;  ///< why they are apart: the constraint, the path, or what it would cost
+};
+
+struct NodeReport {
+  std::string name;
+  std::string kind;  ///< "REDUCE", "host scalars", ...
+  std::string text;  ///< the SOAC, on one line
+  Span span;
+  bool kernel = false;
+};
+
+struct EdgeReport {
+  int from = 0, to = 0;
+  std::string edgeClass;
+  bool fusible = false;
+  std::string reason;
+};
+
+struct RegionReport {
+  std::string function;
+  std::vector<NodeReport> nodes;
+  std::vector<EdgeReport> edges;
+  std::vector<PairReport> pairs;
+  std::vector<ClusterReport> clusters;  ///< of the strategy chosen, in order
+  std::vector<StrategyReport> strategies;
+  Strategy chosen = Strategy::Ilp;
+};
+
+struct FusionReport {
+  std::vector<InlinedMap> inlined;
+  std::vector<RegionReport> regions;
+  double seconds = 0;
+};
+
+FusionReport fuse(lcu::Program& program, const FusionOptions& options = {});
+
+}  // namespace kelpie::fusion

@@ -1,0 +1,191 @@
+#include "fusion/inline_maps.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "fusion/effects.h"
+#include "fusion/sizes.h"
+
+namespace kelpie::fusion {
+
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::Soac;
+using lcu::SoacKind;
+using lcu::VarId;
+
+namespace {
+
+struct Candidate {
+  const Soac* map = nullptr;
+  size_t result = 0;
+  ExprRef pull = nullptr;  ///< as it is now: other maps may have been inlined into it
+  bool generator = false;
+  bool hostUse = false;    ///< used outside of kernels
+  double recomputing = 0;  ///< in all readers that are not pointwise, beyond the loads they save
+  bool inlined = false;
+};
+
+bool mayBeCopied(ExprRef pull) {
+  return !pull->canFail && !lcu::anyNode({pull}, [](ExprRef e) {
+    return e->kind == ExprKind::Loop || (e->kind == ExprKind::Param && e->index > 0);
+  });
+}
+
+bool isGenerator(ExprRef pull) {
+  int nodes = 0;
+  const bool loads = lcu::anyNode({pull}, [&](ExprRef e) {
+    nodes += e->kind != ExprKind::Constant && e->kind != ExprKind::Host && e->kind != ExprKind::Param;
+    return e->kind == ExprKind::Load || (e->kind == ExprKind::Op && e->op >= ScalarOp::Sqrt);
+  });
+  return !loads && nodes <= 8;
+}
+
+class Inliner {
+ public:
+  Inliner(lcu::Program& program, const CostModel& model) : program_(program), model_(model) {}
+
+  std::vector<InlinedMap> run() {
+    collect();
+    price();
+    decide();
+    lcu::forEachBlock(program_, [&](lcu::Block& block) {
+      for (lcu::Stmt& stmt : block.stmts) {
+        auto* launch = std::get_if<lcu::Launch>(&stmt.node);
+        if (!launch) continue;
+        for (Soac& soac : launch->kernel.bindings) inlineInto(soac);
+      }
+    });
+    return std::move(decisions_);
+  }
+
+ private:
+  void collect() {
+    lcu::forEachBlock(program_, [&](const lcu::Block& block) {
+      for (const lcu::Stmt& stmt : block.stmts) {
+        const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
+        if (!launch || launch->kernel.bindings[0].kind != SoacKind::Map) continue;
+        const Soac& map = launch->kernel.bindings[0];
+        for (size_t k = 0; k < map.pull.size(); ++k) {
+          if (!mayBeCopied(map.pull[k])) continue;
+          Candidate candidate;
+          candidate.map = &map;
+          candidate.result = k;
+          candidate.pull = map.pull[k];
+          candidate.generator = isGenerator(map.pull[k]);
+          candidates_[map.results[k]] = candidate;
+        }
+      }
+    });
+  }
+
+  void price() {
+    const auto useOnHost = [&](VarId var) {
+      if (const auto it = candidates_.find(var); it != candidates_.end()) it->second.hostUse = true;
+    };
+    const auto results = [&](const lcu::Block& block) {
+      for (VarId var : block.results) useOnHost(var);
+    };
+    lcu::forEachBlock(program_, [&](const lcu::Block& block) {
+      results(block);
+      for (const lcu::Stmt& stmt : block.stmts) {
+        const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
+        if (launch) {
+          for (const Soac& soac : launch->kernel.bindings) priceReads(soac);
+        } else if (const auto* conditional = std::get_if<lcu::HostIf>(&stmt.node)) {
+          for (VarId var : lcu::freeVars(std::vector{conditional->condition})) useOnHost(var);
+        } else if (const auto* loop = std::get_if<lcu::HostLoop>(&stmt.node)) {
+          for (VarId var : loop->initial) useOnHost(var);
+        } else {
+          for (VarId var : lcu::freeVars(stmt)) useOnHost(var);
+        }
+      }
+    });
+    for (const auto& [var, candidate] : candidates_) {
+      const ExprRef extent = program_.vars[var].extent;
+      for (VarId read : lcu::freeVars(std::vector{extent})) useOnHost(read);
+    }
+  }
+
+  void priceReads(const Soac& soac) {
+    std::vector<ExprRef> outside;
+    for (ExprRef e : {soac.space.extent, soac.space.segments, soac.space.length, soac.target}) {
+      if (e) outside.push_back(e);
+    }
+    std::set<VarId> fixed;
+    for (VarId var : lcu::freeVars(outside)) fixed.insert(var);
+    if (soac.space.kind == lcu::SpaceKind::Offsets) fixed.insert(soac.space.offsets);
+    for (VarId var : fixed) {
+      if (const auto it = candidates_.find(var); it != candidates_.end()) it->second.hostUse = true;
+    }
+    const double elements = soac.kind == SoacKind::Once ? 1 : model_.elements(soac.space.extent);
+    lcu::forEachNode(thunksOf(soac), [&](ExprRef e) {
+      if (e->kind != ExprKind::Load || isPointwise(e, soac)) return;
+      const auto it = candidates_.find(e->index);
+      if (it == candidates_.end()) return;
+      it->second.recomputing +=
+          elements * std::max(0.0, model_.evaluation(it->second.pull) - model_.costs().cachedLoad);
+    });
+  }
+
+  static bool isPointwise(ExprRef load, const Soac& soac) {
+    const ExprRef at = load->operands[0];
+    return soac.kind != SoacKind::Once && at->kind == ExprKind::Param && at->index == 0;
+  }
+
+  void decide() {
+    for (auto& [var, candidate] : candidates_) {
+      const std::string& name = program_.vars[var].name;
+      if (candidate.generator) {
+        candidate.inlined = true;
+        decisions_.push_back({name, "generator"});
+        continue;
+      }
+      if (candidate.hostUse || candidate.recomputing <= 0) continue;
+      const double storing = model_.costs().launch / static_cast<double>(candidate.map->pull.size()) +
+                             2 * model_.bytesOf(var) * model_.costs().byte;
+      if (candidate.recomputing > storing) continue;
+      candidate.inlined = true;
+      decisions_.push_back({name, fmt::format("recomputing takes {:.1f} us, storing {:.1f} us",
+                                              candidate.recomputing, storing)});
+    }
+  }
+
+  void inlineInto(Soac& soac) {
+    const auto change = [&](ExprRef e) { return inlined(e, soac.kind == SoacKind::Once); };
+    for (auto* es : {&soac.pull, &soac.effects, &soac.combine.result}) {
+      for (ExprRef& e : *es) e = change(e);
+    }
+    for (ExprRef* e : {&soac.where, &soac.destination}) {
+      if (*e) *e = change(*e);
+    }
+  }
+
+  ExprRef inlined(ExprRef e, bool once) {
+    return program_.arena->rewrite(e, [&](ExprRef node) -> ExprRef {
+      if (node->kind != ExprKind::Load) return nullptr;
+      const auto it = candidates_.find(node->index);
+      if (it == candidates_.end() || !it->second.inlined) return nullptr;
+      const ExprRef at = node->operands[0];
+      const bool pointwise = !once && at->kind == ExprKind::Param && at->index == 0;
+      if (pointwise && !it->second.generator) return nullptr;
+      const ExprRef position = inlined(at, once);
+      return inlined(program_.arena->substituteParams({it->second.pull}, {position})[0], once);
+    });
+  }
+
+  lcu::Program& program_;
+  const CostModel& model_;
+  std::map<VarId, Candidate> candidates_;
+  std::vector<InlinedMap> decisions_;
+};
+
+}  // namespace
+
+std::vector<InlinedMap> inlineMaps(lcu::Program& program, const CostModel& model) {
+  return Inliner(program, model).run();
+}
+
+}  // namespace kelpie::fusion

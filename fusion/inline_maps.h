@@ -1,0 +1,28 @@
+// Recomputation instead of storage: a map that is read at other positions than its own element may be
+// computed by its readers (MAP-GATHER: Load(a, e) becomes the pull at e).
+//
+// Generators (iota, constants, distribute: no loads, a few operations) are always inlined, everywhere. Other
+// maps are inlined where they are read as a[%s] or a[e], if every use is inside kernels and the modelled time
+// of recomputing is below that of a launch, storing and loading. Pulls with checks or loops stay. Pointwise
+// reads of these are left to clustering, which has them for free.
+//
+// In: λcu before fusion, sizes normalised. After it the maps concerned may have no uses left (dead_code.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fusion/cost_model.h"
+#include "ir/lcu.h"
+
+namespace kelpie::fusion {
+
+/// A decision, for the report.
+struct InlinedMap {
+  std::string map;     ///< name of the array
+  std::string reason;  ///< "generator", or the times compared
+};
+
+std::vector<InlinedMap> inlineMaps(lcu::Program& program, const CostModel& model);
+
+}  // namespace kelpie::fusion

@@ -1,0 +1,132 @@
+#include "fusion/region_problem.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+namespace kelpie::fusion {
+
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::SoacKind;
+using lcu::VarId;
+
+namespace {
+
+/// Variables that something else than a kernel of the block needs.
+std::set<VarId> outliving(const lcu::Block& block, const DependenceGraph& graph) {
+  std::set<VarId> result(block.results.begin(), block.results.end());
+  for (const GraphNode& node : graph.nodes) {
+    if (!node.soac) {
+      for (VarId var : lcu::freeVars(*node.stmt)) result.insert(var);
+      continue;
+    }
+    for (const auto& [var, ways] : readsOf(*node.soac)) {
+      if (ways.extent && !ways.offsets) result.insert(var);  // the host fetches it
+    }
+  }
+  return result;
+}
+
+class Accesses {
+ public:
+  Accesses(const DependenceGraph& graph, const lcu::Program& program, const CostModel& model)
+      : program_(program), model_(model) {
+    for (size_t v = 0; v < graph.nodes.size(); ++v) {
+      for (VarId result : graph.nodes[v].stmt->results) producer_[result] = static_cast<int>(v);
+    }
+  }
+
+  void addKernel(int node, const lcu::Soac& soac) {
+    std::set<Key> keys;
+    if (soac.kind == SoacKind::Once) return;  // a few scalars
+    lcu::forEachNode(thunksOf(soac), [&](ExprRef e) {
+      if (e->kind == ExprKind::Load) keys.insert(keyOf(e, soac.space));
+    });
+    if (soac.space.kind == lcu::SpaceKind::Offsets)
+      keys.insert({soac.space.offsets, nullptr, soac.space.segments});
+    for (const Key& key : keys) readers_[key].push_back(node);
+  }
+
+  void finish(RegionProblem& region) const {
+    for (const auto& [key, readers] : readers_) {
+      const auto& [var, position, count] = key;
+      const bool ordered = !position || position->kind == ExprKind::Param;
+      const double bytes = model_.elements(count) * sizeOf(program_.vars[var].type);
+      const auto producer = producer_.find(var);
+      const double price = ordered ? model_.costs().byte : model_.costs().gatheredByte;
+      region.problem.accesses.push_back(
+          {producer == producer_.end() ? -1 : producer->second, readers, bytes * price});
+      region.accessBytes.push_back(bytes);
+    }
+  }
+
+ private:
+  /// Array, position (null for segment descriptors), how many loads. Ordered by age, so that all is
+  /// deterministic.
+  struct Key {
+    VarId var;
+    ExprRef position, count;
+    bool operator<(const Key& other) const {
+      const auto rank = [](ExprRef e) { return e ? static_cast<int64_t>(e->id) : -1; };
+      return std::tuple(var, rank(position), rank(count)) <
+             std::tuple(other.var, rank(other.position), rank(other.count));
+    }
+  };
+
+  static Key keyOf(ExprRef load, const lcu::Space& space) {
+    const ExprRef at = load->operands[0];
+    const bool bySegment = at->kind == ExprKind::Param && at->index == 1;
+    return {load->index, at, bySegment ? space.segments : space.extent};
+  }
+
+  const lcu::Program& program_;
+  const CostModel& model_;
+  std::map<VarId, int> producer_;
+  std::map<Key, std::vector<int>> readers_;
+};
+
+}  // namespace
+
+RegionProblem regionProblem(const lcu::Block& block, const DependenceGraph& graph,
+                            const lcu::Program& program, const CostModel& model) {
+  RegionProblem region;
+  PartitionProblem& p = region.problem;
+  p.nodes = static_cast<int>(graph.nodes.size());
+  p.budget = model.costs().collectiveBudget;
+  Accesses accesses(graph, program, model);
+  std::map<VarId, std::vector<int>> arrayReaders;
+  for (int v = 0; v < p.nodes; ++v) {
+    const lcu::Soac* soac = graph.nodes[v].soac;
+    p.launch.push_back(soac ? model.costs().launch : 0);
+    p.weight.push_back(soac ? model.collectiveBytes(*soac) : 0);
+    region.elementwise.push_back(soac && soac->kind == SoacKind::Map);
+    if (!soac) {
+      for (int u = 0; u < p.nodes; ++u) {
+        if (u < v || graph.nodes[u].soac) p.forbidden.emplace_back(std::min(u, v), std::max(u, v));
+      }
+      continue;
+    }
+    accesses.addKernel(v, *soac);
+    for (const auto& [var, ways] : readsOf(*soac)) {
+      if (ways.pointwise || ways.segment || ways.elsewhere || ways.offsets) arrayReaders[var].push_back(v);
+    }
+  }
+  for (const GraphEdge& e : graph.edges) p.edges.push_back({e.from, e.to, e.fusible});
+  for (const SpaceConflict& c : graph.conflicts) p.forbidden.emplace_back(c.a, c.b);
+  p.requirements = graph.requirements;
+  accesses.finish(region);
+  const std::set<VarId> outlives = outliving(block, graph);
+  for (int v = 0; v < p.nodes; ++v) {
+    if (!graph.nodes[v].soac) continue;
+    for (VarId var : graph.nodes[v].soac->results) {
+      if (program.vars[var].kind != lcu::VarKind::Array) continue;
+      const double bytes = model.bytesOf(var);
+      p.stores.push_back({v, arrayReaders[var], outlives.contains(var), bytes * model.costs().byte});
+      region.storeBytes.push_back(bytes);
+    }
+  }
+  return region;
+}
+
+}  // namespace kelpie::fusion
