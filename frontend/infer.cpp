@@ -79,7 +79,9 @@ void Inference::reportConflict(std::string id, Span span, std::string message, c
       for (const Type* variable : {left, right}) {
         if (variable->kind != TypeKind::Variable || variable->reason.empty() || !variable->reasonSpan.known())
           continue;
-        if (variable->reasonSpan == span) continue;
+        bool said = message.starts_with(variable->reason) && variable->reasonSpan.file == span.file &&
+                    variable->reasonSpan.begin >= span.begin && variable->reasonSpan.end <= span.end;
+        if (said) continue;
         notes.push_back({variable->reasonSpan, "class " + std::string(className(variable->typeClass)) +
                                                    " is needed by " + variable->reason});
       }
@@ -413,7 +415,7 @@ ExpPtr Inference::call(ExpPtr function, ExpPtr argument, Span span) {
     reportConflict("K0301", span,
                    name + " expects `" + expected + "`, but the argument has type " + show(argument->type),
                    *conflict, std::move(notes));
-    return make(typed::String{}, type->arguments[1], span, true);
+    return failed(span);
   }
   bool closed = function->closed && argument->closed;
   return make(typed::Call{std::move(function), std::move(argument)}, type->arguments[1], span, closed);

@@ -226,25 +226,21 @@ core::Atom Specialiser::text(Type* type, const Atoms& value, Block& block, Span 
     case TypeKind::Sequence:
       return callLibrary("prim_string_sequence", type, value, block, span)[0];
     case TypeKind::Pair: {
-      // (a, b, c): the texts of the components of the right-nested tuple, joined
-      core::Prim texts{core::PrimOp::Literal, {}};
+      // (a, b, c): the pieces of text for a right-nested tuple, joined
+      core::Prim pieces{core::PrimOp::Literal, {constantString("(", block, span)}};
       auto next = value.begin();
-      for (Type* rest = type; rest; ++texts.count) {
+      for (Type* rest = type; rest;) {
         Type* component = rest->kind == TypeKind::Pair ? rest->arguments[0] : rest;
         rest = rest->kind == TypeKind::Pair ? rest->arguments[1] : nullptr;
         auto end = next + static_cast<std::ptrdiff_t>(grounds_.row(component).size());
-        texts.arguments.push_back(text(component, Atoms(next, end), block, span));
+        pieces.arguments.push_back(text(component, Atoms(next, end), block, span));
+        pieces.arguments.push_back(constantString(rest ? ", " : ")", block, span));
         next = end;
       }
-      Type* string = grounds_.sequence(grounds_.scalar(ScalarType::Char));
-      CoreType stringType = CoreType::sequence({ScalarType::Char});
-      core::Atom list = emitOne(std::move(texts), CoreType::sequence({stringType}), block, span);
-      core::Atom joined =
-          callLibrary("prim_string_elements", grounds_.sequence(string), {list}, block, span)[0];
-      core::Atom open = constantString("(", block, span);
-      core::Atom close = constantString(")", block, span);
-      core::Atom front = emitOne(core::Prim{core::PrimOp::Append, {open, joined}}, stringType, block, span);
-      return emitOne(core::Prim{core::PrimOp::Append, {front, close}}, stringType, block, span);
+      pieces.count = static_cast<uint32_t>(pieces.arguments.size());
+      CoreType string = CoreType::sequence({ScalarType::Char});
+      core::Atom list = emitOne(std::move(pieces), CoreType::sequence({string}), block, span);
+      return emitOne(core::Prim{core::PrimOp::Flatten, {list}}, string, block, span);
     }
     default:
       return constantString("function", block, span);
@@ -255,9 +251,17 @@ core::Atom Specialiser::hash(Type* type, const Atoms& value, Block& block, Span 
   Type* intType = grounds_.scalar(widths_.intType);
   switch (type->kind) {
     case TypeKind::Scalar: {
-      if (!isFloat(type->scalar)) return convert(value[0], widths_.intType, block, span);
-      core::Atom number = convert(value[0], widths_.floatType, block, span);
-      return callLibrary("prim_hash_float", grounds_.scalar(widths_.floatType), {number}, block, span)[0];
+      ScalarType scalar = type->scalar;
+      core::Atom atom = value[0];
+      std::string function = scalar == ScalarType::Bool ? "prim_hash_bool" : "prim_hash_char";
+      if (isInt(scalar)) {
+        function = "prim_hash_int";
+        atom = convert(atom, widths_.intType, block, span);
+      } else if (isFloat(scalar)) {
+        function = "prim_hash_float";
+        atom = convert(atom, widths_.floatType, block, span);
+      }
+      return callLibrary(function, grounds_.scalar(atom.type.scalar()), {atom}, block, span)[0];
     }
     case TypeKind::Record:
       return hash(grounds_.field(type), value, block, span);
@@ -267,7 +271,7 @@ core::Atom Specialiser::hash(Type* type, const Atoms& value, Block& block, Span 
       auto size = static_cast<std::ptrdiff_t>(grounds_.row(type->arguments[0]).size());
       core::Atom first = hash(type->arguments[0], Atoms(value.begin(), value.begin() + size), block, span);
       core::Atom second = hash(type->arguments[1], Atoms(value.begin() + size, value.end()), block, span);
-      return callLibrary("prim_hash_mix", grounds_.pair(intType, intType), {first, second}, block, span)[0];
+      return callLibrary("prim_hash_pair", grounds_.pair(intType, intType), {first, second}, block, span)[0];
     }
     default:
       return constant(Scalar::ofInt(widths_.intType, 0));
