@@ -1,0 +1,46 @@
+// What the CUDA target asks of a machine: memory and launches in stream order, and compiled modules.
+//
+// Implemented by a real device (driver_device.h) and, in tests, by an emulation on the host.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/target.h"
+
+namespace kelpie::runtime::cuda {
+
+/// An entry point of a module.
+using Function = void*;
+
+class Module {
+ public:
+  virtual ~Module() = default;
+  virtual Function function(const std::string& entry) = 0;  ///< null: there is none
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  /// Null when there is no memory. Rounded up to 256 bytes, which vector loads rely on.
+  virtual DevicePointer allocate(size_t bytes) = 0;
+  virtual void deallocate(DevicePointer pointer) = 0;
+  virtual size_t memoryLimit() const = 0;
+
+  virtual Failure upload(DevicePointer to, const void* from, size_t bytes) = 0;
+  virtual Failure download(void* to, DevicePointer from, size_t bytes) = 0;
+  virtual Failure copy(DevicePointer to, DevicePointer from, size_t bytes) = 0;
+  virtual Failure clear(DevicePointer to, size_t bytes) = 0;  ///< to zero bytes
+  virtual Failure wait() = 0;
+
+  /// Compiles a generated module (codegen/cuda/cuda_module.h); `entries` are its entry points.
+  virtual Failure compile(const std::string& source, const std::vector<std::string>& entries,
+                          std::unique_ptr<Module>& module) = 0;
+  /// `arguments` are addresses of the arguments, as for cuLaunchKernel.
+  virtual Failure launch(Function function, int64_t blocks, int threads, void** arguments) = 0;
+  virtual Failure grade(const GradeRequest& request) = 0;
+};
+
+}  // namespace kelpie::runtime::cuda

@@ -1,0 +1,8 @@
+# Tests of the CUDA generator: emulation (needs no GPU, no toolkit), NVRTC where there is one.
+find_package(Boost REQUIRED COMPONENTS context)
+kelpie_test(cuda SOURCES
+  ${CMAKE_CURRENT_LIST_DIR}/cuda_emulation_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/emulated_device.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp
+  LINK kelpie_runtime Boost::context ${CMAKE_DL_LIBS})
+target_compile_definitions(test_cuda PRIVATE KELPIE_HOST_COMPILER="${CMAKE_CXX_COMPILER}")

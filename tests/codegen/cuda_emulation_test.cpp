@@ -1,0 +1,66 @@
+// Generated CUDA, executed on the host under emulation, agrees with the evaluator of λcu.
+#include <gtest/gtest.h>
+
+#include "runtime/cuda/cuda_target.h"
+#include "runtime/host_target.h"
+#include "tests/codegen/emulated_device.h"
+#include "tests/codegen/random_kernel.h"
+
+namespace kelpie::tests {
+namespace {
+
+using lcu::SpaceKind;
+
+/// Small blocks, so that a few thousand elements are many tiles.
+codegen::cuda::CudaOptions smallBlocks() {
+  codegen::cuda::CudaOptions options;
+  options.threads = 64;
+  options.maxItems = 8;
+  return options;
+}
+
+void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const std::vector<int64_t>& sizes,
+             const std::vector<Lengths>& lengths) {
+  Random random(seed);
+  runtime::InterpTarget interp;
+  runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(seed), smallBlocks());
+  for (int k = 0; k < kernels; ++k) {
+    RandomKernelOptions options;
+    options.space = space;
+    options.bindings = 1 + static_cast<int>(random() % 5);
+    options.canFail = canFail;
+    KernelCase testCase = randomKernel(random, options);
+    runtime::ProgramKernels program{testCase.program.get(),
+                                    {{&testCase.kernel, codegen::analyseKernel(testCase.kernel, *testCase.program)}}};
+    ASSERT_EQ(interp.prepare(program), std::nullopt);
+    auto failure = cuda.prepare(program);
+    ASSERT_EQ(failure, std::nullopt) << *failure;
+    for (int64_t size : sizes) {
+      for (Lengths shape : lengths) {
+        KernelData data = randomData(random, testCase, size, shape);
+        auto expected = runKernel(interp, program, 0, data);
+        auto got = runKernel(cuda, program, 0, data);
+        std::string different = difference(expected, got, program.kernels[0].info);
+        ASSERT_EQ(different, "") << "seed " << seed << ", kernel " << k << ", " << data.extents.elements
+                                 << " elements, " << data.extents.segments << " segments of " << toString(shape)
+                                 << " length\n"
+                                 << lcu::toString(testCase.kernel, *testCase.program) << "\n"
+                                 << codegen::cuda::generateModule({&testCase.kernel}, *testCase.program, smallBlocks()).source;
+      }
+    }
+    cuda.release(program);
+    interp.release(program);
+  }
+}
+
+const std::vector<int64_t> kSizes = {0, 1, 31, 700, 5000};
+const std::vector<Lengths> kLengths = {Lengths::Mixed, Lengths::Zero, Lengths::One,
+                                       Lengths::Eight, Lengths::Long, Lengths::Giant};
+
+TEST(CudaEmulation, FlatKernels) { compare(1, SpaceKind::Flat, 12, false, kSizes, {Lengths::Mixed}); }
+TEST(CudaEmulation, OffsetKernels) { compare(2, SpaceKind::Offsets, 12, false, {0, 40, 3000}, kLengths); }
+TEST(CudaEmulation, RegularKernels) { compare(3, SpaceKind::Regular, 8, false, {0, 1, 40, 3000}, {Lengths::Mixed, Lengths::Mixed}); }
+TEST(CudaEmulation, FirstErrorIsReported) { compare(4, SpaceKind::Offsets, 6, true, {40, 3000}, {Lengths::Mixed, Lengths::One}); }
+
+}  // namespace
+}  // namespace kelpie::tests

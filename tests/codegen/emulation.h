@@ -1,0 +1,126 @@
+// Stands in for CUDA when generated kernels are compiled with the host compiler (tests only).
+//
+// Threads of a block are fibers (emulated_device.cpp) that reach each other through `Machine`; blocks run a few at a
+// time in random order. Shared memory is poisoned for every block.
+#pragma once
+
+#include <math.h>
+#include <stdint.h>
+
+struct dim3_of_emulation {
+  unsigned x, y, z;
+};
+
+namespace emulation {
+
+struct Thread {
+  dim3_of_emulation threadIdx, blockIdx, blockDim, gridDim;
+};
+
+class Machine {
+ public:
+  virtual ~Machine() = default;
+  virtual const Thread& thread() = 0;
+  virtual void* sharedMemory(unsigned long bytes) = 0;  ///< the same address for all threads of a block
+  virtual void syncThreads() = 0;
+  /// The values that the 32 lanes of this warp give, by lane; waits for all of them.
+  virtual const uint32_t* gather(uint32_t value) = 0;
+  virtual void pause() = 0;  ///< lets other threads run
+};
+
+}  // namespace emulation
+
+extern "C" emulation::Machine* kelpie_machine;
+emulation::Machine* kelpie_machine = nullptr;
+
+namespace emulation {
+
+inline void pause() { kelpie_machine->pause(); }
+inline int lane() { return int(kelpie_machine->thread().threadIdx.x & 31); }
+
+template <int... k>
+struct Indices {};
+template <int n, int... k>
+struct MakeIndices : MakeIndices<n - 1, n - 1, k...> {};
+template <int... k>
+struct MakeIndices<0, k...> {
+  using Type = Indices<k...>;
+};
+template <class T>
+struct Plain {
+  using Type = T;
+};
+template <class T>
+struct Plain<const T> {
+  using Type = T;
+};
+template <class... Parameters, int... k>
+void invoke(void (*kernel)(Parameters...), void** arguments, Indices<k...>) {
+  kernel(*static_cast<typename Plain<Parameters>::Type*>(arguments[k])...);
+}
+/// Calls a kernel with arguments by address, as cuLaunchKernel does.
+template <class... Parameters>
+void invoke(void (*kernel)(Parameters...), void** arguments) {
+  invoke(kernel, arguments, typename MakeIndices<sizeof...(Parameters)>::Type());
+}
+
+}  // namespace emulation
+
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __noinline__
+#define __launch_bounds__(threads)
+#define threadIdx (kelpie_machine->thread().threadIdx)
+#define blockIdx (kelpie_machine->thread().blockIdx)
+#define blockDim (kelpie_machine->thread().blockDim)
+#define gridDim (kelpie_machine->thread().gridDim)
+#define KELPIE_SHARED(Type, name) Type& name = *static_cast<Type*>(kelpie_machine->sharedMemory(sizeof(Type)))
+#define KELPIE_UNROLL
+#define KELPIE_UNROLL_8
+
+inline void __syncthreads() { kelpie_machine->syncThreads(); }
+inline void __threadfence() {}
+inline int __clz(uint32_t x) { return x == 0 ? 32 : __builtin_clz(x); }
+inline int __ffs(uint32_t x) { return __builtin_ffs(int(x)); }
+inline uint32_t __shfl_sync(uint32_t, uint32_t value, int source) {
+  return kelpie_machine->gather(value)[source & 31];
+}
+inline uint32_t __shfl_up_sync(uint32_t, uint32_t value, int distance) {
+  const uint32_t* values = kelpie_machine->gather(value);
+  const int lane = emulation::lane();
+  return values[lane >= distance ? lane - distance : lane];
+}
+inline uint32_t __shfl_xor_sync(uint32_t, uint32_t value, int mask) {
+  return kelpie_machine->gather(value)[emulation::lane() ^ mask];
+}
+inline uint32_t __ballot_sync(uint32_t, bool vote) {
+  const uint32_t* votes = kelpie_machine->gather(vote);
+  uint32_t result = 0;
+  for (int k = 0; k < 32; ++k) result |= votes[k] << k;
+  return result;
+}
+
+// One system thread: plain operations are atomic. Pauses let other threads come in between.
+inline uint32_t atomicInc(uint32_t* place, uint32_t limit) {
+  emulation::pause();
+  const uint32_t old = *place;
+  *place = old >= limit ? 0 : old + 1;
+  return old;
+}
+template <class T>
+T atomicCAS(T* place, T expected, T desired) {
+  const T old = *place;
+  if (old == expected) *place = desired;
+  return old;
+}
+inline uint32_t atomicExch(uint32_t* place, uint32_t value) {
+  const uint32_t old = *place;
+  *place = value;
+  return old;
+}
+inline long long atomicMax(long long* place, long long value) {
+  const long long old = *place;
+  if (value > old) *place = value;
+  return old;
+}

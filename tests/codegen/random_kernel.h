@@ -1,0 +1,51 @@
+// Random fused kernels and random data for them, to compare targets with each other.
+//
+// Values are small integers, also as floats, so that sums are exact and results agree to the bit however a
+// target associates them.
+#pragma once
+
+#include <map>
+#include <random>
+
+#include "ir/lcu.h"
+#include "runtime/target.h"
+
+namespace kelpie::tests {
+
+using Random = std::mt19937_64;
+
+struct KernelCase {
+  std::shared_ptr<lcu::Program> program = std::make_shared<lcu::Program>();
+  lcu::Kernel kernel;
+};
+
+struct KernelData {
+  codegen::LaunchExtents extents;
+  std::map<lcu::VarId, std::vector<std::byte>> arrays;  ///< arrays and cells that exist before the launch
+  std::map<lcu::VarId, Scalar> scalars;                 ///< host scalars
+};
+
+enum class Lengths : uint8_t { Mixed, Zero, One, Eight, Long, Giant };
+std::string toString(Lengths lengths);
+
+struct RandomKernelOptions {
+  lcu::SpaceKind space = lcu::SpaceKind::Flat;
+  int bindings = 3;
+  bool canFail = false;  ///< some thunks contain checks that rarely fail
+};
+KernelCase randomKernel(Random& random, const RandomKernelOptions& options);
+/// About `size` elements. Segment lengths as asked for (offset spaces).
+KernelData randomData(Random& random, const KernelCase& testCase, int64_t size, Lengths lengths);
+
+/// What a launch left behind: one entry for each output, cut to the elements that count. Or an error.
+struct LaunchResult {
+  std::optional<std::string> failure;
+  std::optional<runtime::DeviceError> error;
+  std::vector<std::vector<std::byte>> outputs;
+};
+LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& kernels, size_t kernel,
+                       const KernelData& data);
+/// Empty when equal; else what differs, in words.
+std::string difference(const LaunchResult& expected, const LaunchResult& got, const codegen::KernelInfo& info);
+
+}  // namespace kelpie::tests
