@@ -25,10 +25,13 @@ struct Stop {  // thrown to leave the form
   RuntimeError error;
 };
 
-/// One activation of a function, for the positions of errors.
+using Variables = std::unordered_map<core::VarId, InstanceVector>;
+
+/// One activation of a function: what its scopes can see outside, and the positions of its errors.
 struct Frame {
+  const Variables& globals;
   bool fromLibrary = false;
-  Span userSpan;  ///< the innermost call made by user code
+  Span userSpan{};  ///< the innermost call made by user code
 };
 
 /// The variables of the active instances. Instance k of a scope is instance map[k] of its parent; values of
@@ -54,7 +57,11 @@ class Scope {
   const InstanceVector& lookUp(core::VarId id) {
     const auto found = values_.find(id);
     if (found != values_.end()) return found->second;
-    if (!parent_) throw InternalError(fmt::format("unbound Core variable {}", id));
+    if (!parent_) {
+      const auto global = frame_.globals.find(id);
+      if (global == frame_.globals.end()) throw InternalError(fmt::format("unbound Core variable {}", id));
+      return global->second;
+    }
     InstanceVector value = parent_->lookUp(id);
     if (parent_->instances_ == 1) {
       value.uniform = true;
@@ -69,7 +76,7 @@ class Scope {
   Scope* parent_ = nullptr;
   Indices map_;
   int64_t instances_;
-  std::unordered_map<core::VarId, InstanceVector> values_;
+  Variables values_;
 };
 
 /// Results for some of the instances of a function body.
@@ -136,14 +143,16 @@ class Interpreter {
       : program_(program), services_(services), options_(options), effects_(program) {}
 
   Columns run(const std::function<Columns(uint32_t)>& cells) {
-    const Frame frame;
-    Scope scope(frame, 1);
     for (const core::Global& global : program_.globals) {
       const Columns columns = cells(global.cell);
-      InstanceRow row;
-      for (const Column& column : columns) row.push_back(fromColumn(column));
-      scope.bind(global.vars, std::move(row));
+      for (size_t c = 0; c < columns.size(); ++c) {
+        InstanceVector& value = globals_[global.vars[c].id];
+        value = fromColumn(columns[c]);
+        value.uniform = true;
+      }
     }
+    const Frame frame{globals_};
+    Scope scope(frame, 1);
     return instanceColumns(evaluate(*program_.entry, scope), 0);
   }
 
@@ -230,7 +239,7 @@ class Interpreter {
     while (!tail.pending.empty()) {
       PendingCall next = takePending(tail.pending);
       const core::Function& function = program_.functions[next.function];
-      const Frame frame{function.fromLibrary, next.userSpan};
+      const Frame frame{globals_, function.fromLibrary, next.userSpan};
       if (!function.body) {
         throw Stop{{next.userSpan, fmt::format("function {} is declared but never defined", function.name)}};
       }
@@ -483,6 +492,7 @@ class Interpreter {
   const InterpreterOptions& options_;
   const char* lowestStack_ = lowestUsableStack();
   Effects effects_;
+  Variables globals_;
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 using core::Atom, core::Exp, core::ExpPtr, core::Prim, core::PrimOp, core::Var;
 using testing::HasSubstr;
 
-constexpr CoreType kInt = ScalarType::Int64, kBool = ScalarType::Bool;
+const CoreType kInt = ScalarType::Int64, kBool = ScalarType::Bool;
 const CoreType kInts = CoreType::sequence({ScalarType::Int64});
 
 /// Builds Core by hand, in A-normal form: every operation is bound to a new variable of the open block.
@@ -294,6 +294,22 @@ TEST(Interpreter, InvariantsAreEvaluatedOnceAndNotForNothing) {
     });
     EXPECT_EQ(outcome.value, n == 3 ? "[3, 3, 3, 86]" : "[83]");
   }
+}
+
+TEST(Interpreter, GlobalsAreSeenInFunctions) {
+  Builder b;  // function f(x) = x + g, with g = 5 in cell 3
+  const Var x = b.var(kInt), g = b.var(kInt);
+  b.program.globals.push_back({3, {g}});
+  const core::FunctionId f = b.declare("f", {x}, {kInt});
+  b.program.functions[f].body = b.block([&] { return b.scalar(ScalarOp::Add, b.atom(x), b.atom(g)); });
+  b.program.entry =
+      b.block([&] { return b.each(b.range(b.constant(3)), [&](Atom i) { return b.call(f, {i}, kInt); }); });
+  const auto services = makeServices();
+  const auto cells = [](uint32_t cell) {
+    return Columns{scalarColumn(ScalarType::Int64, std::vector{Scalar::ofInt(ScalarType::Int64, cell + 2)})};
+  };
+  const auto result = interpret(b.program, cells, *services);
+  EXPECT_EQ(show(kInts, std::get<Columns>(result)), "[5, 6, 7]");
 }
 
 TEST(Interpreter, PrintingIsLockStep) {
