@@ -229,7 +229,9 @@ std::vector<ExprRef> ExprArena::loop(uint32_t loop, std::vector<ExprRef> initial
     require(initial[k]->type == next[k]->type, "loop variable changes its type");
     require(!isMultiValued(initial[k]) && !isMultiValued(next[k]), "loop variable is multi-valued");
   }
-  if (condition->kind == ExprKind::Constant && !condition->constant.isTrue()) return initial;
+  const bool mayDropOthers =
+      count == 1 || std::ranges::none_of(initial, [](ExprRef e) { return e->canFail; });
+  if (condition->kind == ExprKind::Constant && !condition->constant.isTrue() && mayDropOthers) return initial;
 
   Expr e{.kind = ExprKind::Loop, .index = loop, .count = count, .operands = initial};
   e.operands.push_back(condition);

@@ -75,7 +75,9 @@ std::optional<int64_t> asIndex(ExprRef e);
 
 /// Creates and owns expressions. The constructors simplify: constants fold, x+0, x*1, x*0, If of equal
 /// branches or constant condition, Check of a constant true condition, x-x, ... What they promise:
-///   - no Check is lost: an operand that can fail is never dropped, nor moved out of a branch or loop;
+///   - no Check is lost: an operand that can fail is never dropped, nor moved out of a branch or loop. (A value of
+///     a conditional stands for the condition and its own two branch values, not for the values beside it; a
+///     value of a loop stands for the whole loop.)
 ///   - float results keep their bits (x+0.0 stays; x*1.0 is x), and functions that differ between targets
 ///     (exp, sin, ...) are not folded;
 ///   - no operand is evaluated where it was not before (a Load in a branch may be in range only there);
