@@ -189,7 +189,7 @@ Values Flattener::compileIf(const core::Exp& e, const core::If& node, Context& c
     return compileSelect(node, condition, context, frame);
   if (context.isRoot()) return compileHostIf(e, node, condition, context, frame);
 
-  if (!cheap(condition)) condition = stored(condition, context);
+  if (!cheap(condition) || !onlyInstance(condition)) condition = stored(condition, context);
   ExprRef other = arena().op(ScalarOp::Not, condition);
   // Position among the instances that take the then-branch: an exclusive scan of the condition.
   lcu::Soac scan;
@@ -248,7 +248,8 @@ Values Flattener::compileEach(const core::Exp& e, const core::Each& node, Contex
   };
   std::vector<StorePtr> stores;
   Values row;
-  if (!analysis_.uncontained(node.body) && !analysis_.effects(node.body)) {
+  const bool some = space.extent->kind == ExprKind::Constant && space.extent->constant.i > 0;
+  if (some || (!analysis_.uncontained(node.body) && !analysis_.effects(node.body))) {
     Context& inside = body(row);
     stores = storeRow(row, inside);
     flushPending(inside);

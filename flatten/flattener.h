@@ -105,6 +105,7 @@ class Flattener {
   /// Stores an expression of `context` (array, host scalar or cell) and returns how to read it.
   ExprRef stored(ExprRef e, Context& context);
   bool cheap(ExprRef e) const;
+  bool onlyInstance(ExprRef e) const;
   bool readsDevice(ExprRef e) const;
   /// A host expression fit for an extent: no check left inside.
   ExprRef extent(ExprRef e, Context& root);

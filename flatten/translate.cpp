@@ -51,6 +51,11 @@ bool Flattener::cheap(ExprRef e) const {
   return simple && nodes <= 8 && loads <= 2;
 }
 
+/// Depends on the instance only, not on its segment or position: means the same over the flat space.
+bool Flattener::onlyInstance(ExprRef e) const {
+  return !lcu::anyNode({e}, [](ExprRef n) { return n->kind == ExprKind::Param && n->index != 0; });
+}
+
 ExprRef Flattener::stored(ExprRef e, Context& context) {
   if (e->kind == ExprKind::Constant) return e;
   auto found = context.stored.find(e);
@@ -79,9 +84,7 @@ ExprRef Flattener::step(ExprRef e, Context& parent, Context& child) {
     return stored(e, parent);
   }
   if (!e->usesParam && cheap(e)) return e;
-  bool onlyInstance = true;
-  lcu::forEachNode({e}, [&](ExprRef n) { onlyInstance &= n->kind != ExprKind::Param || n->index == 0; });
-  if (!onlyInstance || !cheap(e)) e = stored(e, parent);
+  if (!onlyInstance(e) || !cheap(e)) e = stored(e, parent);
   ExprRef instance = child.kind == Context::Kind::Restrict
                          ? arena().load(child.active, lcu::kIndex, arena().param(0))
                          : arena().param(1);
@@ -166,10 +169,12 @@ Space Flattener::spaceFor(ExprRef length, Context& context) {
     space.length = each;
     space.extent = arena().mul(space.segments, each);
   } else {
+    // A scan over all instances, whatever segments they form.
+    ExprRef pull = onlyInstance(length) ? length : stored(length, context);
     lcu::Soac scan;
     scan.kind = SoacKind::Scan;
-    scan.space = context.space;
-    scan.pull = {length};
+    scan.space = flat(context.space.extent);
+    scan.pull = {pull};
     scan.withTotal = true;
     scan.combine.identity = {Scalar::ofInt(lcu::kIndex, 0)};
     scan.combine.result = {arena().add(arena().param(0), arena().param(1))};

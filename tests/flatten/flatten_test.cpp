@@ -1,0 +1,87 @@
+// Flattened programs agree with the reference interpreter, form by form, and have the expected structure.
+#include <gtest/gtest.h>
+
+#include "program_runner.h"
+
+namespace kelpie::testing {
+namespace {
+
+void expectAgreement(const std::string& nesl) {
+  std::vector<FormOutcome> outcomes = runProgram(nesl);
+  EXPECT_FALSE(outcomes.empty()) << nesl;
+  for (const FormOutcome& outcome : outcomes)
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+}
+
+TEST(Flatten, Scalars) {
+  expectAgreement("1 + 2; 17/3*3; (1, 2.5, t); if 2 < 3 then 1 else 2; let x = 3; y = x * x in (x, y);");
+}
+
+TEST(Flatten, FlatSequences) {
+  expectAgreement(
+      "{x + 1 : x in [1,2,3]}; sum([1,2,3]); plus_scan([3,1,2]); {x in [4,-1,3] | x > 0}; [0:10:3]; #[1,2];"
+      "[1,2] ++ [3]; reverse([1,2,3]); [5,6,7] -> [2,0]; [1,2,3] <- [(0,10),(0,20)]; dist(7,3); \"ab\";");
+}
+
+TEST(Flatten, NestedSequences) {
+  expectAgreement(
+      "{sum(v) : v in [[1,2],[3],[] int]}; {{x * y : x in v} : v in [[1,2],[3]]; y in [10,20]};"
+      "{{x+y : y in [1,2]} : x in [10,20]}; flatten([[1],[2,3]]); {reverse(v) : v in [[1,2,3],[4]]};"
+      "{{{i + j * k : i in [0:k]} : j in [0:k]} : k in [0:4]}; partition([1,2,3,4],[1,0,3]);"
+      "{plus_scan(v) : v in [[1,2,3],[] int,[4,5]]}; {v ++ w : v in [[1],[2,3]]; w in [[9],[8]]};"
+      "{{x in v | x > 1} : v in [[1,2],[0],[3,4]]}; {take(v, 1) : v in [[1,2],[3]]};"
+      "{sort(v) : v in [[3,1,2],[5,4]]}; let a = [5,6,7,8] in {{a[i] : i in r} : r in [[0,1],[3]]};");
+}
+
+TEST(Flatten, Conditionals) {
+  expectAgreement(
+      "{if x > 2 then x else 0 : x in [1,2,3,4]}; {if #v > 1 then sum(v) else -1 : v in [[1,2],[3],[] int]};"
+      "{if x > 1 then [0:x] else [9] : x in [0,1,2,3]}; {if x == 0 then 0 else 12 / x : x in [0,3,4]};"
+      "{if p then plus_scan(v) else reverse(v) : v in [[1,2],[3,4,5],[6]]; p in [t,f,t]};");
+}
+
+TEST(Flatten, Recursion) {
+  expectAgreement(
+      "function qs(a) = if #a < 2 then a else let p = a[#a/2]; l = {e in a | e < p}; q = {e in a | e == p};"
+      "  g = {e in a | e > p}; r = {qs(v) : v in [l, g]} in r[0] ++ q ++ r[1];"
+      "qs([3,1,4,1,5,9,2,6,5,3,5]); {qs(v) : v in [[3,1,2],[] int,[9,8]]};"
+      "function fact(n) = if n == 0 then 1 else n * fact(n-1); fact(10); {fact(i) : i in [0:6]};"
+      "function count_down(n, acc) = if n == 0 then acc else count_down(n-1, acc + n); count_down(100, 0);"
+      "{count_down(i, 0) : i in [0:5]};"
+      "function ff(n) = 1 + sum({ff(i) : i in [0:n]}); ff(3);"
+      "function double(a, k) = if k == 0 then a else double(a ++ a, k - 1); double([1,2], 3);");
+}
+
+TEST(Flatten, Errors) {
+  expectAgreement(
+      "{a[i] : i in [0,7]; a in [[1],[2]]}; 1/0; {1/x : x in [1,0]}; [1,2][5]; let x = 1/0 in 3;"
+      "{let y = [1,2][x] in x : x in [0,5]}; {x+y : x in [1,2]; y in [1]}; partition([1,2,3],[1,1]);");
+}
+
+TEST(Flatten, RandomAndStrings) {
+  expectAgreement(
+      "{rand(j) : j in dist(100,6)}; {(rand(i), rand(i)) : i in dist(9,3)}; rand(10); @[1,2]; \"x\" ++ @1.5;"
+      "{@x : x in [1,22,-3]}; {rand(10) : x in [1,2,3]};");
+}
+
+TEST(Flatten, GlobalsInFunctions) {
+  expectAgreement("a = [[1,2],[3]]; k = 10; function row(i) = {x * k : x in a[i]}; row(0); {row(i) : i in [1,0]};");
+}
+
+// The paper's norm2 is five kernels before fusion: the filter's predicate is part of the filter.
+TEST(Flatten, Norm2IsFiveKernels) {
+  std::vector<FormOutcome> outcomes = runProgram(
+      "function norm2(xs) = let s1 = sum(xs); gts = {x in xs | x > 0.0}; s2 = sum(gts) in"
+      " ({x / s1 : x in xs}, {x / s2 : x in xs}); xs = [1.0, -2.0, 4.0]; norm2(xs);");
+  ASSERT_EQ(outcomes.size(), 2u);
+  EXPECT_EQ(outcomes[1].difference, "");
+  size_t kernels = 0;
+  for (const char* name : {"REDUCE", "FILTER", "MAP"})
+    for (size_t at = outcomes[1].lcu.find(name); at != std::string::npos;
+         at = outcomes[1].lcu.find(name, at + 1))
+      ++kernels;
+  EXPECT_GE(kernels, 5u) << outcomes[1].lcu;
+}
+
+}  // namespace
+}  // namespace kelpie::testing

@@ -1,0 +1,25 @@
+// NESL text through the whole compiler, run on several targets and compared with the reference interpreter.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/data.h"
+#include "ir/lcu.h"
+
+namespace kelpie::testing {
+
+/// One expression of a NESL program: what the reference says and what the flat program computes.
+struct FormOutcome {
+  std::string text;        ///< the form
+  std::string difference;  ///< empty when both agree (or both fail); otherwise what differs
+  std::string error;       ///< the run-time error, if any
+  Columns reference;
+  std::string lcu;      ///< the flat program, printed
+  size_t launches = 0;  ///< executed, without fusion
+};
+
+/// Runs every form of the program; static errors and broken invariants are reported as differences.
+std::vector<FormOutcome> runProgram(const std::string& nesl);
+
+}  // namespace kelpie::testing
