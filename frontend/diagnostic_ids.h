@@ -31,6 +31,37 @@ inline constexpr DiagnosticTitle kDiagnosticTitles[] = {
     {"K0117", "A named argument in the wrong place"},
     {"K0118", "Incomplete types of parameters"},
     {"K0119", "A binding of an apply-to-each without `in`"},
+    // ---- names and patterns (frontend/infer.cpp, type_expression.cpp)
+    {"K0201", "An unknown name"},
+    {"K0202", "A name twice in one pattern"},
+    {"K0203", "A pattern of a record that is not defined"},
+    {"K0204", "An unknown type"},
+    {"K0205", "An unknown type class"},
+    {"K0206", "A type variable declared twice"},
+    {"K0207", "A record type with the wrong number of parameters"},
+    {"K0208", "An unknown named argument"},
+    {"K0209", "An argument too many"},
+    {"K0210", "An argument is missing"},
+    // ---- types (frontend/infer.cpp)
+    {"K0301", "An argument of the wrong type"},
+    {"K0302", "A type parameter outside its class"},
+    {"K0303", "Branches of different types"},
+    {"K0304", "A condition that is not a bool"},
+    {"K0305", "Not a function"},
+    {"K0306", "An apply-to-each over something that is no sequence"},
+    {"K0307", "A pattern that does not match its value"},
+    {"K0308", "Elements of different types"},
+    {"K0309", "A result of the wrong type"},
+    {"K0310", "A signature that does not fit its function"},
+    {"K0311", "A number too large"},
+    {"K0313", "A filter that is not a bool"},
+    // ---- effects and top level (frontend/serial_check.cpp, session.cpp)
+    {"K0401", "A serial function inside an apply-to-each"},
+    {"K0402", "A file cannot be loaded"},
+    {"K0403", "A setting without effect"},
+    {"K0404", "An interactive command"},
+    // ---- run time (driver)
+    {"K0501", "A run-time error"},
 };
 
 }  // namespace kelpie

@@ -108,7 +108,7 @@ Span Scanner::after(uint32_t i) const {
 
 std::vector<ScannedForm> Scanner::run() {
   std::vector<ScannedForm> forms;
-  while (type(at_) != kEndOfFile) {
+  while (type(at_) != kEndOfFile && diagnostics_.size() < kMaximalDiagnostics) {
     if (isTerminator(type(at_))) {  // an empty form
       ++at_;
       continue;
@@ -398,14 +398,16 @@ void Scanner::failUnclosed() {
           .notes = {{span(level.token), fmt::format("this `{}` is not closed", opening(level.kind))}}});
 }
 
-/// Whether a bracket closes before the next terminator that is not opened behind at_.
+/// Whether a bracket or `let` closes before the next terminator that is not opened behind at_.
 bool Scanner::closesOutside() const {
-  int open = 0;
+  int open = 0, lets = 0;
   for (uint32_t i = at_; !isTerminator(type(i)) && type(i) != kEndOfFile && !beginsDefinition(type(i)); ++i) {
     const uint32_t token = type(i);
     if (token == NeslParser::LPAREN || token == NeslParser::LBRACKET || token == NeslParser::LBRACE) ++open;
     if (token == NeslParser::RPAREN || token == NeslParser::RBRACKET || token == NeslParser::RBRACE) --open;
-    if (open < 0) return true;
+    if (token == NeslParser::LET && open == 0) ++lets;
+    if (token == NeslParser::IN && open == 0) --lets;
+    if (open < 0 || lets < 0) return true;
   }
   return false;
 }

@@ -35,7 +35,7 @@ struct ScannedForm {
 
 constexpr uint32_t kLongSequence = 64;
 
-/// `text` is the text of file number `file`. The token `load` at the beginning of a form becomes LOAD.
+/// Stops early when there are kMaximalDiagnostics. `text` is the text of file number `file`. The token `load` at the beginning of a form becomes LOAD.
 std::vector<ScannedForm> scanForms(std::vector<Token>& tokens, std::string_view text, uint32_t file,
                                    std::vector<Diagnostic>& diagnostics);
 

@@ -1,0 +1,122 @@
+// What is said about wrong text, and where.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "parsing.h"
+
+namespace kelpie {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(SyntaxErrors, SayWhatWasExpected) {
+  EXPECT_EQ(parseText("1 +;").errors, "1:4: expected an expression but found `;` [K0101]\n");
+  EXPECT_EQ(parseText("if t 1 else 2;").errors, "1:8: expected `then` but found `else` [K0101]\n");
+  EXPECT_EQ(parseText("if t then 1;").errors, "1:12: expected `else` but found `;` [K0101]\n");
+  EXPECT_EQ(parseText("let a 3 in a;").errors, "1:7: expected `=` but found `3` [K0101]\n");
+  EXPECT_EQ(parseText("let a = 1;; b = 2 in a;").errors,
+            "1:11: expected a binding or `in` but found `;` [K0101]\n");
+  EXPECT_EQ(parseText("[1,,2];").errors, "1:4: expected an expression but found `,` [K0101]\n");
+  EXPECT_EQ(parseText("(1,);").errors, "1:4: expected an expression but found `)` [K0101]\n");
+  EXPECT_EQ(parseText("{x : };").errors, "1:6: expected a name or a pattern but found `}` [K0101]\n");
+  EXPECT_EQ(parseText("function g(x) x;").errors, "1:15: expected `:` or `=` but found `x` [K0101]\n");
+  EXPECT_EQ(parseText("function g(x) : -> int = x;").errors,
+            "1:17: expected a type but found `->` [K0101]\n");
+  EXPECT_EQ(parseText("x = and 1;").errors, "1:5: expected an expression but found `and` [K0101]\n");
+}
+
+TEST(SyntaxErrors, Hints) {
+  EXPECT_THAT(parseText("if a = b then 1 else 2;").hints, HasSubstr("equality is written =="));
+  EXPECT_THAT(parseText("x = 3\ny = 4;").hints, HasSubstr("the one before it lacks its `;`"));
+  EXPECT_THAT(parseText("if t then 1;").hints, HasSubstr("every `if` has an `else`"));
+  EXPECT_THAT(parseText("a[0:2];").hints, HasSubstr("subseq"));
+  EXPECT_THAT(parseText("sum [1,2];").hints, HasSubstr("sum([...])"));
+  EXPECT_THAT(parseText("[0:1:2:3];").hints, HasSubstr("[start:end:stride]"));
+  EXPECT_THAT(parseText("a & b;").hints, HasSubstr("`and`"));
+  EXPECT_THAT(parseText("!x;").hints, HasSubstr("not(x)"));
+  EXPECT_THAT(parseText("'a';").hints, HasSubstr("backquote"));
+}
+
+TEST(SyntaxErrors, Brackets) {
+  EXPECT_EQ(parseText("(1 + 2;").errors, "1:7: expected `)` before `;` [K0102]\n");
+  EXPECT_EQ(parseText("[1,2);").errors, "1:5: expected `]` but found `)` [K0103]\n");
+  EXPECT_EQ(parseText("1 + 2);").errors, "1:6: `)` closes nothing: there is no `(` before it [K0103]\n");
+  EXPECT_EQ(parseText("{x in [1;2]};").errors, "1:9: expected `]` before `;` [K0102]\n");
+  EXPECT_EQ(parseText("g([1,2]").errors, "1:8: expected `)` before the end of the file [K0102]\n");
+  EXPECT_EQ(parseText("x = let a = 1; b = 2;\nfunction g(x) = x;").errors,
+            "2:1: expected `in` before `function` [K0116]\n");
+}
+
+TEST(SyntaxErrors, UnclosedBracketsPointToTheOpeningOne) {
+  SourceManager sources;
+  const uint32_t file = sources.add("a.nesl", "g(1,\n  [2, 3);\n");
+  const ParseResult result = parse(sources, file);
+  ASSERT_EQ(result.diagnostics.size(), 1u);
+  ASSERT_EQ(result.diagnostics[0].notes.size(), 1u);
+  EXPECT_EQ(sources.describe(result.diagnostics[0].notes[0].span), "a.nesl:2:3");
+}
+
+TEST(SyntaxErrors, EndOfFile) {
+  EXPECT_EQ(parseText("1 + 2\n").errors, "1:6: the last form is not ended [K0104]\n");
+  EXPECT_EQ(parseText("x = 1\nfunction g(x) = x;").errors, "1:6: expected `;` before `function` [K0104]\n");
+  EXPECT_EQ(parseText("1; % open ; 2;").errors, "1:4: this comment is not closed [K0105]\n");
+  EXPECT_EQ(parseText("1; \"open ; 2;").errors, "1:4: this string is not closed [K0106]\n");
+  EXPECT_EQ(parseText("1; `").errors, "1:4: a backquote at the end of the file [K0106]\n");
+}
+
+TEST(SyntaxErrors, Characters) {
+  EXPECT_EQ(parseText("2x;").errors, "1:1: `2x` is neither a number nor a name [K0108]\n");
+  EXPECT_EQ(parseText("1.5e+;").errors, "1:1: `1.5e` is neither a number nor a name [K0108]\n");
+  EXPECT_EQ(parseText("a \xe2\x89\xa4 b;").errors,
+            "1:3: NESL does not use the character `\xe2\x89\xa4` [K0107]\n");
+  EXPECT_EQ(parseText("a \xff b;").errors, "1:3: NESL does not use the byte 0xff [K0107]\n");
+  EXPECT_EQ(parseText("a ~ b;").errors, "1:3: NESL does not use the character `~` [K0107]\n");
+}
+
+TEST(SyntaxErrors, ReservedNames) {
+  EXPECT_EQ(parseText("let t = 3 in 1;").errors,
+            "1:5: `t` is a boolean constant and cannot be bound [K0114]\n");
+  EXPECT_EQ(parseText("F = 1;").errors, "1:1: `f` is a boolean constant and cannot be bound [K0114]\n");
+  EXPECT_EQ(parseText("function f(x) = x;").errors,
+            "1:10: `f` is a boolean constant and cannot be bound [K0114]\n");
+  EXPECT_EQ(parseText("function g(t) = 1;").errors,
+            "1:12: `t` is a boolean constant and cannot be bound [K0114]\n");
+  EXPECT_EQ(parseText("{1 : time in a};").errors, "1:6: `time` is reserved and cannot be bound [K0114]\n");
+  EXPECT_EQ(parseText("pair(1, 2);").errors, "1:1: `pair` is reserved [K0114]\n");
+  EXPECT_EQ(parseText("x = time;").errors, "1:5: `time` is not a value [K0114]\n");
+}
+
+TEST(SyntaxErrors, ThingsThatAreNotPatternsTypesOrArguments) {
+  EXPECT_EQ(parseText("[a, b] = [1, 2];").errors, "1:1: this is not a pattern [K0113]\n");
+  EXPECT_EQ(parseText("{1 in a};").errors, "1:2: this is not a pattern [K0113]\n");
+  EXPECT_EQ(parseText("3 => 4;").errors, "1:1: this is not a pattern [K0113]\n");
+  EXPECT_EQ(parseText("g();").errors, "1:1: a function has at least one argument [K0111]\n");
+  EXPECT_EQ(parseText("1 + ();").errors, "1:5: an expression is missing in these parentheses [K0111]\n");
+  EXPECT_EQ(parseText("function g(x) : int = x;").errors,
+            "1:17: the signature of a function needs an outermost `->` [K0115]\n");
+  EXPECT_EQ(parseText("[b := 3];").errors,
+            "1:2: `:=` names an argument, in the argument list of a call only [K0117]\n");
+  EXPECT_EQ(parseText("function g(x : int, y) -> int = x;").errors,
+            "1:11: either all parameters have a type or none has [K0118]\n");
+  EXPECT_EQ(parseText("function g(x : int) = x;").errors,
+            "1:11: parameters with types need a result type [K0118]\n");
+  EXPECT_EQ(parseText("{1 : (a,b)};").errors,
+            "1:7: a binding needs a sequence: PATTERN in SEQUENCE [K0119]\n");
+  EXPECT_EQ(parseText("{x + 1};").errors, "1:2: a binding needs a sequence: PATTERN in SEQUENCE [K0119]\n");
+}
+
+TEST(SyntaxErrors, EveryFormHasItsOwn) {
+  const Parsed parsed =
+      parseText("1 +; x = 2; (3; [4;5]; let a in b; function g(x) = ;\nfunction h(y) = y; `");
+  EXPECT_EQ(parsed.forms, "x = 2;\nfunction h(y) =\n  y;\n");
+  EXPECT_EQ(parsed.errors,
+            "1:4: expected an expression but found `;` [K0101]\n"
+            "1:15: expected `)` before `;` [K0102]\n"
+            "1:19: expected `]` before `;` [K0102]\n"
+            "1:30: expected `=` but found `in` [K0101]\n"
+            "1:52: expected an expression but found `;` [K0101]\n"
+            "2:20: a backquote at the end of the file [K0106]\n");
+}
+
+}  // namespace
+}  // namespace kelpie
