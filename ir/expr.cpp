@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 
 #include "ir/diagnostic.h"
 #include "ir/node_map.h"
@@ -73,10 +74,11 @@ ExprRef assuming(ExprRef e, ExprRef condition, bool holds) {
 
 struct ExprArena::Impl {
   std::deque<Expr> nodes;
-  /// Second loops of one id as they were before their variables were renamed; keys of `table` only.
+  /// Loops with their variables named by how deep loops nest below them, keys of `table` only: loops that
+  /// differ in the id alone have the same one.
   std::deque<Expr> aliases;
   std::unordered_map<const Expr*, ExprRef, HashNode, SameNode> table;
-  std::vector<bool> loopIsMade;
+  std::vector<uint32_t> loopDepth;  ///< by loop id; 0: not made yet, 1: without loops inside
 
   ExprRef find(const Expr& e) const {
     const auto at = table.find(&e);
@@ -210,8 +212,8 @@ ExprRef ExprArena::check(ExprRef condition, ExprRef value, Scalar fallback, Site
 }
 
 uint32_t ExprArena::newLoop() {
-  impl_->loopIsMade.push_back(false);
-  return static_cast<uint32_t>(impl_->loopIsMade.size() - 1);
+  impl_->loopDepth.push_back(0);
+  return static_cast<uint32_t>(impl_->loopDepth.size() - 1);
 }
 
 ExprRef ExprArena::loopVar(uint32_t loop, uint32_t number, ScalarType type) {
@@ -220,7 +222,7 @@ ExprRef ExprArena::loopVar(uint32_t loop, uint32_t number, ScalarType type) {
 
 std::vector<ExprRef> ExprArena::loop(uint32_t loop, std::vector<ExprRef> initial, ExprRef condition,
                                      std::vector<ExprRef> next) {
-  require(loop < impl_->loopIsMade.size(), "loop id was not made by newLoop");
+  require(loop < impl_->loopDepth.size(), "loop id was not made by newLoop");
   require(condition->type == ScalarType::Bool && !isMultiValued(condition),
           "condition of a loop is not a bool");
   require(initial.size() == next.size(), "loop steps another number of variables");
@@ -233,24 +235,30 @@ std::vector<ExprRef> ExprArena::loop(uint32_t loop, std::vector<ExprRef> initial
       count == 1 || std::ranges::none_of(initial, [](ExprRef e) { return e->canFail; });
   if (condition->kind == ExprKind::Constant && !condition->constant.isTrue() && mayDropOthers) return initial;
 
-  Expr e{.kind = ExprKind::Loop, .index = loop, .count = count, .operands = initial};
-  e.operands.push_back(condition);
-  e.operands.insert(e.operands.end(), next.begin(), next.end());
-  ExprRef node = impl_->find(e);
-  if (!node && impl_->loopIsMade[loop]) {
-    const uint32_t fresh = newLoop();
-    std::vector<ExprRef> inside(e.operands.begin() + count, e.operands.end());
-    inside = rewrite(inside, [&](ExprRef n) {
-      return n->kind == ExprKind::LoopVar && n->index == loop ? loopVar(fresh, n->count, n->type) : nullptr;
+  std::vector<ExprRef> body = {condition};
+  body.insert(body.end(), next.begin(), next.end());
+  const auto withId = [&](uint32_t id) {
+    Expr e{.kind = ExprKind::Loop, .index = id, .count = count, .operands = initial};
+    const auto renamed = id == loop ? body : rewrite(body, [&](ExprRef n) {
+      return n->kind == ExprKind::LoopVar && n->index == loop ? loopVar(id, n->count, n->type) : nullptr;
     });
-    Expr renamed{.kind = ExprKind::Loop, .index = fresh, .count = count, .operands = initial};
-    renamed.operands.insert(renamed.operands.end(), inside.begin(), inside.end());
-    impl_->loopIsMade[fresh] = true;
-    node = intern(std::move(renamed));
-    impl_->table.emplace(&impl_->aliases.emplace_back(std::move(e)), node);
-  } else if (!node) {
-    impl_->loopIsMade[loop] = true;
-    node = intern(std::move(e));
+    e.operands.insert(e.operands.end(), renamed.begin(), renamed.end());
+    return e;
+  };
+  ExprRef node = impl_->find(withId(loop));
+  if (!node) {
+    uint32_t depth = 1;
+    forEachNode(body, [&](ExprRef n) {
+      if (n->kind == ExprKind::Loop) depth = std::max(depth, impl_->loopDepth[n->index] + 1);
+    });
+    Expr alias = withId(std::numeric_limits<uint32_t>::max() - depth);
+    node = impl_->find(alias);
+    if (!node) {
+      const uint32_t id = impl_->loopDepth[loop] == 0 ? loop : newLoop();
+      node = intern(withId(id));
+      impl_->loopDepth[id] = depth;
+      impl_->table.emplace(&impl_->aliases.emplace_back(std::move(alias)), node);
+    }
   }
   std::vector<ExprRef> results;
   for (uint32_t k = 0; k < count; ++k) results.push_back(project(node, k, initial[k]->type));

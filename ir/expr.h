@@ -81,7 +81,8 @@ std::optional<int64_t> asIndex(ExprRef e);
 ///   - float results keep their bits (x+0.0 stays; x*1.0 is x), and functions that differ between targets
 ///     (exp, sin, ...) are not folded;
 ///   - no operand is evaluated where it was not before (a Load in a branch may be in range only there);
-///   - each loop id belongs to one Loop node: making a second loop with the id of another renames its variables.
+///   - each loop id belongs to one Loop node: making a second loop with the id of another renames its variables,
+///     and loops that differ in their ids only are one.
 /// Operands of the wrong type or number are an InternalError.
 class ExprArena {
  public:

@@ -1,1 +1,1 @@
-kelpie_test(lcu_reader SOURCES lcu_reader_test.cpp LINK kelpie_lcu_reader)
+kelpie_test(lcu_reader SOURCES lcu_reader_test.cpp lcu_round_trip_test.cpp LINK kelpie_lcu_reader)

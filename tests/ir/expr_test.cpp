@@ -129,6 +129,17 @@ TEST_F(Arena, LoopsAreRenamedWhenRebuilt) {
   EXPECT_EQ(arena.loop(id, {n}, arena.boolean(false), {k})[0], n);
 }
 
+TEST_F(Arena, LoopsThatDifferInTheirIdAreOne) {
+  // count up to m in steps of i, inside a loop that doubles
+  const auto nest = [&] {
+    const uint32_t outer = arena.newLoop(), inner = arena.newLoop();
+    ExprRef a = arena.loopVar(outer, 0, Int64), b = arena.loopVar(inner, 0, Int64);
+    ExprRef end = arena.loop(inner, {a}, op(ScalarOp::Less, b, m), {arena.add(b, arena.add(a, i))})[0];
+    return arena.loop(outer, {n}, op(ScalarOp::Less, a, m), {arena.add(end, a)})[0];
+  };
+  EXPECT_EQ(nest(), nest());
+}
+
 TEST_F(Arena, DeepChainsNeedNoStack) {
   ExprRef e = i;
   for (int k = 0; k < kDeep; ++k) e = arena.add(arena.mul(e, n), m);
