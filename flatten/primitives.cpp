@@ -161,20 +161,6 @@ ExprRef Flattener::checkedConvert(const core::Exp& e, ExprRef a, ScalarType to) 
 
 // ---- views ------------------------------------------------------------------------------------------------
 
-namespace {
-/// The view with its first address moved to 0 where `good` is false, so that a failed index loads element 0.
-ViewPtr guardedView(lcu::ExprArena& arena, const ViewPtr& v, ExprRef good) {
-  auto result = std::make_shared<View>(*v);
-  if (v->kind == View::Kind::Direct && v->start->kind != ExprKind::Constant)
-    result->start = arena.select(good, v->start, arena.index(0));
-  if (v->kind == View::Kind::Choice) {
-    result->first = guardedView(arena, v->first, good);
-    result->second = guardedView(arena, v->second, good);
-  }
-  return result;
-}
-}  // namespace
-
 Values Flattener::indexSequence(const core::Exp& e, const Sequence& v, ExprRef position, Context& context) {
   ExprRef good = arena().op(ScalarOp::And, arena().op(ScalarOp::GreaterEqual, position, arena().index(0)),
                             arena().op(ScalarOp::Less, position, v.length));
@@ -182,7 +168,7 @@ Values Flattener::indexSequence(const core::Exp& e, const Sequence& v, ExprRef p
                        "index {0} is out of range for a sequence of length {1}", position, v.length, context);
   if (!safe->canFail) return elementAt(v, safe, context);
   Sequence guarded = v;
-  for (ViewPtr& view : guarded.views) view = guardedView(arena(), view, good);
+  for (ViewPtr& view : guarded.views) view = guard(view, good, true);
   return elementAt(guarded, safe, context);
 }
 
@@ -311,8 +297,10 @@ Value Flattener::pack(const core::Exp& e, const core::Prim& node, Context& conte
   const Sequence& v = source.sequence();
   std::vector<Value> flags;
   const core::Each* predicate = nullptr;
+  const core::Exp* where = &e;
   if (auto found = predicates_.find(node.arguments[0].var()); found != predicates_.end()) {
-    predicate = &std::get<core::Each>(found->second->node);
+    where = found->second.get();
+    predicate = &std::get<core::Each>(where->node);
     for (const core::Each::Binding& binding : predicate->bindings)
       flags.push_back(atom(binding.sequence, context, frame));
   } else {
@@ -321,7 +309,7 @@ Value Flattener::pack(const core::Exp& e, const core::Prim& node, Context& conte
   std::vector<const Sequence*> sequences;
   for (const Value& value : flags) sequences.push_back(&value.sequence());
   sequences.push_back(&v);
-  Entered entered = enter(sequences, context, &e);
+  Entered entered = enter(sequences, context, where);
   Context& inside = *entered.context;
   lcu::Soac soac;
   soac.kind = SoacKind::Filter;

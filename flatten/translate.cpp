@@ -314,6 +314,48 @@ Values Flattener::elementAt(const Sequence& v, ExprRef position, Context& contex
   return row;
 }
 
+/// The view for the instances where `condition` is `wanted`; elsewhere it addresses element 0. A view may be
+/// stored for all instances, and must not compute there what only some may (a checked or a distant address).
+ViewPtr Flattener::guard(const ViewPtr& v, ExprRef condition, bool wanted) {
+  auto guarded = [&](ExprRef e) {
+    if (!e || e->kind == ExprKind::Constant) return e;
+    ExprRef other = arena().constant(Scalar::zero(e->type));
+    return wanted ? arena().select(condition, e, other) : arena().select(condition, other, e);
+  };
+  auto result = std::make_shared<View>(*v);
+  result->aligned = false;
+  result->start = guarded(v->start);
+  result->condition = guarded(v->condition);
+  if (v->first) result->first = guard(v->first, condition, wanted);
+  if (v->second) result->second = guard(v->second, condition, wanted);
+  for (Value& value : result->values) {
+    if (value.isScalar()) {
+      value = {guarded(value.scalar())};
+      continue;
+    }
+    Sequence sequence = value.sequence();
+    sequence.descriptor.reset();
+    sequence.length = guarded(sequence.length);
+    for (ViewPtr& view : sequence.views) view = guard(view, condition, wanted);
+    value = {sequence};
+  }
+  return result;
+}
+
+/// Whether storing the view evaluates an expression that can fail.
+bool Flattener::canFail(const View& v) const {
+  auto fails = [](ExprRef e) { return e && e->canFail; };
+  if (fails(v.start) || fails(v.stride) || fails(v.condition)) return true;
+  if ((v.first && canFail(*v.first)) || (v.second && canFail(*v.second))) return true;
+  for (const Value& value : v.values) {
+    if (value.isScalar() ? value.scalar()->canFail : value.sequence().length->canFail) return true;
+    if (!value.isScalar())
+      for (const ViewPtr& view : value.sequence().views)
+        if (canFail(*view)) return true;
+  }
+  return false;
+}
+
 ViewPtr Flattener::chooseView(ExprRef condition, const ViewPtr& a, const ViewPtr& b) {
   if (a == b) return a;
   if (a->kind == View::Kind::Direct && b->kind == View::Kind::Direct && a->stride == b->stride) {
@@ -325,8 +367,8 @@ ViewPtr Flattener::chooseView(ExprRef condition, const ViewPtr& a, const ViewPtr
   auto view = std::make_shared<View>();
   view->kind = View::Kind::Choice;
   view->condition = condition;
-  view->first = a;
-  view->second = b;
+  view->first = canFail(*a) ? guard(a, condition, true) : a;
+  view->second = canFail(*b) ? guard(b, condition, false) : b;
   return view;
 }
 
@@ -343,9 +385,10 @@ Value Flattener::choose(ExprRef condition, const Value& a, const Value& b) {
   };
   for (size_t k = 0; k < left.views.size(); ++k) {
     if (empty(left))
-      result.views.push_back(right.views[k]);
+      result.views.push_back(canFail(*right.views[k]) ? guard(right.views[k], condition, false)
+                                                      : right.views[k]);
     else if (empty(right))
-      result.views.push_back(left.views[k]);
+      result.views.push_back(canFail(*left.views[k]) ? guard(left.views[k], condition, true) : left.views[k]);
     else
       result.views.push_back(chooseView(condition, left.views[k], right.views[k]));
   }

@@ -65,7 +65,16 @@ TEST(Flatten, RandomAndStrings) {
 }
 
 TEST(Flatten, GlobalsInFunctions) {
-  expectAgreement("a = [[1,2],[3]]; k = 10; function row(i) = {x * k : x in a[i]}; row(0); {row(i) : i in [1,0]};");
+  expectAgreement(
+      "a = [[1,2],[3]]; k = 10; function row(i) = {x * k : x in a[i]}; row(0); {row(i) : i in [1,0]};");
+}
+
+// A checked address in one branch of a conditional between sequences is not computed for the other instances.
+TEST(Flatten, GuardedViews) {
+  expectAgreement(
+      "[[1],[2,3],[4]] <- [(0,[9,9]),(2,[] int)]; let a = [[1],[2,3]] in {#(if i < 2 then a[i] else [7]) : i "
+      "in [0,5]};"
+      "let a = [[1],[2,3]] in {{x + i : x in if i < 2 then a[i] else [7]} : i in [0,5]};");
 }
 
 // The paper's norm2 is five kernels before fusion: the filter's predicate is part of the filter.
