@@ -11,11 +11,11 @@
 //   random_seed     int -> bool                           restarts the stream
 //   start_timer     int -> int                            a new timer's number, 1 or more
 //   stop_timer      int -> float                          seconds since that timer started; 0: the latest one
-//   language.md 6.16 and 6.17, with the NESL names, pairs flattened into rows, a stream as its number:
-//   write_object_to_file    row, [char] -> bool           read_object_from_file   row, [char] -> row
-//   write_string_to_file    [char], [char] -> bool        append_string_to_file   [char], [char] -> bool
-//   read_string_from_file   [char] -> [char]
-//   read_int_seq_from_file  [char] -> [int]               read_float_seq_from_file [char] -> [float]
+//   language.md 6.16 and 6.17, with the NESL names, pairs flattened into rows, a stream as its number (0
+//   none, 1 input, 2 output): write_object_to_file    row, [char] -> bool           read_object_from_file
+//   row, [char] -> row write_string_to_file    [char], [char] -> bool        append_string_to_file   [char],
+//   [char] -> bool read_string_from_file   [char] -> [char] read_int_seq_from_file  [char] -> [int]
+//   read_float_seq_from_file [char] -> [float] read_matrix_market      [char] -> [[int, float]], int
 //   open_in_file, open_out_file, open_append_file         [char] -> int, bool, [char]
 //   close_file              int -> bool, [char]           read_char     int -> char, bool, [char]
 //   read_string             [char], int, int -> [char], int, bool, [char]

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/matrix_market.h"
 #include "runtime/object_text.h"
 #include "runtime/output_file.h"
 #include "runtime/subprocess.h"
@@ -68,7 +69,7 @@ class HostServices final : public Services {
 
   void beginForm() override {
     endForm(true);
-    random_.seed(1);
+    random_.seed(options_.seed);
   }
 
   void endForm(bool succeeded) override {
@@ -99,6 +100,7 @@ class HostServices final : public Services {
         {"read_string_from_file", &HostServices::readStringFromFile},
         {"read_int_seq_from_file", &HostServices::readNumbersFromFile},
         {"read_float_seq_from_file", &HostServices::readNumbersFromFile},
+        {"read_matrix_market", &HostServices::readMatrix},
         {"open_in_file", &HostServices::openInFile},
         {"open_out_file", &HostServices::openOutFile},
         {"open_append_file", &HostServices::openAppendFile},
@@ -129,7 +131,7 @@ class HostServices final : public Services {
     FilePointer input{nullptr, &std::fclose};
     OutputFile output;
   };
-  static constexpr int64_t kStandardInput = 0, kFirstFileStream = 3;
+  static constexpr int64_t kNoStream = 0, kStandardInput = 1, kStandardOutput = 2, kFirstFileStream = 3;
 
   void report(std::string_view subject, std::string_view problem) {
     options_.messages(fmt::format("{}: {}\n", subject, problem));
@@ -220,6 +222,11 @@ class HostServices final : public Services {
     return Columns{textColumn(content)};
   }
 
+  Reply readMatrix(const Columns& arguments, const Row& resultTypes) {
+    const Row& entry = resultTypes[0].elements()[0].elements();
+    return readMatrixMarket(text(arguments[0]), entry[0].scalar(), entry[1].scalar());
+  }
+
   Reply readNumbersFromFile(const Columns& arguments, const Row& resultTypes) {
     const std::string path = text(arguments[0]);
     FilePointer file = openForReading(path);
@@ -232,7 +239,7 @@ class HostServices final : public Services {
   // ---- streams -------------------------------------------------------------------------------------------
 
   Reply open(const Row& resultTypes, Stream stream, std::string_view problem) {
-    int64_t number = -1;
+    int64_t number = kNoStream;
     if (problem.empty()) {
       number = nextStream_++;
       streams_.emplace(number, std::move(stream));
@@ -340,7 +347,7 @@ class HostServices final : public Services {
   Columns writeToStream(std::string_view content, const Column& stream) {
     const int64_t number = stream.at(0).i;
     std::string problem;
-    if (number == 1 || number == 2) {
+    if (number == kStandardOutput) {
       options_.output(content);
     } else {
       const auto found = streams_.find(number);
