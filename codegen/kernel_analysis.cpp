@@ -252,7 +252,8 @@ class Analysis {
       uint32_t target = s.kind == SoacKind::Permute ? permutes++ : 0;
       // The number of survivors is the length of their arrays: it leaves with them.
       const bool counted = s.kind == SoacKind::Filter || s.kind == SoacKind::Partition;
-      bool leaves = std::any_of(s.results.begin(), s.results.end(), [&](VarId v) { return returned.contains(v); });
+      bool leaves =
+          std::any_of(s.results.begin(), s.results.end(), [&](VarId v) { return returned.contains(v); });
       for (uint32_t r = 0; r < s.results.size(); ++r) {
         VarId v = s.results[r];
         if (!returned.contains(v) && !(counted && leaves && r == 0)) continue;
@@ -291,11 +292,18 @@ class Analysis {
   }
 
   void nameEverything() {
-    std::set<std::string> taken = {"i", "s", "p", "n", "m"};
+    // Names that generated code uses itself. Names of temporaries end in _ and a number; those given here do
+    // not.
+    std::set<std::string> taken = {"i",      "s",     "p",          "n",      "m",      "e",     "k",
+                                   "begin",  "end",   "block",      "blocks", "cuts",   "first", "last",
+                                   "from",   "to",    "start",      "count",  "launch", "part",  "piece",
+                                   "length", "carry", "segment_of", "threads"};
     auto unique = [&](VarId v, const std::string& suffix) {
       std::string name = identifier(program_.vars.at(v).name) + suffix;
-      if (!taken.insert(name).second) {
-        name += fmt::format("_{}", v);
+      const size_t stem = name.find_last_not_of("0123456789");
+      const bool numbered = stem != std::string::npos && stem + 1 < name.size() && name[stem] == '_';
+      if (numbered || !taken.insert(name).second) {
+        name += fmt::format("_v{}", v);
         while (!taken.insert(name).second) name += "_";
       }
       return name;

@@ -1,0 +1,249 @@
+// Support for generated CPU kernels; embedded in the compiler and put in front of every generated source,
+// after codegen/cpu/reduction_order.h. No other headers: a kernel has to compile in a moment.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+using namespace kelpie_order;
+
+// ---- the launch, shared with the runtime (codegen/cpu/launch.h has the same layout)
+// -------------------------
+
+union k_argument {
+  void* pointer;
+  int64_t integer;
+  double real;
+};
+
+/// The first error of a launch: the least key (element; segments and the end come later), then the least
+/// binding.
+struct k_error {
+  int64_t key, binding, site, payload0, payload1;
+  int32_t recorded, lock;
+};
+
+struct k_launch {
+  int64_t elements, segments, length;
+  const int64_t* targets;
+  const k_argument* arguments;
+  void* const* outputs;
+  k_error* error;
+  void* scratch;
+  void* (*take)(void* scratch, size_t bytes);  ///< temporary memory until the launch is over; null: none left
+  int32_t threads;
+};
+
+constexpr int64_t k_epilogue = int64_t(1) << 61;  ///< key of segment 0 in an epilogue
+constexpr int64_t k_finish = int64_t(1) << 62;    ///< key of Once
+
+__attribute__((noinline, cold)) static void k_fail(const k_launch* launch, int64_t key, int64_t binding,
+                                                   int64_t site, int64_t payload0, int64_t payload1) {
+  k_error* error = launch->error;
+  if (__atomic_load_n(&error->recorded, __ATOMIC_ACQUIRE) &&
+      __atomic_load_n(&error->key, __ATOMIC_RELAXED) < key)
+    return;
+  while (__atomic_exchange_n(&error->lock, 1, __ATOMIC_ACQUIRE)) {
+  }
+  if (!error->recorded || key < error->key || (key == error->key && binding < error->binding)) {
+    __atomic_store_n(&error->key, key, __ATOMIC_RELAXED);
+    error->binding = binding;
+    error->site = site;
+    error->payload0 = payload0;
+    error->payload1 = payload1;
+    __atomic_store_n(&error->recorded, 1, __ATOMIC_RELEASE);
+  }
+  __atomic_store_n(&error->lock, 0, __ATOMIC_RELEASE);
+}
+
+/// Temporary memory for `count` values (one at least).
+template <typename T>
+static inline T* k_take(const k_launch* launch, int64_t count) {
+  return static_cast<T*>(
+      launch->take(launch->scratch, sizeof(T) * static_cast<size_t>(count < 1 ? 1 : count)));
+}
+
+static inline int64_t k_least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/// Keeps the greatest value that anybody writes.
+static inline void k_atomic_max(int64_t* to, int64_t value) {
+  int64_t seen = __atomic_load_n(to, __ATOMIC_RELAXED);
+  while (seen < value &&
+         !__atomic_compare_exchange_n(to, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
+// ---- scalar operations: ir/scalar.h says what they mean
+// -----------------------------------------------------
+
+template <typename T>
+struct k_is_float {
+  static constexpr bool value = false;
+};
+template <>
+struct k_is_float<float> {
+  static constexpr bool value = true;
+};
+template <>
+struct k_is_float<double> {
+  static constexpr bool value = true;
+};
+
+static inline double k_double_bits(uint64_t bits) {
+  double value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+static inline float k_float_bits(uint32_t bits) {
+  float value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+template <typename T>
+static inline T k_div(T a, T b) {
+  return b == 0 ? 0 : b == -1 ? T(0 - a) : T(a / b);
+}
+template <typename T>
+static inline T k_rem(T a, T b) {
+  return b == 0 || b == -1 ? 0 : T(a % b);
+}
+template <typename T>
+static inline T k_max(T a, T b) {
+  return a > b ? a : b;
+}
+template <typename T>
+static inline T k_min(T a, T b) {
+  return a < b ? a : b;
+}
+static inline int64_t k_shl(int64_t a, int64_t b) { return int64_t(uint64_t(a) << (b & 63)); }
+static inline int32_t k_shl(int32_t a, int32_t b) { return int32_t(uint32_t(a) << (b & 31)); }
+static inline int64_t k_shr(int64_t a, int64_t b) { return a >> (b & 63); }
+static inline int32_t k_shr(int32_t a, int32_t b) { return a >> (b & 31); }
+
+#define K_FUNCTION(name, builtin)                                        \
+  static inline double name(double a) { return __builtin_##builtin(a); } \
+  static inline float name(float a) { return __builtin_##builtin##f(a); }
+K_FUNCTION(k_sqrt, sqrt)
+K_FUNCTION(k_exp, exp)
+K_FUNCTION(k_ln, log)
+K_FUNCTION(k_sin, sin)
+K_FUNCTION(k_cos, cos)
+K_FUNCTION(k_tan, tan)
+K_FUNCTION(k_asin, asin)
+K_FUNCTION(k_acos, acos)
+K_FUNCTION(k_atan, atan)
+K_FUNCTION(k_sinh, sinh)
+K_FUNCTION(k_cosh, cosh)
+K_FUNCTION(k_tanh, tanh)
+K_FUNCTION(k_floor, floor)
+#undef K_FUNCTION
+
+/// Float to int: toward zero, saturating; NaN gives 0.
+template <typename T>
+static inline T k_truncate(double v) {
+  constexpr bool wide = sizeof(T) == 8;
+  constexpr double limit = wide ? 9223372036854775808.0 : 2147483648.0;
+  if (v != v) return 0;
+  if (v >= limit) return wide ? T(INT64_MAX) : T(INT32_MAX);
+  if (v < -limit) return wide ? T(INT64_MIN) : T(INT32_MIN);
+  return T(v);
+}
+template <typename T>
+struct k_conversion {
+  template <typename S>
+  static T from(S v) {
+    if constexpr (k_is_float<S>::value && !k_is_float<T>::value) {
+      if constexpr (sizeof(T) == 1) return T(k_truncate<int64_t>(double(v)));
+      return k_truncate<T>(double(v));
+    } else {
+      return T(v);
+    }
+  }
+};
+template <>
+struct k_conversion<bool> {
+  template <typename S>
+  static bool from(S v) {
+    return v != 0;
+  }
+};
+template <typename T, typename S>
+static inline T k_convert(S v) {
+  return k_conversion<T>::from(v);
+}
+
+// ---- folds: reduction_order.h says in which order
+// -------------------------------------------------------------
+
+#define K_OPERATION(name, expression) \
+  struct name {                       \
+    template <typename T>             \
+    static inline T apply(T a, T b) { \
+      return T(expression);           \
+    }                                 \
+  };
+K_OPERATION(k_op_add, a + b)
+K_OPERATION(k_op_mul, a* b)
+K_OPERATION(k_op_max, a > b ? a : b)
+K_OPERATION(k_op_min, a < b ? a : b)
+K_OPERATION(k_op_and, a& b)
+K_OPERATION(k_op_or, a | b)
+K_OPERATION(k_op_xor, a ^ b)
+#undef K_OPERATION
+
+/// The total of a piece under a lanewise operation.
+template <typename Operation, typename T>
+static inline T k_fold(const T* values, int64_t count, T identity) {
+  T total = identity;
+  if (count < kSerial) {
+    for (int64_t e = 0; e < count; ++e) total = Operation::apply(total, values[e]);
+    return total;
+  }
+  T lane[kLanes];
+  for (int64_t l = 0; l < kLanes; ++l) lane[l] = identity;
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t e = 0; e < whole; e += kLanes) {
+    for (int64_t l = 0; l < kLanes; ++l) lane[l] = Operation::apply(lane[l], values[e + l]);
+  }
+  for (int64_t e = whole; e < count; ++e) lane[e - whole] = Operation::apply(lane[e - whole], values[e]);
+  for (int64_t l = 0; l < kLanes; ++l) total = Operation::apply(total, lane[l]);
+  return total;
+}
+
+// ---- segmented spaces
+// -----------------------------------------------------------------------------------------
+
+/// The segment that starts in block `block` and goes on in later blocks; -1 when there is none.
+template <typename Start>
+static inline int64_t k_cut_segment(const Cut* cuts, int64_t block, int64_t m, const Start& start) {
+  const int64_t s = cuts[block + 1].segment;
+  if (s >= m) return -1;
+  const int64_t first = start(s), end = cuts[block + 1].element;
+  const bool startsHere = s > cuts[block].segment || first == cuts[block].element;
+  return startsHere && first < end && start(s + 1) > end ? s : -1;
+}
+/// One past the last segment that has something in the block.
+template <typename Start>
+static inline int64_t k_end_segment(const Cut* cuts, int64_t block, int64_t m, const Start& start) {
+  const int64_t s = cuts[block + 1].segment;
+  return s < m && cuts[block + 1].element > start(s) ? s + 1 : s;
+}
+/// The part of a block that belongs to a segment which is cut: part 0 comes from an earlier block, part 1
+/// goes on in a later one. False when there is none.
+template <typename Start>
+static inline bool k_part(const Cut* cuts, int64_t block, int part, int64_t m, const Start& start,
+                          int64_t& begin, int64_t& end, int64_t& segment) {
+  if (part == 0) {
+    segment = cuts[block].segment;
+    if (segment >= m) return false;
+    begin = cuts[block].element;
+    end = k_least(start(segment + 1), cuts[block + 1].element);
+    return start(segment) < begin && begin < end;
+  }
+  segment = k_cut_segment(cuts, block, m, start);
+  if (segment < 0) return false;
+  begin = start(segment);
+  end = cuts[block + 1].element;
+  return true;
+}

@@ -1,0 +1,119 @@
+// The text of one CPU kernel under construction (codegen/cpu/cpu_module.h describes its shape).
+//
+// Names in generated code. For component c of binding b, with r the name of the result:
+//   r_b0c1_values    values of the pull thunk for the elements of the block
+//   r_b0c1_scanned   results of a scan for the elements of the block, when other bindings read them
+//   r_b0c1_partial   totals by block or by piece, then what is carried into each
+//   r_b0c1_result    results by segment that stay in the kernel
+//   r_b0c1_cell      a flat reduction's or a Once's result
+//   r_b0c0_keep      of a filter: which elements of the block survive; r_b0c0_kept: how many by block, then
+//   before it
+#pragma once
+
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/cpu/cpu_module.h"
+#include "codegen/expression_emitter.h"
+
+namespace kelpie::codegen::cpu {
+
+class KernelText {
+ public:
+  KernelText(const lcu::Kernel& kernel, const lcu::Program& program, std::string entry,
+             const CpuOptions& options);
+  std::string generate();
+
+ private:
+  using Indices = std::vector<uint32_t>;  ///< numbers of bindings
+
+  // ---- kernel_text.cpp: the frame of the kernel, loops over elements ----
+  void comment();
+  void prologue();
+  void partials();
+  void fillTargets();
+  void cutBlocks();
+  void openBlocks();
+  void closeBlocks();
+  void firstPass(uint32_t level);
+  void lastPass();
+  void blockBody(const Indices& bindings, uint32_t upTo, bool last, bool part);
+  void segmentsOfElements();
+  void elementLoop(const Indices& bindings, bool last);
+  void declareIndices(bool usesSegment, bool usesPosition);
+  void epilogueFunction();
+  void finishing();
+
+  // ---- collectives.cpp ----
+  void combineFunctions();
+  void totals(uint32_t b);   ///< of a scan, for the pass that finds carries
+  void carries(uint32_t b);  ///< totals -> what is carried into each block or piece
+  void applyScan(uint32_t b, bool last);
+  void foldBlock(uint32_t b);     ///< flat reduction
+  void foldSegments(uint32_t b);  ///< segmented reduction, within the block
+  void foldCutSegments(const Indices& reductions);
+  void countSurvivors(uint32_t b);
+  void compact(uint32_t b);
+  void compactPartition(uint32_t b);
+  void finishFlatReduction(uint32_t b);
+
+  // ---- names and parts ----
+  const lcu::Soac& soac(uint32_t b) const { return kernel_.bindings[b]; }
+  bool segmented() const { return info_.space.segmented(); }
+  size_t width(uint32_t b) const { return soac(b).pull.size(); }
+  std::string typeName(uint32_t b, size_t c) const { return std::string(cTypeName(soac(b).pull[c]->type)); }
+  std::string stem(uint32_t b, size_t c) const;  ///< r_b0c1
+  const KernelOutput* output(uint32_t b, size_t result) const {
+    return info_.output(soac(b).results[result]);
+  }
+  bool readLocally(lcu::VarId v) const { return localReads_.contains(v); }
+  bool needsTile(lcu::VarId v) const { return tiles_.contains(v); }
+  Indices neededBy(uint32_t level) const;
+  bool readsValuesDirectly(uint32_t b, size_t c) const;
+  /// "T name = identity;" for all components; gives the names, stem + suffix.
+  std::vector<std::string> declareTotals(uint32_t b, const std::string& suffix);
+  std::vector<std::string> componentNames(uint32_t b, const std::string& suffix) const;
+  /// left[c] = left[c] op right[c].
+  void combine(uint32_t b, const std::vector<std::string>& left, const std::vector<std::string>& right);
+  /// into[c] = total of `count` values from index `from` of the block's arrays.
+  void foldPiece(uint32_t b, const std::vector<std::string>& into, const std::string& from,
+                 const std::string& count, bool backward);
+  std::string identityText(uint32_t b, size_t c) const { return typed(soac(b).combine.identity[c]); }
+  static std::string typed(const Scalar& s);
+  std::string resultBySegment(lcu::VarId v) const;  ///< where a result by segment is kept; empty: nowhere
+  std::string tileOf(lcu::VarId v) const;
+  std::string blockSize() const { return segmented() ? "kMaxBlock" : "kBlock"; }
+  /// Runs over the segments of the block: s, first, last, and from, to: the part within the block.
+  void openSegments();
+  void parallelLoop(const std::string& variable, const std::string& count, int grain);
+  void defineLocalReads(ExpressionEmitter& emitter, uint32_t b) const;
+
+  void line(const std::string& text);
+  void open(const std::string& text);  ///< a line, and deeper from here on
+  void close(const std::string& text = "}");
+
+  Dialect dialect();
+
+  const lcu::Kernel& kernel_;
+  const lcu::Program& program_;
+  KernelInfo info_;
+  std::string entry_;
+  const CpuOptions& options_;
+  Dialect dialect_;
+  std::string out_;
+  int indent_ = 0;
+
+  std::unordered_map<lcu::VarId, std::pair<uint32_t, uint32_t>> producer_;  ///< result -> binding, number
+  std::set<lcu::VarId> localReads_;  ///< results of bindings that other bindings read
+  std::set<lcu::VarId> tiles_;       ///< of these, the ones kept in block-local arrays
+  std::unordered_map<lcu::VarId, std::vector<lcu::ExprRef>> loadsOf_;  ///< pointwise reads of local results
+  std::string key_;  ///< of errors in the thunks being emitted
+  uint32_t errorBinding_ = 0;
+  const char* parameterNames_[3] = {"i", "s", "p"};
+  size_t combineWidth_ = 0;  ///< not 0: the operator of a binding is being emitted, of so many components
+  uint32_t maxLevel_ = 0;
+};
+
+}  // namespace kelpie::codegen::cpu

@@ -1,0 +1,34 @@
+// What a generated CPU kernel is called with: the layout of k_launch in codegen/cpu/kelpie_cpu.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kelpie::codegen::cpu {
+
+union Argument {
+  void* pointer;
+  int64_t integer;
+  double real;
+};
+
+struct ErrorRecord {
+  int64_t key = 0, binding = 0, site = 0, payload0 = 0, payload1 = 0;
+  int32_t recorded = 0, lock = 0;
+};
+
+struct KernelLaunch {
+  int64_t elements, segments, length;
+  const int64_t* targets;
+  const Argument* arguments;
+  void* const* outputs;
+  ErrorRecord* error;
+  void* scratch;
+  void* (*take)(void* scratch, size_t bytes);
+  int32_t threads;
+};
+
+/// Gives 0; 1 when temporary memory ran out.
+using KernelFunction = int32_t (*)(const KernelLaunch*);
+
+}  // namespace kelpie::codegen::cpu

@@ -1,0 +1,223 @@
+#include "runtime/object_cache.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+extern char** environ;
+
+namespace kelpie::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// -fwrapv: ints wrap. -ffp-contract=off: no fused multiply-add, which would change results between targets.
+const std::vector<std::string>& flags() {
+  static const std::vector<std::string> kFlags = {"-x",
+                                                  "c++",
+                                                  "-std=c++17",
+                                                  "-O3",
+                                                  "-march=native",
+                                                  "-fno-math-errno",
+                                                  "-fwrapv",
+                                                  "-ffp-contract=off",
+                                                  "-fopenmp",
+                                                  "-fPIC",
+                                                  "-shared",
+                                                  "-fno-exceptions",
+                                                  "-fno-rtti",
+                                                  "-fno-asynchronous-unwind-tables",
+                                                  "-w"};
+  return kFlags;
+}
+
+std::string environmentVariable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// FNV-1a, 64 bits, from the given start.
+uint64_t fnv(const std::string& text, uint64_t hash) {
+  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3ull;
+  return hash;
+}
+std::string contentHash(const std::string& text) {
+  return fmt::format("{:016x}{:016x}", fnv(text, 0xcbf29ce484222325ull), fnv(text, 0x9e3779b97f4a7c15ull));
+}
+
+std::string onPath(const std::string& program) {
+  if (program.find('/') != std::string::npos) return ::access(program.c_str(), X_OK) == 0 ? program : "";
+  std::istringstream folders(environmentVariable("PATH"));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    std::string candidate = folder + "/" + program;
+    if (!folder.empty() && ::access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return "";
+}
+
+/// What -march=native depends on.
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string model, features;
+  for (std::string line; std::getline(file, line) && (model.empty() || features.empty());) {
+    if (line.starts_with("model name") || line.starts_with("CPU part")) model = line;
+    if (line.starts_with("flags") || line.starts_with("Features")) features = line;
+  }
+  return model + features;
+}
+
+std::string identityOf(const std::string& path) {
+  struct stat info {};
+  std::error_code error;
+  const std::string real = fs::canonical(path, error).string();
+  if (::stat(path.c_str(), &info) != 0) return path;
+  return fmt::format("{} {} {} {}.{}", path, real, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+}
+
+bool writable(const std::string& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  return ::access(directory.c_str(), W_OK | X_OK) == 0;
+}
+
+struct Job {
+  std::string source, object, log, target;
+  pid_t process = -1;
+};
+
+std::string firstLines(const std::string& path) {
+  std::ifstream file(path);
+  std::string text;
+  int lines = 0;
+  for (std::string line; lines < 5 && std::getline(file, line); ++lines)
+    text += (lines > 0 ? "\n" : "") + line;
+  return text;
+}
+
+}  // namespace
+
+ObjectCache::ObjectCache(ObjectCacheOptions options) : options_(std::move(options)) {}
+
+ObjectCache::~ObjectCache() {
+  for (auto& [path, handle] : loaded_) dlclose(handle);
+}
+
+bool ObjectCache::locate() {
+  if (located_) return !directory_.empty();
+  located_ = true;
+  std::vector<std::string> candidates = {"g++", "c++", "clang++"};
+  if (std::string chosen = environmentVariable("KELPIE_CXX"); !chosen.empty()) candidates = {chosen};
+  if (!options_.compiler.empty()) candidates = {options_.compiler};
+  for (const auto& candidate : candidates) {
+    compiler_ = onPath(candidate);
+    if (!compiler_.empty()) break;
+  }
+  environment_ = (compiler_.empty() ? "none" : identityOf(compiler_)) + "\n" + processor() + "\n";
+  for (const auto& flag : flags()) environment_ += flag + " ";
+
+  std::vector<std::string> directories;
+  if (!options_.directory.empty()) {
+    directories = {options_.directory};
+  } else {
+    if (std::string cache = environmentVariable("XDG_CACHE_HOME"); !cache.empty())
+      directories.push_back(cache + "/kelpie");
+    if (std::string home = environmentVariable("HOME"); !home.empty())
+      directories.push_back(home + "/.cache/kelpie");
+    directories.push_back(fmt::format("{}/kelpie-{}", fs::temp_directory_path().string(), getuid()));
+  }
+  for (const auto& directory : directories) {
+    if (!writable(directory)) continue;
+    directory_ = directory;
+    break;
+  }
+  return !directory_.empty();
+}
+
+std::string ObjectCache::keyOf(const std::string& source) {
+  return "cpu-" + contentHash(environment_ + "\n" + source);
+}
+
+void* ObjectCache::find(const std::string& source) {
+  if (!locate()) return nullptr;
+  const std::string path = pathOf(source);
+  if (auto it = loaded_.find(path); it != loaded_.end()) return it->second;
+  if (::access(path.c_str(), R_OK) != 0) return nullptr;
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle) {
+    loaded_[path] = handle;
+  } else {
+    // A damaged object is made anew.
+    ::unlink(path.c_str());
+  }
+  return handle;
+}
+
+std::optional<std::string> ObjectCache::compile(const std::vector<std::string>& sources) {
+  if (!locate()) return "there is no folder to write compiled kernels to (set XDG_CACHE_HOME)";
+  if (compiler_.empty()) return "no C++ compiler was found (set KELPIE_CXX)";
+  std::vector<Job> jobs;
+  for (size_t k = 0; k < sources.size(); ++k) {
+    const std::string target = pathOf(sources[k]);
+    const std::string stem = fmt::format("{}.{}.{}", target, getpid(), k);
+    jobs.push_back({stem + ".cpp", stem + ".tmp", stem + ".log", target});
+    std::ofstream file(jobs.back().source);
+    file << sources[k];
+    file.close();
+    if (!file) return "cannot write " + jobs.back().source;
+  }
+
+  std::optional<std::string> failure;
+  auto start = [&](Job& job) {
+    std::vector<std::string> arguments = {compiler_};
+    arguments.insert(arguments.end(), flags().begin(), flags().end());
+    arguments.insert(arguments.end(), {"-o", job.object, job.source, "-lm"});
+    std::vector<char*> pointers;
+    for (auto& a : arguments) pointers.push_back(a.data());
+    pointers.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, job.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    if (posix_spawn(&job.process, compiler_.c_str(), &actions, nullptr, pointers.data(), environ) != 0) {
+      job.process = -1;
+      failure = "cannot start " + compiler_;
+    }
+    posix_spawn_file_actions_destroy(&actions);
+  };
+  auto finish = [&](Job& job) {
+    int status = 1;
+    if (job.process > 0) {
+      while (waitpid(job.process, &status, 0) < 0 && errno == EINTR) {
+      }
+    }
+    if (status == 0 && ::rename(job.object.c_str(), job.target.c_str()) == 0) {
+      ::unlink(job.log.c_str());
+    } else if (!failure) {
+      failure = fmt::format("{} failed on a generated kernel:\n{}", compiler_, firstLines(job.log));
+    }
+    ::unlink(job.log.c_str());
+    ::unlink(job.object.c_str());
+    ::unlink(job.source.c_str());
+  };
+  const size_t atOnce = std::max(1u, std::thread::hardware_concurrency());
+  for (size_t k = 0; k < jobs.size() + atOnce; ++k) {
+    if (k >= atOnce && k - atOnce < jobs.size()) finish(jobs[k - atOnce]);
+    if (k < jobs.size()) start(jobs[k]);
+  }
+  return failure;
+}
+
+}  // namespace kelpie::runtime

@@ -1,0 +1,44 @@
+// Compiles C++ sources into shared objects with the system's compiler and keeps them on disk.
+//
+// The key of an object is the hash of its source, the compiler (path, size, time of change), its flags and
+// the kind of processor, so an object is never used where it does not belong. New objects appear under their
+// names by an atomic rename: any number of processes may share the cache. Nothing is ever removed from it:
+// deleting the folder at any time is safe.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kelpie::runtime {
+
+struct ObjectCacheOptions {
+  std::string directory;  ///< empty: $XDG_CACHE_HOME/kelpie, or ~/.cache/kelpie
+  std::string compiler;   ///< empty: $KELPIE_CXX, or the first of g++, c++, clang++ on the path
+};
+
+class ObjectCache {
+ public:
+  explicit ObjectCache(ObjectCacheOptions options);
+  ~ObjectCache();
+  ObjectCache(const ObjectCache&) = delete;
+  ObjectCache& operator=(const ObjectCache&) = delete;
+
+  /// The handle of a loaded shared object (for dlsym), from this process or the disk. Null: not there.
+  void* find(const std::string& source);
+  /// Compiles the sources, several at a time; afterwards `find` has them. Gives what went wrong, if anything.
+  std::optional<std::string> compile(const std::vector<std::string>& sources);
+
+ private:
+  std::string keyOf(const std::string& source);
+  std::string pathOf(const std::string& source) { return directory_ + "/" + keyOf(source) + ".so"; }
+  bool locate();  ///< finds compiler and directory, once
+
+  ObjectCacheOptions options_;
+  bool located_ = false;
+  std::string directory_, compiler_, environment_;  ///< environment_: what a key depends on beside the source
+  std::map<std::string, void*> loaded_;             ///< by path
+};
+
+}  // namespace kelpie::runtime
