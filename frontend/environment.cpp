@@ -1,6 +1,7 @@
 #include "frontend/environment.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "frontend/type_expression.h"
 
@@ -86,7 +87,10 @@ std::vector<std::string> Environment::similarNames(const std::string& name, bool
   size_t limit = name.size() < 4 ? 1 : 2;
   std::vector<std::pair<size_t, std::string>> near;
   auto consider = [&](const std::string& candidate) {
-    if (isInternalName(candidate) && !fromLibrary) return;
+    static constexpr std::string_view kOperatorWords[] = {"and", "or", "xor", "nand", "nor"};
+    bool isOperator = std::find(std::begin(kOperatorWords), std::end(kOperatorWords), candidate) !=
+                      std::end(kOperatorWords);
+    if (isOperator || (isInternalName(candidate) && !fromLibrary)) return;
     size_t distance = editDistance(name, candidate, limit);
     if (distance <= limit && candidate != name) near.emplace_back(distance, candidate);
   };

@@ -69,26 +69,25 @@ void Inference::reportConflict(std::string id, Span span, std::string message, c
       break;
     }
     case Conflict::Class: {
-      if (left->kind != TypeKind::Variable) std::swap(left, right);
-      if (right->kind == TypeKind::Variable) {
-        message += ": no type is both in class " + std::string(className(left->typeClass)) +
-                   " and in class " + std::string(className(right->typeClass));
+      TypeClass needed = conflict.demands[0].typeClass;
+      if (conflict.demands.size() > 1) {
+        message += ": no type is both in class " + std::string(className(needed)) + " and in class " +
+                   std::string(className(conflict.demands[1].typeClass));
       } else {
-        message += ": " + show(right) + " is not in class " + std::string(className(left->typeClass));
+        message += ": " + show(right) + " is not in class " + std::string(className(needed));
+        bool isBool = right->kind == TypeKind::Scalar && right->scalar == ScalarType::Bool;
+        if (needed == kOrdinal) {
+          hint = isBool ? "bool has no order: use eql(a,b) or xor to compare"
+                        : "eql(a,b) compares any two values of one type";
+        }
       }
-      for (const Type* variable : {left, right}) {
-        if (variable->kind != TypeKind::Variable || variable->reason.empty() || !variable->reasonSpan.known())
-          continue;
-        bool said = message.starts_with(variable->reason) && variable->reasonSpan.file == span.file &&
-                    variable->reasonSpan.begin >= span.begin && variable->reasonSpan.end <= span.end;
+      for (const Demand& demand : conflict.demands) {
+        if (demand.reason.empty() || !demand.span.known()) continue;
+        bool said = message.starts_with(demand.reason) && demand.span.file == span.file &&
+                    demand.span.begin >= span.begin && demand.span.end <= span.end;
         if (said) continue;
-        notes.push_back({variable->reasonSpan, "class " + std::string(className(variable->typeClass)) +
-                                                   " is needed by " + variable->reason});
-      }
-      bool isBool = right->kind == TypeKind::Scalar && right->scalar == ScalarType::Bool;
-      if (left->typeClass == kOrdinal && (right->kind != TypeKind::Variable)) {
-        hint = isBool ? "bool has no order: use eql(a,b) or xor to compare"
-                      : "eql(a,b) compares any two values of one type";
+        notes.push_back({demand.span, "class " + std::string(className(demand.typeClass)) + " is needed by " +
+                                          demand.reason});
       }
       break;
     }

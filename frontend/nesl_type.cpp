@@ -135,7 +135,7 @@ bool TypeStore::unifyInto(Type* left, Type* right, Conflict& conflict) {
   if (left->kind != right->kind || left->scalar != right->scalar || left->datatype != right->datatype ||
       left->cell != right->cell || left->lambda != right->lambda) {
     bool identity = left->kind == TypeKind::Definition || left->kind == TypeKind::Lambda;
-    conflict = {identity ? Conflict::Identity : Conflict::Shape, left, right};
+    conflict = {identity ? Conflict::Identity : Conflict::Shape, left, right, {}};
     return false;
   }
   // Identities first would name functions before their types; the plain types are the better message.
@@ -147,20 +147,21 @@ bool TypeStore::unifyInto(Type* left, Type* right, Conflict& conflict) {
 
 bool TypeStore::bind(Type* variable, Type* type, Conflict& conflict) {
   TypeClass typeClass = variable->typeClass;
+  auto demand = [](const Type* of) { return Demand{of->typeClass, of->reason, of->reasonSpan}; };
   if (type->kind == TypeKind::Variable) {
     if (!narrow(type, typeClass, variable)) {
-      conflict = {Conflict::Class, variable, type};
+      conflict = {Conflict::Class, variable, type, {demand(variable), demand(type)}};
       return false;
     }
   } else {
     bool member = type->kind == TypeKind::Scalar ? (typeClass & bitOf(type->scalar)) != 0
                                                  : (typeClass & kStructured) != 0;
     if (!member) {
-      conflict = {Conflict::Class, variable, type};
+      conflict = {Conflict::Class, variable, type, {demand(variable)}};
       return false;
     }
     if (occurs(variable, type)) {
-      conflict = {Conflict::Infinite, variable, type};
+      conflict = {Conflict::Infinite, variable, type, {}};
       return false;
     }
   }

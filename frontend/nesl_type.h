@@ -87,11 +87,19 @@ struct Type {
 Type* resolve(Type* type);
 const Type* resolve(const Type* type);
 
+/// A class that a variable was in when unification failed, and what demanded it.
+struct Demand {
+  TypeClass typeClass = kAny;
+  std::string reason;
+  Span span;
+};
+
 /// Why two types do not unify. `left` and `right` are the innermost parts that clash.
 struct Conflict {
   enum Kind { Shape, Class, Infinite, Identity } kind = Shape;
   const Type* left = nullptr;
   const Type* right = nullptr;
+  std::vector<Demand> demands;  ///< Class: of `left`, and of `right` when it is a variable too
 };
 
 /// Owns types and unifies them.

@@ -190,6 +190,7 @@ Type* TypeReader::readName(const ast::NameType& name, Span span) {
     if (name.name == "float") return types.floatType();
     if (auto scalar = scalarTypeFromString(name.name)) return types.scalar(*scalar);
   }
+  if (!reported_.insert(name.name).second) return nullptr;
   return report("K0204", "unknown type `" + name.name + "`",
                 "type variables are declared in the context, for example `:: (" + name.name + " in any)`");
 }

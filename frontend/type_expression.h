@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "frontend/ast.h"
@@ -37,6 +38,7 @@ class TypeReader {
   std::vector<Diagnostic>& diagnostics_;
   std::unordered_map<std::string, Type*> variables_;
   std::vector<Type*> order_;
+  std::unordered_set<std::string> reported_;
 };
 
 }  // namespace kelpie

@@ -1,0 +1,151 @@
+// Inferred types as printed, and what the type checker refuses.
+#include "frontend/infer.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/frontend/session_fixture.h"
+
+namespace kelpie {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+
+class InferTest : public SessionTest {
+ protected:
+  /// The printed type of the last form.
+  std::string typeOf(const std::string& text) {
+    std::vector<FormResult> results = process(text);
+    for (const FormResult& result : results) {
+      for (const Diagnostic& diagnostic : result.diagnostics) ADD_FAILURE() << sources.render(diagnostic);
+    }
+    return results.back().type;
+  }
+  /// The only diagnostic of a program.
+  Diagnostic mistake(const std::string& text) {
+    std::vector<Diagnostic> all;
+    for (FormResult& result : process(text)) {
+      for (Diagnostic& diagnostic : result.diagnostics) all.push_back(std::move(diagnostic));
+    }
+    EXPECT_EQ(all.size(), 1u) << text;
+    return all.empty() ? Diagnostic{} : all.front();
+  }
+};
+
+TEST_F(InferTest, FunctionsAreGeneralisedWithTheirClasses) {
+  EXPECT_EQ(typeOf("function g(x) = x*x + x;"), "a -> a :: (a in number)");
+  EXPECT_EQ(typeOf("function g(a,b) = (b,a);"), "(a, b) -> (b, a) :: (a in any; b in any)");
+  EXPECT_EQ(typeOf("function g(v) = {sum(x) : x in v};"), "[[a]] -> [a] :: (a in number)");
+  EXPECT_EQ(typeOf("function g(x,y) = (x < y, x + y);"), "(a, a) -> (bool, a) :: (a in number)");
+  EXPECT_EQ(typeOf("function g(v) = if #v < 2 then v else g(drop(v,1));"), "[a] -> [a] :: (a in any)");
+}
+
+TEST_F(InferTest, IntersectionOfNumberAndLogicalIsInt) {
+  EXPECT_EQ(typeOf("function g(x,y) = (x and y) * x;"), "(int, int) -> int");
+}
+
+TEST_F(InferTest, SignatureRestrictsTheType) {
+  EXPECT_EQ(typeOf("function g(x) : int -> int = x;"), "int -> int");
+  EXPECT_EQ(typeOf("function g(x) : a -> a :: (a in any) = x + x;"), "a -> a :: (a in number)");
+  EXPECT_EQ(typeOf("function g(x) : (int,[float]) -> bool;"), "(int, [float]) -> bool");
+}
+
+TEST_F(InferTest, FunctionValuesKeepTheirIdentity) {
+  EXPECT_EQ(typeOf("eql(abs,abs);"), "bool");
+  EXPECT_EQ(mistake("[sin, cos];").id, "K0308");
+  EXPECT_EQ(mistake("if t then sin else cos;").id, "K0303");
+  EXPECT_EQ(mistake("let g = abs in (g(1), g(1.0));").id, "K0301");
+}
+
+TEST_F(InferTest, ArgumentMismatchShowsBothTypesAndTheOperands) {
+  Diagnostic diagnostic = mistake("function g(x) = 1 + (x and t);");
+  EXPECT_EQ(diagnostic.id, "K0301");
+  EXPECT_THAT(diagnostic.message, AllOf(HasSubstr("`+` expects"), HasSubstr("`int, bool`")));
+  EXPECT_THAT(diagnostic.notes, Contains(Field(&Diagnostic::Note::message, HasSubstr("`bool`"))));
+}
+
+TEST_F(InferTest, ClassConflictNamesItsOrigin) {
+  Diagnostic diagnostic = mistake("function g(x) = x + 1.0; let h = g in h(t);");
+  EXPECT_THAT(diagnostic.message, HasSubstr("`bool` is not `float`"));
+  diagnostic = mistake("function k(x, y) = let z = x * y in [z] ++ \"a\";");
+  EXPECT_THAT(diagnostic.message, HasSubstr("`char` is not in class number"));
+  EXPECT_THAT(diagnostic.notes, Contains(Field(&Diagnostic::Note::message, HasSubstr("needed by `*`"))));
+}
+
+TEST_F(InferTest, UnknownNamesSuggestNearOnes) {
+  EXPECT_THAT(mistake("lenght([1]);").hint, HasSubstr("`length`"));
+  EXPECT_THAT(mistake("function mine(x) = x; mien(3);").hint, HasSubstr("`mine`"));
+  EXPECT_EQ(mistake("quuxly;").hint, "");
+}
+
+TEST_F(InferTest, InternalNamesAreInvisible) {
+  EXPECT_EQ(mistake("prim_slice([1],0,1,1);").id, "K0201");
+  EXPECT_THAT(mistake("prim_slize([1],0,1,1);").hint, testing::Not(HasSubstr("prim_")));
+}
+
+TEST_F(InferTest, Patterns) {
+  EXPECT_EQ(mistake("let (x,x) = (1,2) in x;").id, "K0202");
+  EXPECT_EQ(mistake("function g(x,x) = x;").id, "K0202");
+  EXPECT_EQ(mistake("let nosuch(a) = 1 in a;").id, "K0203");
+  EXPECT_EQ(mistake("let (a,b) = [1,2] in a;").id, "K0307");
+  EXPECT_EQ(mistake("{a : (a,b,c) in [(1,2)]};").id, "K0307");
+  EXPECT_EQ(mistake("a, b = 1;").id, "K0307");
+}
+
+TEST_F(InferTest, Types) {
+  EXPECT_EQ(mistake("datatype d(nosuch);").id, "K0204");
+  EXPECT_EQ(mistake("datatype d(int,[d]);").id, "K0204");
+  EXPECT_EQ(mistake("function g(x) : a -> a = x;").id, "K0204");
+  EXPECT_EQ(mistake("function g(x) : a -> a :: (a in nosuch) = x;").id, "K0205");
+  EXPECT_EQ(mistake("datatype p(a,a) :: (a in number; a in any);").id, "K0206");
+}
+
+TEST_F(InferTest, Expressions) {
+  EXPECT_EQ(mistake("{x : x in 5};").id, "K0306");
+  EXPECT_EQ(mistake("if 1 then 2 else 3;").id, "K0304");
+  EXPECT_EQ(mistake("{x in [1] | x};").id, "K0313");
+  EXPECT_EQ(mistake("3(4);").id, "K0305");
+  EXPECT_EQ(mistake("[1, 2.0];").id, "K0308");
+  EXPECT_EQ(mistake("function g(x) = g([x]);").id, "K0301");
+  EXPECT_EQ(mistake("function g(x) : int -> float = x + 1;").id, "K0309");
+  EXPECT_EQ(mistake("99999999999999999999;").id, "K0311");
+}
+
+TEST_F(InferTest, LeastIntIsALiteral) {
+  EXPECT_EQ(last("-9223372036854775808 == min_int;"), "it = T : bool");
+  EXPECT_EQ(mistake("9223372036854775808;").id, "K0311");
+}
+
+TEST_F(InferTest, SerialFunctionsInParallel) {
+  EXPECT_EQ(mistake("{rand_seed(x) : x in [1,2]};").id, "K0401");
+  EXPECT_EQ(mistake("function inner(x) = rand_seed(x); function outer(v) = {inner(x) : x in v};").id,
+            "K0401");
+  EXPECT_EQ(mistake("function ap(g,x) = g(x); {ap(rand_seed,x) : x in [1]};").id, "K0401");
+  EXPECT_EQ(last("{* rand_seed(x) : x in [1,2]};"), "it = [T, T] : [bool]");
+}
+
+TEST_F(InferTest, EveryMistakeOfAFormIsReported) {
+  std::vector<FormResult> results = process("(1 + t, nosuch, 2 + 3);");
+  std::vector<std::string> ids;
+  for (const Diagnostic& diagnostic : results.front().diagnostics) ids.push_back(diagnostic.id);
+  EXPECT_THAT(ids, ElementsAre("K0301", "K0201"));
+  EXPECT_FALSE(results.front().program);
+}
+
+TEST_F(InferTest, WholeLibraryIsWellTyped) {
+  SourceManager librarySources;
+  Library library(librarySources);
+  EXPECT_GT(library.names().size(), 100u);
+  for (const std::string& name : library.names()) {
+    EXPECT_NE(session.environment().lookup(name, true), nullptr) << name;
+  }
+  for (const Builtin& builtin : builtins()) {
+    EXPECT_NE(session.environment().lookup(std::string(builtin.name), true), nullptr) << builtin.name;
+  }
+}
+
+}  // namespace
+}  // namespace kelpie
