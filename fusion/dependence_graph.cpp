@@ -231,7 +231,7 @@ class Builder {
         GraphEdge& known = graph_.edges[k];
         if (known.from != u) continue;
         merged = true;
-        if (known.fusible && !edge.fusible) known = edge;
+        if (known.fusible && (!edge.fusible || ways.pointwise)) known = edge;
       }
       if (!merged) graph_.edges.push_back(std::move(edge));
     }

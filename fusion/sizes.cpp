@@ -31,6 +31,27 @@ class Normaliser {
   std::unordered_map<ExprRef, ExprRef> known_;
 };
 
+/// Results whose extents say nothing yet get those that their SOAC gives them.
+void nameExtents(const lcu::Soac& soac, lcu::Program& program) {
+  using lcu::SoacKind;
+  lcu::ExprArena& arena = *program.arena;
+  const bool segmented = soac.space.segmented();
+  ExprRef extent = soac.space.extent;
+  if (soac.kind == SoacKind::Permute) extent = soac.target;
+  if (soac.kind == SoacKind::Reduce) extent = soac.space.segments;
+  if (soac.kind == SoacKind::Scan && soac.withTotal) extent = arena.add(extent, arena.index(1));
+  for (size_t k = 0; k < soac.results.size(); ++k) {
+    lcu::VarInfo& var = program.vars[soac.results[k]];
+    if (var.kind != lcu::VarKind::Array || var.extent != arena.size(soac.results[k])) continue;
+    var.extent = extent;
+    if (soac.kind != SoacKind::Filter && soac.kind != SoacKind::Partition) continue;
+    const ExprRef count = segmented && k > 0 ? arena.load(soac.results[0], lcu::kIndex, soac.space.segments)
+                          : segmented        ? arena.add(soac.space.segments, arena.index(1))
+                                             : arena.host(soac.results[0], lcu::kIndex);
+    var.extent = k > soac.pull.size() ? arena.sub(extent, count) : count;
+  }
+}
+
 }  // namespace
 
 void changeExpressions(lcu::Soac& soac, const std::function<ExprRef(ExprRef)>& change) {
@@ -47,6 +68,13 @@ void changeExpressions(lcu::Soac& soac, const std::function<ExprRef(ExprRef)>& c
 }
 
 void normaliseSizes(lcu::Program& program) {
+  lcu::forEachBlock(program, [&](lcu::Block& block) {
+    for (lcu::Stmt& stmt : block.stmts) {
+      if (auto* launch = std::get_if<lcu::Launch>(&stmt.node)) {
+        for (const lcu::Soac& soac : launch->kernel.bindings) nameExtents(soac, program);
+      }
+    }
+  });
   Normaliser normal(program);
   for (lcu::VarInfo& var : program.vars) {
     if (var.extent) var.extent = normal(var.extent);

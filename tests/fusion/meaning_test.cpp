@@ -1,0 +1,67 @@
+// Fusion keeps what a program means: random programs, every strategy, evaluated on the interp target.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fusion/fuse.h"
+#include "runtime/host_target.h"
+#include "tests/fusion/random_program.h"
+
+namespace kelpie::fusion {
+namespace {
+
+using kelpie::testing::RandomProgram;
+
+runtime::RunResult run(RandomProgram& program) {
+  runtime::Executor executor(std::make_unique<runtime::InterpTarget>(0));
+  return program.b.run(executor);
+}
+
+struct Sample {
+  const char* name;
+  int statements, programs;
+  bool failing;
+};
+
+class RandomPrograms : public ::testing::TestWithParam<Sample> {};
+
+TEST_P(RandomPrograms, MeanTheSameAfterFusion) {
+  const Sample& sample = GetParam();
+  int fused = 0, failed = 0;
+  for (int seed = 0; seed < sample.programs; ++seed) {
+    RandomProgram original(static_cast<uint32_t>(seed), sample.statements, sample.failing);
+    ASSERT_THAT(lcu::verify(original.b.program, false), ::testing::ElementsAre())
+        << lcu::toString(original.b.program);
+    const runtime::RunResult expected = run(original);
+    failed += std::holds_alternative<RuntimeError>(expected);
+    for (Strategy strategy : {Strategy::None, Strategy::Delayed, Strategy::Greedy, Strategy::Ilp}) {
+      RandomProgram copy(static_cast<uint32_t>(seed), sample.statements, sample.failing);
+      FusionOptions options;
+      options.strategy = strategy;
+      options.explain = strategy == Strategy::Ilp;
+      const FusionReport report = fuse(copy.b.program, options);
+      SCOPED_TRACE(::testing::Message() << "seed " << seed << ", " << toString(strategy) << "\nbefore:\n"
+                                        << lcu::toString(original.b.program) << "\nafter:\n"
+                                        << lcu::toString(copy.b.program));
+      ASSERT_THAT(lcu::verify(copy.b.program, true), ::testing::ElementsAre());
+      const runtime::RunResult actual = run(copy);
+      ASSERT_EQ(std::holds_alternative<RuntimeError>(actual), std::holds_alternative<RuntimeError>(expected));
+      if (const auto* columns = std::get_if<Columns>(&expected)) {
+        ASSERT_TRUE(std::get<Columns>(actual) == *columns);
+      }
+      for (const RegionReport& region : report.regions) {
+        for (const ClusterReport& cluster : region.clusters) fused += cluster.nodes.size() > 1;
+        for (const PairReport& pair : region.pairs) EXPECT_FALSE(pair.reason.empty());
+      }
+    }
+  }
+  EXPECT_GT(fused, sample.programs);
+  EXPECT_EQ(failed > 0, sample.failing);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RandomPrograms,
+                         ::testing::Values(Sample{"Small", 5, 400, false}, Sample{"Medium", 12, 150, false},
+                                           Sample{"Large", 25, 30, false}, Sample{"Failing", 8, 200, true}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace kelpie::fusion
