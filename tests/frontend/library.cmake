@@ -1,6 +1,7 @@
 target_sources(test_frontend PRIVATE
   interpreter_test.cpp
   library_test.cpp
+  streams_test.cpp
   value_printer_test.cpp)
 target_link_libraries(test_frontend PRIVATE kelpie_services)
 

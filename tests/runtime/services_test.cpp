@@ -165,7 +165,7 @@ TEST_F(ServicesTest, ReadStringEndsAtDelimiterLimitAndEndOfFile) {
 TEST_F(ServicesTest, FailedOperationsReportWhy) {
   const Columns opened =
       call("open_in_file", {text(path("none"))}, {ScalarType::Int64, ScalarType::Bool, kString});
-  EXPECT_EQ(opened[0].at(0).i, -1);
+  EXPECT_EQ(opened[0].at(0).i, 0);
   EXPECT_EQ(textOf(opened[2]), "No such file or directory");
   EXPECT_FALSE(call("write_string_to_file", {text("x"), text(path("no/such/place"))}, {ScalarType::Bool})[0]
                    .at(0)
