@@ -260,7 +260,7 @@ class Analysis {
         const lcu::VarInfo& var = program_.vars.at(v);
         KernelOutput o{v, var.type, var.kind == lcu::VarKind::Cell, extentOf(b, r), target, {}, false, b,
                        r, ""};
-        if (!s.space.segmented() && r > 0 && (s.kind == SoacKind::Filter || s.kind == SoacKind::Partition)) {
+        if (r > 0 && counted) {
           o.count = s.results[0];
           o.countsFalse = s.kind == SoacKind::Partition && r > s.pull.size();
         }

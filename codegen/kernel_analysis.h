@@ -52,8 +52,8 @@ struct KernelOutput {
   bool cell;
   ExtentKind extent;
   uint32_t target = 0;
-  /// Arrays of a flat Filter or Partition: number of the output that holds how many elements there are.
-  /// Partition's false elements: extent - that many.
+  /// Arrays of a Filter or Partition: the output that tells how many elements there are: a cell, or for
+  /// segmented filters the offsets, whose last entry it is. Partition's false elements: extent - that many.
   std::optional<lcu::VarId> count;
   bool countsFalse = false;
   uint32_t binding, result;  ///< kernel.bindings[binding].results[result]

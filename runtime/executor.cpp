@@ -199,7 +199,7 @@ class Run final : public Environment {
 
   int64_t countOf(DeviceValue& v) {
     if (!v.count) {
-      const int64_t counted = fetch(*v.counter, 0).i;
+      const int64_t counted = fetch(*v.counter, v.counterPosition).i;
       v.count = v.complement ? v.capacity - counted : counted;
       v.counter.reset();
       shrink(v);
@@ -514,7 +514,10 @@ class Run final : public Environment {
       const auto& o = info.outputs[k];
       if (!o.count) continue;
       for (size_t c = 0; c < results.size(); ++c)
-        if (info.outputs[c].var == *o.count) results[k]->counter = results[c];
+        if (info.outputs[c].var == *o.count) {
+          results[k]->counter = results[c];
+          results[k]->counterPosition = codegen::capacity(info.outputs[c], extents) - 1;
+        }
       results[k]->count.reset();
       results[k]->complement = o.countsFalse;
     }

@@ -269,25 +269,23 @@ class Evaluator {
     const size_t k = f.identity.size();
     const auto count = static_cast<int64_t>(values.size() / std::max<size_t>(k, 1));
     std::vector<Register> total = f.identity;
-    const bool lanes = count >= kSerial;
-    if (f.binding->anySerial || !lanes) {
-      std::vector<Register> serial = f.identity;
+    if (f.binding->anySerial) {
       for (int64_t e = 0; e < count; ++e) {
-        combine(f, serial, &values[static_cast<size_t>(backward ? count - 1 - e : e) * k]);
+        combine(f, total, &values[static_cast<size_t>(backward ? count - 1 - e : e) * k]);
       }
-      for (size_t j = 0; j < k; ++j)
-        if (!lanes || !f.binding->lanewise[j]) total[j] = serial[j];
     }
-    for (size_t j = 0; j < k && lanes; ++j) {
+    for (size_t j = 0; j < k; ++j) {
       const auto& op = f.binding->lanewise[j];
       if (!op) continue;
+      total[j] = f.identity[j];
       Register lane[kLanes];
       std::fill(lane, lane + kLanes, f.identity[j]);
       for (int64_t e = 0; e < count; ++e) {
-        Register& l = lane[e % kLanes];
+        Register& l = count < kSerial ? total[j] : lane[e % kLanes];
         l = apply(*op, f.types[j], l, values[static_cast<size_t>(e) * k + j]);
       }
-      for (const Register& l : lane) total[j] = apply(*op, f.types[j], total[j], l);
+      for (int64_t l = 0; l < kLanes && count >= kSerial; ++l)
+        total[j] = apply(*op, f.types[j], total[j], lane[l]);
     }
     return total;
   }
