@@ -54,6 +54,7 @@ class Planner {
     }
     plan_.levels.resize(plan_.stages.size());
     for (LevelPlan& level : plan_.levels) finishLevel(level);
+    sortBySize(plan_.reductions);
     choosePacks();
     chooseGrid();
     chooseShape();
@@ -123,11 +124,16 @@ class Planner {
     }
   }
 
+  /// Wide fields first: no padding between them. Counts, of 4 bytes in a tile and 8 between tiles, go between
+  /// the two. Stable, so the text is deterministic.
+  static void sortBySize(std::vector<Field>& fields) {
+    auto rank = [](const Field& f) { return f.count ? 5 : sizeOf(f.type); };
+    std::stable_sort(fields.begin(), fields.end(),
+                     [&](const Field& a, const Field& b) { return rank(a) > rank(b); });
+  }
+
   void finishLevel(LevelPlan& level) {
-    // Wide fields first: no padding between them. Stable, so the text is deterministic.
-    std::stable_sort(level.fields.begin(), level.fields.end(), [](const Field& a, const Field& b) {
-      return (a.count ? 4 : sizeOf(a.type)) > (b.count ? 4 : sizeOf(b.type));
-    });
+    sortBySize(level.fields);
     for (const Field& f : level.fields) {
       level.segmented |= f.segmented;
       level.restarts &= f.segmented;

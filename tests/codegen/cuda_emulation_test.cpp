@@ -1,6 +1,8 @@
 // Generated CUDA, executed on the host under emulation, agrees with the evaluator of λcu.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "runtime/cuda/cuda_target.h"
 #include "runtime/host_target.h"
 #include "tests/codegen/emulated_device.h"
@@ -19,8 +21,16 @@ codegen::cuda::CudaOptions smallBlocks() {
   return options;
 }
 
+/// KELPIE_SOAK=N multiplies the number of random kernels, KELPIE_SEED starts from another seed.
+int64_t environment(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::atoll(text) : otherwise;
+}
+
 void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const std::vector<int64_t>& sizes,
              const std::vector<Lengths>& lengths) {
+  seed += static_cast<uint64_t>(environment("KELPIE_SEED", 0));
+  kernels *= static_cast<int>(environment("KELPIE_SOAK", 1));
   Random random(seed);
   runtime::InterpTarget interp;
   runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(seed), smallBlocks());

@@ -1,0 +1,81 @@
+#include "runtime/cuda/device_grade.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "runtime/host_grade.h"
+#ifdef KELPIE_HAVE_CUB
+#include "runtime/cuda/grade_cub.h"
+#endif
+
+namespace kelpie::runtime::cuda {
+
+namespace {
+
+/// Sorts in the memory of the host: right everywhere, at the price of two copies.
+Failure gradeByWayOfHost(Device& device, const GradeRequest& request) {
+  const auto elements = static_cast<size_t>(request.extents.elements);
+  std::vector<std::byte> keys(elements * static_cast<size_t>(sizeOf(request.type)));
+  std::vector<int64_t> order(elements), offsets;
+  if (auto f = device.download(keys.data(), request.keys, keys.size())) return f;
+  GradeRequest onHost = request;
+  onHost.keys = keys.data();
+  onHost.order = order.data();
+  if (request.offsets) {
+    offsets.resize(static_cast<size_t>(request.extents.segments) + 1);
+    if (auto f = device.download(offsets.data(), request.offsets, offsets.size() * sizeof(int64_t))) return f;
+    onHost.offsets = offsets.data();
+  }
+  gradeOnHost(onHost);
+  return device.upload(request.order, order.data(), elements * sizeof(int64_t));
+}
+
+#ifdef KELPIE_HAVE_CUB
+int kindOf(ScalarType type) {
+  switch (type) {
+    case ScalarType::Bool:
+    case ScalarType::Char:
+      return 1;
+    case ScalarType::Int32:
+      return 2;
+    case ScalarType::Int64:
+      return 3;
+    case ScalarType::Float32:
+      return 4;
+    case ScalarType::Float64:
+      return 5;
+  }
+  return 0;
+}
+#endif
+
+}  // namespace
+
+Failure gradeOnDevice(Device& device, void* stream, const GradeRequest& request) {
+#ifdef KELPIE_HAVE_CUB
+  const auto& x = request.extents;
+  if (x.elements < INT32_MAX && x.segments < INT32_MAX) {
+    const auto* offsets = static_cast<const int64_t*>(request.offsets);
+    int64_t length = request.space == lcu::SpaceKind::Regular ? x.length : 0;
+    auto* order = static_cast<int64_t*>(request.order);
+    uint64_t bytes = 0;
+    auto run = [&](void* scratch) {
+      return kelpie_cub_grade(kindOf(request.type), request.keys, order, x.elements, x.segments, offsets, length,
+                              scratch, &bytes, stream);
+    };
+    int error = run(nullptr);
+    if (error == 0) {
+      void* scratch = request.scratch->take(bytes);
+      if (!scratch) return "out of device memory";
+      error = run(scratch);
+    }
+    if (error != 0) return fmt::format("sorting on the device failed (CUDA error {})", error);
+    return std::nullopt;
+  }
+#endif
+  (void)stream;
+  return gradeByWayOfHost(device, request);
+}
+
+}  // namespace kelpie::runtime::cuda

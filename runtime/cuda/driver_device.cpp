@@ -1,0 +1,205 @@
+#include "runtime/cuda/driver_device.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "codegen/cuda/device_library.h"
+#include "runtime/cuda/device_grade.h"
+#include "runtime/cuda/nvrtc_compiler.h"
+#include "runtime/cuda/shared_library.h"
+
+namespace kelpie::runtime::cuda {
+
+namespace {
+
+/// The functions of the driver used here. Handles are pointers, device addresses 64-bit numbers, results ints.
+struct Driver {
+  SharedLibrary library{{"libcuda.so.1", "libcuda.so"}};
+  int (*init)(unsigned) = nullptr;
+  int (*getErrorString)(int, const char**) = nullptr;
+  int (*deviceGet)(int*, int) = nullptr;
+  int (*deviceGetAttribute)(int*, int, int) = nullptr;
+  int (*deviceTotalMem)(size_t*, int) = nullptr;
+  int (*primaryCtxRetain)(void**, int) = nullptr;
+  int (*primaryCtxRelease)(int) = nullptr;
+  int (*ctxSetCurrent)(void*) = nullptr;
+  int (*streamCreate)(void**, unsigned) = nullptr;
+  int (*streamSynchronize)(void*) = nullptr;
+  int (*streamDestroy)(void*) = nullptr;
+  int (*defaultMemPool)(void**, int) = nullptr;
+  int (*memPoolSetAttribute)(void*, int, void*) = nullptr;
+  int (*memAllocAsync)(uint64_t*, size_t, void*) = nullptr;
+  int (*memFreeAsync)(uint64_t, void*) = nullptr;
+  int (*copyToDevice)(uint64_t, const void*, size_t, void*) = nullptr;
+  int (*copyToHost)(void*, uint64_t, size_t, void*) = nullptr;
+  int (*copyOnDevice)(uint64_t, uint64_t, size_t, void*) = nullptr;
+  int (*setBytes)(uint64_t, unsigned char, size_t, void*) = nullptr;
+  int (*moduleLoadData)(void**, const void*) = nullptr;
+  int (*moduleUnload)(void*) = nullptr;
+  int (*moduleGetFunction)(void**, void*, const char*) = nullptr;
+  int (*launchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                      void**) = nullptr;
+
+  Driver() {
+    library.get(init, "cuInit");
+    library.get(getErrorString, "cuGetErrorString");
+    library.get(deviceGet, "cuDeviceGet");
+    library.get(deviceGetAttribute, "cuDeviceGetAttribute");
+    library.get(deviceTotalMem, "cuDeviceTotalMem_v2");
+    library.get(primaryCtxRetain, "cuDevicePrimaryCtxRetain");
+    library.get(primaryCtxRelease, "cuDevicePrimaryCtxRelease_v2");
+    library.get(ctxSetCurrent, "cuCtxSetCurrent");
+    library.get(streamCreate, "cuStreamCreate");
+    library.get(streamSynchronize, "cuStreamSynchronize");
+    library.get(streamDestroy, "cuStreamDestroy_v2");
+    library.get(defaultMemPool, "cuDeviceGetDefaultMemPool");
+    library.get(memPoolSetAttribute, "cuMemPoolSetAttribute");
+    library.get(memAllocAsync, "cuMemAllocAsync");
+    library.get(memFreeAsync, "cuMemFreeAsync");
+    library.get(copyToDevice, "cuMemcpyHtoDAsync_v2");
+    library.get(copyToHost, "cuMemcpyDtoHAsync_v2");
+    library.get(copyOnDevice, "cuMemcpyDtoDAsync_v2");
+    library.get(setBytes, "cuMemsetD8Async");
+    library.get(moduleLoadData, "cuModuleLoadData");
+    library.get(moduleUnload, "cuModuleUnload");
+    library.get(moduleGetFunction, "cuModuleGetFunction");
+    library.get(launchKernel, "cuLaunchKernel");
+  }
+
+  /// Nothing when `result` is success.
+  Failure failure(int result, const char* what) const {
+    if (result == 0) return std::nullopt;
+    const char* text = nullptr;
+    getErrorString(result, &text);
+    return fmt::format("{}: {} (CUDA error {})", what, text ? text : "unknown error", result);
+  }
+};
+
+constexpr int kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76;  // CUdevice_attribute
+constexpr int kReleaseThreshold = 4;                                       // CUmemPool_attribute
+constexpr unsigned kNonBlocking = 1;                                       // CUstream_flags
+
+class DriverModule final : public Module {
+ public:
+  DriverModule(const Driver& driver, void* module) : driver_(driver), module_(module) {}
+  ~DriverModule() override { driver_.moduleUnload(module_); }
+  Function function(const std::string& entry) override {
+    void* function = nullptr;
+    return driver_.moduleGetFunction(&function, module_, entry.c_str()) == 0 ? function : nullptr;
+  }
+
+ private:
+  const Driver& driver_;
+  void* module_;
+};
+
+class DriverDevice final : public Device {
+ public:
+  ~DriverDevice() override {
+    if (!context_) return;
+    driver_.ctxSetCurrent(context_);
+    if (stream_) driver_.streamDestroy(stream_);
+    driver_.primaryCtxRelease(device_);
+  }
+
+  Failure open(int ordinal) {
+    if (!driver_.library.isOpen()) return "there is no CUDA driver on this machine";
+    if (!driver_.library.missing().empty()) return "the CUDA driver lacks " + driver_.library.missing();
+    if (!compiler_.available()) return "NVRTC (libnvrtc.so) was not found; it belongs to the CUDA toolkit";
+    if (auto f = driver_.failure(driver_.init(0), "cuInit")) return f;
+    if (auto f = driver_.failure(driver_.deviceGet(&device_, ordinal), "cuDeviceGet")) return f;
+    int major = 0, minor = 0;
+    driver_.deviceGetAttribute(&major, kComputeCapabilityMajor, device_);
+    driver_.deviceGetAttribute(&minor, kComputeCapabilityMinor, device_);
+    architecture_ = major * 10 + minor;
+    if (architecture_ < 80) return fmt::format("the GPU has compute capability {}.{}; 8.0 is needed", major, minor);
+    driver_.deviceTotalMem(&memory_, device_);
+    if (auto f = driver_.failure(driver_.primaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain")) return f;
+    if (auto f = driver_.failure(driver_.ctxSetCurrent(context_), "cuCtxSetCurrent")) return f;
+    if (auto f = driver_.failure(driver_.streamCreate(&stream_, kNonBlocking), "cuStreamCreate")) return f;
+    void* pool = nullptr;
+    if (auto f = driver_.failure(driver_.defaultMemPool(&pool, device_), "cuDeviceGetDefaultMemPool")) return f;
+    uint64_t keepAll = UINT64_MAX;
+    return driver_.failure(driver_.memPoolSetAttribute(pool, kReleaseThreshold, &keepAll), "cuMemPoolSetAttribute");
+  }
+
+  DevicePointer allocate(size_t bytes) override {
+    uint64_t address = 0;
+    size_t rounded = (std::max<size_t>(bytes, 16) + 255) / 256 * 256;
+    if (driver_.memAllocAsync(&address, rounded, stream_) != 0) return nullptr;
+    return reinterpret_cast<DevicePointer>(address);
+  }
+  void deallocate(DevicePointer pointer) override { driver_.memFreeAsync(at(pointer), stream_); }
+  size_t memoryLimit() const override { return memory_ / 16 * 15; }
+
+  Failure upload(DevicePointer to, const void* from, size_t bytes) override {
+    if (bytes == 0) return std::nullopt;
+    // From pageable memory: the source has been read when this returns.
+    return driver_.failure(driver_.copyToDevice(at(to), from, bytes, stream_), "copy to the device");
+  }
+  Failure download(void* to, DevicePointer from, size_t bytes) override {
+    if (bytes > 0) {
+      if (auto f = driver_.failure(driver_.copyToHost(to, at(from), bytes, stream_), "copy from the device")) return f;
+    }
+    return wait();
+  }
+  Failure copy(DevicePointer to, DevicePointer from, size_t bytes) override {
+    if (bytes == 0) return std::nullopt;
+    return driver_.failure(driver_.copyOnDevice(at(to), at(from), bytes, stream_), "copy on the device");
+  }
+  Failure clear(DevicePointer to, size_t bytes) override {
+    return driver_.failure(driver_.setBytes(at(to), 0, bytes, stream_), "clearing memory");
+  }
+  Failure wait() override { return driver_.failure(driver_.streamSynchronize(stream_), "running kernels"); }
+
+  Failure compile(const std::string& source, const std::vector<std::string>&, std::unique_ptr<Module>& module) override {
+    std::string identity = fmt::format("nvrtc {} sm_{}\n", compiler_.version(), architecture_);
+    for (const auto& file : codegen::cuda::deviceLibrary()) identity += file.text;
+    std::string key = CodeCache::key(identity + source);
+    std::vector<char> code;
+    void* loaded = nullptr;
+    if (cache_.read(key, code) && driver_.moduleLoadData(&loaded, code.data()) == 0) {
+      module = std::make_unique<DriverModule>(driver_, loaded);
+      return std::nullopt;
+    }
+    if (auto f = compiler_.compile(source, architecture_, code)) return f;
+    if (auto f = driver_.failure(driver_.moduleLoadData(&loaded, code.data()), "loading a module")) return f;
+    module = std::make_unique<DriverModule>(driver_, loaded);
+    cache_.write(key, code);
+    return std::nullopt;
+  }
+
+  Failure launch(Function function, int64_t blocks, int threads, void** arguments) override {
+    if (!function) return "a module lacks one of its kernels";
+    if (blocks > INT32_MAX) return fmt::format("a launch of {} blocks is too large for the device", blocks);
+    return driver_.failure(driver_.launchKernel(function, static_cast<unsigned>(blocks), 1, 1,
+                                                static_cast<unsigned>(threads), 1, 1, 0, stream_, arguments, nullptr),
+                           "launching a kernel");
+  }
+
+  Failure grade(const GradeRequest& request) override { return gradeOnDevice(*this, stream_, request); }
+
+ private:
+  static uint64_t at(DevicePointer pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+  Driver driver_;
+  NvrtcCompiler compiler_;
+  CodeCache cache_;
+  int device_ = 0, architecture_ = 0;
+  size_t memory_ = 0;
+  void *context_ = nullptr, *stream_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> openDriverDevice(int ordinal, std::string& why) {
+  auto device = std::make_unique<DriverDevice>();
+  if (auto failure = device->open(ordinal)) {
+    why = *failure;
+    return nullptr;
+  }
+  return device;
+}
+
+}  // namespace kelpie::runtime::cuda
