@@ -23,6 +23,7 @@
 //   read_int_seq            int -> [int], bool, [char]    read_float_seq int -> [float], bool, [char]
 //   write_string            [char], int -> bool, [char]
 //   shell_command           [char], [char] -> [char]      get_environment_variable [char] -> [char]
+//   spawn                   [char], int, int, int -> int, int, int, bool, [char]
 //
 // An int draw from raw draws r: r mod v for v <= 2^31; above that an instance takes two consecutive draws
 // a, b and yields (a * 2^31 + b) mod v. A float draw is v * (r mod 2^30) / 2^30.

@@ -1,8 +1,12 @@
 #include "runtime/services.h"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -80,6 +84,8 @@ class HostServices final : public Services {
       }
     }
     streams_.clear();
+    // Processes see their input end here; one that goes on is not waited for.
+    std::erase_if(processes_, [](pid_t process) { return ::waitpid(process, nullptr, WNOHANG) != 0; });
     nextStream_ = kFirstFileStream;
     timers_.clear();
   }
@@ -113,6 +119,7 @@ class HostServices final : public Services {
         {"read_float_seq", &HostServices::readNumbersFromStream},
         {"write_string", &HostServices::writeString},
         {"shell_command", &HostServices::shellCommand},
+        {"spawn", &HostServices::spawn},
         {"get_environment_variable", &HostServices::getEnvironmentVariable},
     };
     const auto method = methods.find(name);
@@ -130,6 +137,7 @@ class HostServices final : public Services {
     std::string name;
     FilePointer input{nullptr, &std::fclose};
     OutputFile output;
+    FilePointer process{nullptr, &std::fclose};  ///< the input of a process
   };
   static constexpr int64_t kNoStream = 0, kStandardInput = 1, kStandardOutput = 2, kFirstFileStream = 3;
 
@@ -344,6 +352,15 @@ class HostServices final : public Services {
     return row;
   }
 
+  static std::string write(Stream& stream, std::string_view content) {
+    if (stream.output.file()) return stream.output.write(content);
+    if (!stream.process) return kNotOpen;
+    const PipeSignalBlocked blocked;
+    const bool written =
+        std::fwrite(content.data(), 1, content.size(), stream.process.get()) == content.size();
+    return written && std::fflush(stream.process.get()) == 0 ? "" : std::strerror(errno);
+  }
+
   Columns writeToStream(std::string_view content, const Column& stream) {
     const int64_t number = stream.at(0).i;
     std::string problem;
@@ -351,8 +368,7 @@ class HostServices final : public Services {
       options_.output(content);
     } else {
       const auto found = streams_.find(number);
-      const bool writable = found != streams_.end() && found->second.output.file();
-      problem = writable ? found->second.output.write(content) : kNotOpen;
+      problem = found == streams_.end() ? kNotOpen : write(found->second, content);
     }
     Columns row;
     appendStatus(row, problem);
@@ -375,6 +391,54 @@ class HostServices final : public Services {
     return Columns{textColumn(std::get<std::string>(output))};
   }
 
+  /// The file that a process gets for a stream of the program, or -1.
+  int descriptor(int64_t stream) {
+    if (stream == kStandardInput) return ::fileno(options_.input);
+    if (stream == kStandardOutput) return STDOUT_FILENO;
+    const auto found = streams_.find(stream);
+    if (found == streams_.end()) return -1;
+    Stream& s = found->second;
+    std::FILE* file = s.input ? s.input.get() : s.process ? s.process.get() : s.output.file();
+    return ::fileno(file);
+  }
+
+  Reply spawn(const Columns& arguments, const Row& resultTypes) {
+    std::array<Pipe, 3> pipes;  // one for each stream that is null; the others stay unused
+    std::array<int64_t, 3> numbers{};
+    std::array<int, 3> files{};
+    std::string problem;
+    for (size_t k = 0; k < 3; ++k) {
+      numbers[k] = arguments[k + 1].at(0).i;
+      const bool isNull = numbers[k] == kNoStream;
+      files[k] = !isNull ? descriptor(numbers[k]) : k == 0 ? pipes[k].read : pipes[k].write;
+      if (files[k] < 0) problem = kNotOpen;
+    }
+    const std::string command = text(arguments[0]);
+    if (problem.empty()) {
+      const auto started = startProcess(command, files);
+      if (const auto* error = std::get_if<ProcessError>(&started)) {
+        problem = error->message;
+      } else {
+        processes_.push_back(std::get<pid_t>(started));
+      }
+    }
+    for (size_t k = 0; problem.empty() && k < 3; ++k) {
+      if (numbers[k] != kNoStream) continue;
+      Stream stream;
+      stream.name = command;
+      FilePointer& file = k == 0 ? stream.process : stream.input;
+      file.reset(k == 0 ? ::fdopen(std::exchange(pipes[k].write, -1), "wb")
+                        : ::fdopen(std::exchange(pipes[k].read, -1), "rb"));
+      numbers[k] = nextStream_++;
+      streams_.emplace(numbers[k], std::move(stream));
+    }
+    Columns row;
+    for (size_t k = 0; k < 3; ++k)
+      row.push_back(integer(resultTypes[k], problem.empty() ? numbers[k] : kNoStream));
+    appendStatus(row, problem);
+    return row;
+  }
+
   Reply getEnvironmentVariable(const Columns& arguments, const Row&) {
     const char* value = std::getenv(text(arguments[0]).c_str());
     return Columns{textColumn(value ? value : "")};
@@ -394,6 +458,7 @@ class HostServices final : public Services {
   RandomStream random_;
   std::map<int64_t, Stream> streams_;
   int64_t nextStream_ = kFirstFileStream;
+  std::vector<pid_t> processes_;
   std::vector<Clock::time_point> timers_;
 };
 

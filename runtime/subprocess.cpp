@@ -19,23 +19,6 @@ namespace kelpie {
 
 namespace {
 
-void closeEnd(int& end) {
-  if (end >= 0) ::close(end);
-  end = -1;
-}
-
-/// Both ends of a pipe, closed when they go out of scope.
-struct Pipe {
-  int read = -1, write = -1;
-  Pipe() {
-    std::array<int, 2> ends{-1, -1};
-    if (::pipe2(ends.data(), O_CLOEXEC) == 0) read = ends[0], write = ends[1];
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  ~Pipe() { closeEnd(read), closeEnd(write); }
-};
-
 /// Feeds and drains the process together, so that neither side waits for the other for ever.
 std::string exchange(Pipe& toProcess, Pipe& fromProcess, std::string_view input) {
   std::string output;
@@ -58,34 +41,38 @@ std::string exchange(Pipe& toProcess, Pipe& fromProcess, std::string_view input)
   }
 }
 
-/// A process that does not read its input must not end this one.
-class PipeSignalBlocked {
- public:
-  PipeSignalBlocked() {
-    sigset_t pipe;
-    ::sigemptyset(&pipe);
-    ::sigaddset(&pipe, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &pipe, &old_);
-  }
-  PipeSignalBlocked(const PipeSignalBlocked&) = delete;
-  PipeSignalBlocked& operator=(const PipeSignalBlocked&) = delete;
-  ~PipeSignalBlocked() {
-    sigset_t pipe;
-    ::sigemptyset(&pipe);
-    ::sigaddset(&pipe, SIGPIPE);
-    const timespec now{};
-    while (::sigtimedwait(&pipe, nullptr, &now) > 0) {
-    }
-    ::pthread_sigmask(SIG_SETMASK, &old_, nullptr);
-  }
-
- private:
-  sigset_t old_{};
-};
-
 }  // namespace
 
-std::variant<std::string, ProcessError> runProcess(const std::string& command, const std::string& input) {
+void closeEnd(int& end) {
+  if (end >= 0) ::close(end);
+  end = -1;
+}
+
+Pipe::Pipe() {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) == 0) read = ends[0], write = ends[1];
+}
+
+Pipe::~Pipe() { closeEnd(read), closeEnd(write); }
+
+PipeSignalBlocked::PipeSignalBlocked() {
+  sigset_t pipe;
+  ::sigemptyset(&pipe);
+  ::sigaddset(&pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipe, &old_);
+}
+
+PipeSignalBlocked::~PipeSignalBlocked() {
+  sigset_t pipe;
+  ::sigemptyset(&pipe);
+  ::sigaddset(&pipe, SIGPIPE);
+  const timespec now{};
+  while (::sigtimedwait(&pipe, nullptr, &now) > 0) {
+  }
+  ::pthread_sigmask(SIG_SETMASK, &old_, nullptr);
+}
+
+std::variant<pid_t, ProcessError> startProcess(const std::string& command, const std::array<int, 3>& files) {
   std::istringstream stream(command);
   std::vector<std::string> words;
   for (std::string word; stream >> word;) words.push_back(word);
@@ -94,22 +81,29 @@ std::variant<std::string, ProcessError> runProcess(const std::string& command, c
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
 
-  const PipeSignalBlocked blocked;
-  Pipe toProcess, fromProcess;
-  if (toProcess.read < 0 || fromProcess.read < 0) return ProcessError{std::strerror(errno)};
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, toProcess.read, STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, fromProcess.write, STDOUT_FILENO);
+  for (int target = 0; target < 3; ++target) {
+    ::posix_spawn_file_actions_adddup2(&actions, files[static_cast<size_t>(target)], target);
+  }
   pid_t process = 0;
   const int failed = ::posix_spawnp(&process, arguments[0], &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return ProcessError{std::strerror(failed)};
+  return process;
+}
+
+std::variant<std::string, ProcessError> runProcess(const std::string& command, const std::string& input) {
+  Pipe toProcess, fromProcess;
+  if (toProcess.read < 0 || fromProcess.read < 0) return ProcessError{std::strerror(errno)};
+  const auto started = startProcess(command, {toProcess.read, fromProcess.write, STDERR_FILENO});
+  if (const auto* error = std::get_if<ProcessError>(&started)) return *error;
+  const PipeSignalBlocked blocked;  // not before: processes inherit it
   closeEnd(toProcess.read), closeEnd(fromProcess.write);
   std::string output = exchange(toProcess, fromProcess, input);
   closeEnd(toProcess.write);
   int status = 0;
-  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(std::get<pid_t>(started), &status, 0) < 0 && errno == EINTR) {
   }
   return output;
 }

@@ -190,6 +190,21 @@ TEST_F(ServicesTest, ProcessesAreFedAndRead) {
   EXPECT_THAT(error_, HasSubstr("No such file"));
 }
 
+TEST_F(ServicesTest, SpawnedProcessesTalkThroughPipes) {
+  const Row types = {ScalarType::Int64, ScalarType::Int64, ScalarType::Int64, ScalarType::Bool, kString};
+  const Column null = integer(0);
+  const Columns started = call("spawn", {text("tr a-z A-Z"), null, null, null}, types);
+  ASSERT_TRUE(started[3].at(0).isTrue());
+  call("write_string", {text("shout, please\n"), started[0]}, kStatus);
+  EXPECT_TRUE(call("close_file", {started[0]}, kStatus)[0].at(0).isTrue());
+  const Row lineTypes = {kString, ScalarType::Int64, ScalarType::Bool, kString};
+  EXPECT_EQ(textOf(call("read_string", {text("\n"), integer(-1), started[1]}, lineTypes)[0]),
+            "SHOUT, PLEASE");
+  const Columns failed = call("spawn", {text("kelpie-has-no-such-program"), null, null, null}, types);
+  EXPECT_FALSE(failed[3].at(0).isTrue());
+  EXPECT_EQ(failed[0].at(0).i, 0);
+}
+
 TEST_F(ServicesTest, TimersRunForwards) {
   const int64_t first = call("start_timer", {integer(0)}, {ScalarType::Int64})[0].at(0).i;
   const int64_t second = call("start_timer", {integer(0)}, {ScalarType::Int64})[0].at(0).i;
