@@ -44,7 +44,9 @@ Failure HostTarget::copy(DevicePointer to, DevicePointer from, size_t bytes) {
 }
 
 Failure HostTarget::prepare(const ProgramKernels& program) {
-  code_[&program].resize(program.kernels.size());
+  auto& code = code_[&program];
+  code.clear();
+  code.resize(program.kernels.size());
   return std::nullopt;
 }
 void HostTarget::release(const ProgramKernels& program) { code_.erase(&program); }
