@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <set>
 
+#include "fusion/contraction.h"
 #include "fusion/rules.h"
+#include "fusion/solve_ilp.h"
 
 namespace kelpie::fusion {
 namespace {
@@ -154,49 +158,62 @@ class PairExplainer {
     return it == edges_.end() ? "" : fmt::format("{} {}", label(to), it->second->reason);
   }
 
-  /// Nothing forbids the pair: what would it cost to move one to the other, or to merge their clusters?
+  /// Nothing forbids the pair: what does the best schedule cost that has them together?
   std::string byCost(int a, int b) const {
-    double best = 1e300;
-    std::string illegalReason;
-    std::string how;
-    const auto attempt = [&](Assignment changed, const std::string& what) {
-      changed = normalised(changed);
-      if (const auto broken = illegal(region_.problem, changed)) {
-        if (illegalReason.empty()) illegalReason = why(*broken, a, b);
-        return;
-      }
-      const double more = costOf(region_.problem, changed) - cost_;
-      if (more < best) {
-        best = more;
-        how = what;
-      }
-    };
-    Assignment moved = cluster_;
-    moved[a] = cluster_[b];
-    attempt(moved, fmt::format("with {} moved to {}", label(a), label(b)));
-    moved = cluster_;
-    moved[b] = cluster_[a];
-    attempt(moved, fmt::format("with {} moved to {}", label(b), label(a)));
-    moved = cluster_;
-    for (int& c : moved) {
-      if (c == cluster_[b]) c = cluster_[a];
-    }
-    attempt(moved, "with their kernels merged");
-    if (best < 1e300) return fmt::format("by cost: {} the modelled time changes by {:+.2f} us", how, best);
-    return fmt::format("by cost: each is better off with its own kernel, and {}", illegalReason);
+    const std::optional<Assignment> group = closure(a, b);
+    if (!group) return "what would have to be in their kernel, too, cannot be there";
+    const PartitionProblem forced = contracted(region_.problem, *group);
+    if (!clusterOrder(forced, separate(forced.nodes))) return "together they would depend on themselves";
+    const Partition best = solveIlp(forced, PairTable(forced), {kSecondsForOnePair, true, true});
+    const double more = costOf(region_.problem, expanded(best.cluster, *group)) - cost_;
+    const char* qualifier = best.proven() ? "the best" : "a good";
+    if (std::abs(more) <= 1e-9 * (1 + cost_))
+      return fmt::format("{} schedule with both together takes as long", qualifier);
+    return fmt::format("by cost: {} schedule with both together takes {:.2f} us instead of {:.2f}", qualifier,
+                       cost_ + more, cost_);
   }
 
-  std::string why(const std::string& broken, int a, int b) const {
-    for (int u = 0; u < region_.problem.nodes; ++u) {
-      for (int v : {a, b}) {
-        const int other = v == a ? b : a;
-        if (u == v || cluster_[u] != cluster_[other] || pairs_.canShare(u, v) || u == other) continue;
-        return fmt::format("{} cannot join {} there: {}", label(v), label(u),
-                           apart(std::min(u, v), std::max(u, v)));
+  /// The pair as one group with all that must then be with it; nothing if something of that cannot be.
+  std::optional<Assignment> closure(int a, int b) const {
+    const PartitionProblem& p = region_.problem;
+    std::vector<bool> in(p.nodes, false);
+    in[a] = in[b] = true;
+    for (bool changed = true; changed;) {
+      changed = false;
+      const auto add = [&](int v) {
+        changed |= !in[v];
+        in[v] = true;
+      };
+      for (const Requirement& r : p.requirements) {
+        if (in[r.a] && in[r.b]) add(r.third);
+      }
+      for (int w = 0; w < p.nodes; ++w) {
+        bool after = false, before = false;
+        for (int v = 0; v < p.nodes; ++v) {
+          after |= in[v] && pairs_.reaches(v, w);
+          before |= in[v] && pairs_.reaches(w, v);
+        }
+        if (after && before) add(w);
       }
     }
-    return broken;
+    Assignment group = separate(p.nodes);
+    for (int u = 0; u < p.nodes; ++u) {
+      if (!in[u]) continue;
+      group[u] = p.nodes;
+      for (int v = 0; v < u; ++v) {
+        if (in[v] && !pairs_.canShare(u, v)) return std::nullopt;
+      }
+    }
+    return normalised(group);
   }
+
+  static Assignment expanded(const Assignment& cluster, const Assignment& group) {
+    Assignment result;
+    for (int g : group) result.push_back(cluster[g]);
+    return normalised(result);
+  }
+
+  static constexpr double kSecondsForOnePair = 0.2;
 
   const DependenceGraph& graph_;
   const RegionProblem& region_;

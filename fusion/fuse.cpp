@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "fusion/common_launches.h"
 #include "fusion/dead_code.h"
 #include "fusion/effects.h"
 #include "fusion/explain.h"
@@ -73,9 +74,9 @@ class Fuser {
   FusionReport run() {
     const auto start = std::chrono::steady_clock::now();
     normaliseSizes(program_);
-    {
-      const CostModel model(program_, options_.costs, options_.sizes);
-      if (options_.strategy != Strategy::None) report_.inlined = inlineMaps(program_, model);
+    removeCommonLaunches(program_);
+    if (options_.strategy != Strategy::None) {
+      report_.inlined = inlineMaps(program_, CostModel(program_, options_.costs, options_.sizes));
     }
     removeDeadCode(program_);
     const CostModel model(program_, options_.costs, options_.sizes);

@@ -17,13 +17,8 @@ namespace {
 std::set<VarId> outliving(const lcu::Block& block, const DependenceGraph& graph) {
   std::set<VarId> result(block.results.begin(), block.results.end());
   for (const GraphNode& node : graph.nodes) {
-    if (!node.soac) {
-      for (VarId var : lcu::freeVars(*node.stmt)) result.insert(var);
-      continue;
-    }
-    for (const auto& [var, ways] : readsOf(*node.soac)) {
-      if (ways.extent && !ways.offsets) result.insert(var);  // the host fetches it
-    }
+    if (node.soac) continue;
+    for (VarId var : lcu::freeVars(*node.stmt)) result.insert(var);
   }
   return result;
 }
@@ -109,7 +104,7 @@ RegionProblem regionProblem(const lcu::Block& block, const DependenceGraph& grap
     }
     accesses.addKernel(v, *soac);
     for (const auto& [var, ways] : readsOf(*soac)) {
-      if (ways.pointwise || ways.segment || ways.elsewhere || ways.offsets) arrayReaders[var].push_back(v);
+      arrayReaders[var].push_back(v);
     }
   }
   for (const GraphEdge& e : graph.edges) p.edges.push_back({e.from, e.to, e.fusible});

@@ -34,6 +34,7 @@ class Rewriter {
       dropUnused();
       changed |= mergeSideways();
     }
+    noteReads();
     RewrittenKernel result;
     for (const Soac& soac : bindings_) {
       for (VarId var : soac.results) {
@@ -58,6 +59,16 @@ class Rewriter {
   bool isNeeded(const Soac& soac) const {
     return std::any_of(soac.results.begin(), soac.results.end(),
                        [&](VarId var) { return needed_.contains(var); });
+  }
+
+  /// What stays two SOACs, the later reading the earlier while its values are at hand: REDUCE-ONCE,
+  /// SEG-REDUCE-MAP, SCAN-FILTER, ...
+  void noteReads() {
+    for (size_t u = 0; u < bindings_.size(); ++u) {
+      for (size_t c = u + 1; c < bindings_.size(); ++c) {
+        if (reads(bindings_[c], bindings_[u])) note(bindings_[u], bindings_[c], true);
+      }
+    }
   }
 
   // ---- filters whose survivors are consumed here ----
