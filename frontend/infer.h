@@ -79,7 +79,7 @@ class Inference {
   typed::ExpPtr inferInt(const ast::IntLiteral& literal, Span span);
   typed::ExpPtr call(typed::ExpPtr function, typed::ExpPtr argument, Span span);
   typed::ExpPtr callNamed(const std::string& function, std::vector<typed::ExpPtr> arguments, Span span,
-                          Span nameSpan, std::string reason = {});
+                          Span nameSpan, const std::string& reason = {});
   typed::ExpPtr argumentWithDefaults(const Cell& cell, const ast::Exp& argument, Span span);
   typed::ExpPtr global(const Cell& cell, Span span, const std::string& reason);
   typed::ExpPtr pair(typed::ExpPtr first, typed::ExpPtr second, Span span);

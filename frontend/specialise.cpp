@@ -422,7 +422,8 @@ std::pair<size_t, size_t> Specialiser::usedComponents(
   return end == 0 ? std::pair<size_t, size_t>{0, 0} : std::pair<size_t, size_t>{first, end};
 }
 
-core::Atom Specialiser::project(core::Atom sequence, size_t first, size_t count, Block& block, Span span) {
+core::Atom Specialiser::project(const core::Atom& sequence, size_t first, size_t count, Block& block,
+                                Span span) {
   const Row& row = sequence.type.elements();
   if (count == row.size()) return sequence;
   auto begin = row.begin() + static_cast<std::ptrdiff_t>(first);

@@ -53,7 +53,7 @@ class Specialiser {
   Atoms evalTime(const typed::Exp& exp, const typed::Time& time, Block& block);
   std::pair<size_t, size_t> usedComponents(const typed::Pattern& pattern,
                                            const std::unordered_set<const typed::Variable*>& uses);
-  core::Atom project(core::Atom sequence, size_t first, size_t count, Block& block, Span span);
+  core::Atom project(const core::Atom& sequence, size_t first, size_t count, Block& block, Span span);
   std::optional<core::Atom> asView(const core::Each& each, const Atoms& result, Block& block, Span span);
   bool isTrivial(const typed::Exp& exp) const;
   core::ExpPtr finish(Block block, Atoms result, Span span);

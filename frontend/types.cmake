@@ -15,6 +15,8 @@ target_sources(kelpie_frontend PRIVATE
   environment.cpp
   ground_type.cpp
   infer.cpp
+  infer_forms.cpp
+  infer_messages.cpp
   library.cpp
   nesl_type.cpp
   serial_check.cpp

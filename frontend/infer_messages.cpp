@@ -1,0 +1,98 @@
+// What inference says about mistakes: both types, where each came from, and names that may have been meant.
+#include <utility>
+
+#include "frontend/infer.h"
+
+namespace kelpie {
+
+void Inference::report(std::string id, Span span, std::string message, std::string hint,
+                       std::vector<Diagnostic::Note> notes) {
+  diagnostics_.push_back({.id = std::move(id),
+                          .span = span,
+                          .message = std::move(message),
+                          .hint = std::move(hint),
+                          .notes = std::move(notes)});
+}
+
+void Inference::reportConflict(std::string id, Span span, std::string message, const Conflict& conflict,
+                               std::vector<Diagnostic::Note> notes) {
+  const Type* left = resolve(conflict.left);
+  const Type* right = resolve(conflict.right);
+  std::string hint;
+  switch (conflict.kind) {
+    case Conflict::Shape: {
+      bool intFloat = left->kind == TypeKind::Scalar && right->kind == TypeKind::Scalar &&
+                      ((isInt(left->scalar) && isFloat(right->scalar)) ||
+                       (isFloat(left->scalar) && isInt(right->scalar)));
+      message += ": " + show(left) + " is not " + show(right);
+      if (intFloat) hint = "NESL never converts numbers by itself: float(i), round(x), trunc(x) do";
+      break;
+    }
+    case Conflict::Class: {
+      TypeClass needed = conflict.demands[0].typeClass;
+      if (conflict.demands.size() > 1) {
+        message += ": no type is both in class " + std::string(className(needed)) + " and in class " +
+                   std::string(className(conflict.demands[1].typeClass));
+      } else {
+        message += ": " + show(right) + " is not in class " + std::string(className(needed));
+        bool isBool = right->kind == TypeKind::Scalar && right->scalar == ScalarType::Bool;
+        if (needed == kOrdinal) {
+          hint = isBool ? "bool has no order: use eql(a,b) or xor to compare"
+                        : "eql(a,b) compares any two values of one type";
+        }
+      }
+      for (const Demand& demand : conflict.demands) {
+        if (demand.reason.empty() || !demand.span.known()) continue;
+        bool said = message.starts_with(demand.reason) && demand.span.file == span.file &&
+                    demand.span.begin >= span.begin && demand.span.end <= span.end;
+        if (said) continue;
+        notes.push_back({demand.span, "class " + std::string(className(demand.typeClass)) + " is needed by " +
+                                          demand.reason});
+      }
+      break;
+    }
+    case Conflict::Infinite:
+      message += ": the type would have to contain itself";
+      break;
+    case Conflict::Identity: {
+      auto name = [](const Type* type) {
+        return type->kind == TypeKind::Definition ? "`" + type->cell->name + "`" : std::string("a lambda");
+      };
+      message += ": these are different functions, " + name(left) + " and " + name(right);
+      hint = "the function behind a value must be known at compile time";
+      break;
+    }
+  }
+  report(std::move(id), span, std::move(message), std::move(hint), std::move(notes));
+}
+
+void Inference::explainOperands(const typed::Exp& argument, std::vector<Diagnostic::Note>& notes) const {
+  const typed::Exp* rest = &argument;
+  auto explain = [&](const typed::Exp& exp) {
+    notes.push_back({exp.span, "this has type " + show(exp.type)});
+    if (auto* local = std::get_if<typed::Local>(&exp.node); local && local->variable->span.known()) {
+      notes.push_back({local->variable->span, "`" + local->variable->name + "` is bound here"});
+    }
+  };
+  while (auto* pair = std::get_if<typed::Pair>(&rest->node)) {
+    explain(*pair->first);
+    rest = pair->second.get();
+  }
+  if (rest != &argument || std::holds_alternative<typed::Local>(rest->node)) explain(*rest);
+}
+
+void Inference::reportUnknown(const std::string& name, Span span) {
+  std::vector<std::string> similar = environment_.similarNames(name, fromLibrary_);
+  for (auto& [known, entries] : scope_) {
+    if (!entries.empty() && known.size() == name.size() + 1 && known.compare(0, name.size(), name) == 0) {
+      similar.insert(similar.begin(), known);
+    }
+  }
+  std::string hint;
+  for (size_t i = 0; i < similar.size(); ++i) {
+    hint += (i == 0 ? "did you mean " : i + 1 == similar.size() ? " or " : ", ") + ("`" + similar[i] + "`");
+  }
+  report("K0201", span, "`" + name + "` is not defined", hint.empty() ? hint : hint + "?");
+}
+
+}  // namespace kelpie
