@@ -1,0 +1,42 @@
+// Where programs run: one core::Program in, its values out.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "driver/pipeline.h"
+#include "ir/core.h"
+#include "ir/data.h"
+#include "ir/diagnostic.h"
+#include "ir/services.h"
+
+namespace kelpie::driver {
+
+using CellValues = std::function<Columns(uint32_t cell)>;
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;
+  /// The columns of the program's row, each of length 1, or the error that stopped it.
+  virtual std::variant<Columns, RuntimeError> run(const core::Program& program, const CellValues& cells,
+                                                  Services& services) = 0;
+  /// What the last run did, for -v: "3 kernels, 1 wait"; empty when there is nothing to tell.
+  virtual std::string account() const { return ""; }
+};
+
+struct BackendRequest {
+  std::string target;  ///< as in Options
+  PipelineOptions pipeline;
+  const std::atomic<bool>* interrupted = nullptr;
+};
+
+/// Null when the target cannot be used here, with the reason in `problem`. Sets the costs that fusion counts
+/// with.
+std::unique_ptr<Backend> makeBackend(BackendRequest request, const SourceManager& sources,
+                                     std::string& problem);
+
+}  // namespace kelpie::driver

@@ -1,0 +1,108 @@
+#include "driver/options.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <map>
+
+namespace kelpie::driver {
+
+namespace {
+
+void addLanguageOptions(CLI::App& app, Options& options) {
+  const std::map<std::string, ScalarType> ints = {{"32", ScalarType::Int32}, {"64", ScalarType::Int64}};
+  const std::map<std::string, ScalarType> floats = {{"32", ScalarType::Float32}, {"64", ScalarType::Float64}};
+  app.add_option("--int", options.widths.intType, "Width of int in bits: 32 or 64 (default)")
+      ->transform(CLI::CheckedTransformer(ints).description(""))
+      ->type_name("BITS");
+  app.add_option("--float", options.widths.floatType, "Width of float in bits: 32 or 64 (default)")
+      ->transform(CLI::CheckedTransformer(floats).description(""))
+      ->type_name("BITS");
+  app.add_flag("--keep-going", options.keepGoing, "Leave out wrong forms and go on with the others");
+  app.add_flag("--verify", options.verify, "Check the intermediate program after every pass");
+  app.add_flag("-v,--verbose", options.verbose, "Tell on standard error what is done and how long it takes");
+  app.add_option("FILE", options.file, "NESL program; - is standard input")->required()->type_name("");
+}
+
+void addFusionOption(CLI::App& app, Options& options) {
+  using fusion::Strategy;
+  const std::map<std::string, Strategy> strategies = {{"none", Strategy::None},
+                                                      {"greedy", Strategy::Greedy},
+                                                      {"delayed", Strategy::Delayed},
+                                                      {"ilp", Strategy::Ilp}};
+  app.add_option("--fusion", options.fusion, "How kernels are fused: none, greedy, delayed or ilp (default)")
+      ->transform(CLI::CheckedTransformer(strategies).description(""))
+      ->type_name("STRATEGY");
+}
+
+void addTargetOption(CLI::App& app, Options& options, const std::string& what) {
+  app.add_option("--target", options.target, what)
+      ->check(CLI::IsMember({"reference", "interp", "cpu", "cuda"}).description(""))
+      ->type_name("TARGET");
+}
+
+}  // namespace
+
+CommandLine parseCommandLine(int argc, const char* const* argv) {
+  Options options;
+  CLI::App app("Kelpie compiles NESL, the nested data-parallel language, to GPUs and multicore CPUs.",
+               "kelpie");
+  app.set_version_flag("--version", "kelpie 0.1");
+  app.require_subcommand(1);
+  app.footer(
+      "Exit status: 0 when every form succeeded, 1 for errors in the program or its run, 2 for wrong usage.");
+
+  CLI::App* run =
+      app.add_subcommand("run", "Evaluate the top-level forms of a program and print each result");
+  addTargetOption(*run, options,
+                  "Where to run: reference, interp, cpu or cuda; default: cuda when a GPU answers, else cpu");
+  addFusionOption(*run, options);
+  addLanguageOptions(*run, options);
+  run->add_option("--seed", options.seed, "First seed of the random stream (default 1)")->type_name("N");
+  const std::map<std::string, RandomGenerator> generators = {{"additive", RandomGenerator::Additive},
+                                                             {"philox", RandomGenerator::Philox}};
+  run->add_option("--rng", options.generator, "Random numbers: additive (NESL's own, default) or philox")
+      ->transform(CLI::CheckedTransformer(generators).description(""))
+      ->type_name("GENERATOR");
+  run->add_option("--print-length", options.printLength,
+                  "Elements of a sequence that are printed (default 100)")
+      ->check(CLI::NonNegativeNumber.description(""))
+      ->type_name("N");
+
+  CLI::App* check =
+      app.add_subcommand("check", "Check a program and print the types of its forms, without running it");
+  addLanguageOptions(*check, options);
+
+  CLI::App* emit = app.add_subcommand("emit", "Print what a program becomes at one stage of compilation");
+  const std::map<std::string, Stage> stages = {{"ast", Stage::Ast},   {"core", Stage::Core},
+                                               {"lcu", Stage::Lcu},   {"fused", Stage::Fused},
+                                               {"cuda", Stage::Cuda}, {"cpu", Stage::Cpu}};
+  emit->add_option("--stage", options.stage, "ast, core (default), lcu, fused, cuda or cpu")
+      ->transform(CLI::CheckedTransformer(stages).description(""))
+      ->type_name("STAGE");
+  addFusionOption(*emit, options);
+  addLanguageOptions(*emit, options);
+
+  CLI::App* report = app.add_subcommand("fusion", "Report which kernels are fused, which are not, and why");
+  std::string format = "text";
+  report->add_option("--format", format, "text (default) or json")
+      ->check(CLI::IsMember({"text", "json"}).description(""))
+      ->type_name("FORMAT");
+  addTargetOption(*report, options, "Whose costs to count with: cpu or cuda (default)");
+  addFusionOption(*report, options);
+  addLanguageOptions(*report, options);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int status = app.exit(error, std::cout, std::cerr);
+    return {std::nullopt, status == 0 ? 0 : 2};
+  }
+  options.json = format == "json";
+  options.command = run->parsed()     ? Command::Run
+                    : check->parsed() ? Command::Check
+                    : emit->parsed()  ? Command::Emit
+                                      : Command::Fusion;
+  return {options, 0};
+}
+
+}  // namespace kelpie::driver

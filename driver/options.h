@@ -1,0 +1,39 @@
+// The command line of `kelpie`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "frontend/nesl_type.h"
+#include "fusion/fuse.h"
+#include "runtime/random_stream.h"
+
+namespace kelpie::driver {
+
+enum class Command : uint8_t { Run, Check, Emit, Fusion };
+enum class Stage : uint8_t { Ast, Core, Lcu, Fused, Cuda, Cpu };
+
+struct Options {
+  Command command = Command::Run;
+  std::string file;    ///< "-": standard input
+  std::string target;  ///< "reference", "interp", "cpu", "cuda"; empty: cuda when a GPU answers, else cpu
+  Stage stage = Stage::Core;
+  bool json = false;  ///< of the fusion report
+  fusion::Strategy fusion = fusion::Strategy::Ilp;
+  Widths widths;
+  int64_t seed = 1;
+  RandomGenerator generator = RandomGenerator::Additive;
+  int64_t printLength = 100;
+  bool keepGoing = false, verbose = false, verify = false;
+};
+
+/// The options, or the exit status when there is nothing to do: 0 after --help and --version, 2 for wrong
+/// usage (the reason has been printed).
+struct CommandLine {
+  std::optional<Options> options;
+  int status = 0;
+};
+CommandLine parseCommandLine(int argc, const char* const* argv);
+
+}  // namespace kelpie::driver

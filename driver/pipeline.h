@@ -1,0 +1,52 @@
+// The passes of the compiler in order.
+//
+//   parse        frontend/parser.h       text              -> ast::Form
+//   infer        frontend/infer.h        ast::Form         -> typed tree      } form by form, in
+//   specialise   frontend/specialise.h   typed tree        -> core::Program   } frontend/session.h
+//   flatten      flatten/flatten.h       core::Program     -> lcu::Program
+//   fuse         fusion/fuse.h           lcu::Program      -> lcu::Program, fused
+//   generate     codegen/                kernels           -> CUDA C++, C++
+//   run          runtime/executor.h      lcu::Program      -> values
+//
+// A pass that breaks an invariant of the intermediate program is a bug of the compiler: with `verify` (always
+// in debug builds) every result is checked and a violation is an InternalError that names the pass.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "frontend/session.h"
+#include "fusion/fuse.h"
+#include "ir/core.h"
+#include "ir/lcu.h"
+
+namespace kelpie::driver {
+
+struct PipelineOptions {
+  fusion::FusionOptions fusion;
+  bool verify = false;
+};
+
+class Pipeline {
+ public:
+  Pipeline(const SourceManager& sources, PipelineOptions options)
+      : sources_(sources), options_(std::move(options)) {}
+
+  /// Parse, infer, specialise: every form of a file.
+  std::vector<FormResult> analyse(Session& session, uint32_t file) const;
+  lcu::Program flatten(const core::Program& program) const;
+  fusion::FusionReport fuse(lcu::Program& program) const;
+  /// The source of all kernels for the target "cuda" or "cpu".
+  std::string generate(const lcu::Program& program, const std::string& target) const;
+
+  /// Flatten and fuse.
+  lcu::Program compile(const core::Program& program) const;
+  /// "file.nesl:12: the text of that place", for comments in generated code.
+  std::string describe(Span span) const;
+
+ private:
+  const SourceManager& sources_;
+  PipelineOptions options_;
+};
+
+}  // namespace kelpie::driver

@@ -1,0 +1,116 @@
+#include "driver/runner.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "frontend/value_printer.h"
+
+namespace kelpie::driver {
+
+Output::Output(std::FILE* file) : file_(file), interactive_(isatty(fileno(file))) {}
+
+void Output::write(std::string_view text) {
+  if (text.empty()) return;
+  std::fwrite(text.data(), 1, text.size(), file_);
+  lineBegun_ = text.back() != '\n';
+  if (interactive_) std::fflush(file_);
+}
+
+void Output::beginLine() {
+  if (lineBegun_) write("\n");
+}
+
+bool Output::flush() { return std::fflush(file_) == 0 && !std::ferror(file_); }
+
+bool Runner::run(const std::vector<FormResult>& forms) {
+  bool good = true;
+  for (const FormResult& form : forms) {
+    if (options_.interrupted && *options_.interrupted) return false;
+    good = runForm(form) && good;
+  }
+  return good;
+}
+
+bool Runner::runForm(const FormResult& form) {
+  if (form.failed()) return false;
+  if (form.kind == FormKind::Setting && form.words[0] == "print_length")
+    options_.printLength = std::stoll(form.words[1]);
+  if (form.kind == FormKind::Silent || form.kind == FormKind::Setting) return true;
+  if (form.program && !evaluate(form)) return false;
+  if (!form.shown) return true;
+
+  output_.beginLine();
+  if (!form.notice.empty()) output_.write(form.notice + "\n");
+  output_.write(form.name);
+  switch (form.kind) {
+    case FormKind::Definition:
+      output_.write(" = fn");
+      break;
+    case FormKind::FileBinding:
+      break;
+    default: {
+      output_.write(" = ");
+      // A binding sets one cell for each of its variables, in the order of the components of its value.
+      Columns row;
+      for (const CellAssignment& assignment : form.assignments)
+        for (const Column& column : values_.at(assignment.cell)) row.push_back(column);
+      printValue(*form.valueType, row, options_.printLength,
+                 [this](std::string_view text) { output_.write(text); });
+    }
+  }
+  output_.write(" : " + form.type + "\n");
+  return true;
+}
+
+bool Runner::evaluate(const FormResult& form) {
+  for (const core::Global& global : form.program->globals)
+    if (const auto failed = failed_.find(global.cell); failed != failed_.end()) {
+      Diagnostic diagnostic{
+          Severity::Error, "K0501", form.span, "this form reads a variable that has no value", "", {}};
+      diagnostic.notes.push_back(
+          {failed->second->span,
+           fmt::format("the form that should have bound `{}` failed", failed->second->name)});
+      for (const CellAssignment& assignment : form.assignments) failed_[assignment.cell] = &form;
+      report(diagnostic);
+      return false;
+    }
+
+  const auto begin = std::chrono::steady_clock::now();
+  std::variant<Columns, RuntimeError> result = RuntimeError{};
+  try {
+    result = backend_.run(
+        *form.program, [this](uint32_t cell) { return values_.at(cell); }, services_);
+  } catch (const std::bad_alloc&) {
+    result = RuntimeError{form.span, "out of memory"};
+  }
+  if (options_.verbose) {
+    const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
+    const std::string account = backend_.account();
+    fmt::print(stderr, "kelpie: {}: {} took {:.3f} ms{}{}\n", sources_.describe(form.span), form.name,
+               elapsed.count(), account.empty() ? "" : ", ", account);
+  }
+  for (const CellAssignment& assignment : form.assignments) {
+    values_.erase(assignment.cell);
+    failed_.erase(assignment.cell);
+  }
+  if (const auto* error = std::get_if<RuntimeError>(&result)) {
+    for (const CellAssignment& assignment : form.assignments) failed_[assignment.cell] = &form;
+    report({Severity::Error, "K0501", error->span.known() ? error->span : form.span, error->message, "", {}});
+    return false;
+  }
+  const Columns& row = std::get<Columns>(result);
+  for (const CellAssignment& assignment : form.assignments)
+    values_[assignment.cell].assign(row.begin() + assignment.first,
+                                    row.begin() + assignment.first + assignment.count);
+  return true;
+}
+
+void Runner::report(const Diagnostic& diagnostic) {
+  output_.flush();
+  const std::string text = sources_.render(diagnostic, options_.colour);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+}  // namespace kelpie::driver

@@ -1,0 +1,64 @@
+// Runs the analysed forms of a file in order, keeps the values of global variables, and prints every result
+// as NESL does (language.md 5.9, 7.1).
+//
+// A form that fails at run time has no result. Variables it should have bound have no value from then on, and
+// forms that read one fail likewise; all others run.
+#pragma once
+
+#include <atomic>
+#include <cstdio>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "driver/backend.h"
+#include "frontend/session.h"
+
+namespace kelpie::driver {
+
+/// Where results go. Knows whether a line is begun, so that results begin on their own.
+class Output {
+ public:
+  explicit Output(std::FILE* file);
+  void write(std::string_view text);
+  void beginLine();
+  /// False when something could not be written.
+  bool flush();
+
+ private:
+  std::FILE* file_;
+  bool interactive_;
+  bool lineBegun_ = false;
+};
+
+struct RunnerOptions {
+  int64_t printLength = 100;
+  bool verbose = false, colour = false;
+  const std::atomic<bool>* interrupted = nullptr;
+};
+
+class Runner {
+ public:
+  Runner(const SourceManager& sources, Backend& backend, Services& services, Output& output,
+         RunnerOptions options)
+      : sources_(sources), backend_(backend), services_(services), output_(output), options_(options) {}
+
+  /// Whether all forms succeeded.
+  bool run(const std::vector<FormResult>& forms);
+
+ private:
+  bool runForm(const FormResult& form);
+  bool evaluate(const FormResult& form);
+  void report(const Diagnostic& diagnostic);
+
+  const SourceManager& sources_;
+  Backend& backend_;
+  Services& services_;
+  Output& output_;
+  RunnerOptions options_;
+  std::unordered_map<uint32_t, Columns> values_;  ///< by cell
+  std::unordered_map<uint32_t, const FormResult*>
+      failed_;  ///< cells without value, and the form that should have set it
+};
+
+}  // namespace kelpie::driver

@@ -1,0 +1,243 @@
+// The command `kelpie` from outside: output, messages, exit status.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct Outcome {
+  std::string output, messages;
+  int status = -1;
+};
+
+class Command : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("kelpie-test-" + std::to_string(getpid()));
+    create_directories(folder_);
+  }
+  void TearDown() override { remove_all(folder_); }
+
+  /// Runs `kelpie ARGUMENTS` with `program` as standard input.
+  Outcome kelpie(const std::string& arguments, const std::string& program = "") {
+    write("input", program);
+    const std::string command = "{ " + std::string(KELPIE_BINARY) + " " + arguments + "; } < " +
+                                path("input") + " > " + path("output") + " 2> " + path("messages");
+    const int status = std::system(command.c_str());
+    return {read("output"), read("messages"), WIFEXITED(status) ? WEXITSTATUS(status) : -1};
+  }
+  Outcome run(const std::string& program, const std::string& options = "--target=reference --verify") {
+    return kelpie("run " + options + " -", program);
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+  }
+
+ private:
+  std::string read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(folder_ / name, std::ios::binary).rdbuf();
+    return text.str();
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(Command, PrintsResultsAsNeslDoes) {
+  const Outcome outcome = run(R"(
+    function double(x) = x + x;
+    function later(x) : int -> int;
+    datatype polar(float, float);
+    a, b = double(3), 4.5;
+    v |= [1, 2];
+    polar(1.0, b);
+    {double(i) : i in v | i > 1};
+    function double(x) = x + 1.0;
+    set print_length 2;
+    [1, 2, 3];
+    print_string("no line end");
+    1, 2;
+  )");
+  EXPECT_EQ(outcome.output,
+            "double = fn : a -> a :: (a in number)\n"
+            "later = fn : int -> int\n"
+            "polar = fn : (float, float) -> polar\n"
+            "(a, b) = (6, 4.5) : int, float\n"
+            "v : [int]\n"
+            "it = polar(1.0, 4.5) : polar\n"
+            "it = [4] : [int]\n"
+            "Redefining double with a new type.  Old calls will not be modified.\n"
+            "double = fn : float -> float\n"
+            "it = [1, 2,...] : [int]\n"
+            "no line end\n"
+            "it = T : bool\n"
+            "it = (1, 2) : int, int\n");
+  EXPECT_EQ(outcome.messages, "");
+  EXPECT_EQ(outcome.status, 0);
+}
+
+TEST_F(Command, StaticErrorsAreAllReportedAndNothingRuns) {
+  const Outcome outcome = run("print_string(\"ran\"); 1 + ; undefined_name; 1 + 2.0; 4;");
+  EXPECT_EQ(outcome.output, "");
+  EXPECT_THAT(outcome.messages,
+              HasSubstr("<stdin>:1:27: error: expected an expression but found `;` [K0101]"));
+  EXPECT_THAT(outcome.messages, HasSubstr("<stdin>:1:29: error: `undefined_name` is not defined"));
+  EXPECT_THAT(outcome.messages, HasSubstr("<stdin>:1:45: error:"));
+  EXPECT_EQ(outcome.status, 1);
+}
+
+TEST_F(Command, KeepGoingRunsTheRest) {
+  const Outcome outcome = run("1; 2 + ; undefined_name; 3;", "--target=reference --keep-going");
+  EXPECT_EQ(outcome.output, "it = 1 : int\nit = 3 : int\n");
+  EXPECT_THAT(outcome.messages, HasSubstr("undefined_name"));
+  EXPECT_EQ(outcome.status, 1);
+}
+
+TEST_F(Command, ARunTimeErrorStopsItsFormAndThoseThatNeedIt) {
+  const Outcome outcome =
+      run("x = 5;\n"
+          "function addx(n) = n + x;\n"
+          "y = [1,2][x];\n"
+          "y + 1;\n"
+          "addx(1);\n"
+          "z = y;\n"
+          "z;\n"
+          "y = [7];\n"
+          "y;\n");
+  EXPECT_EQ(outcome.output,
+            "x = 5 : int\naddx = fn : int -> int\nit = 6 : int\ny = [7] : [int]\nit = [7] : [int]\n");
+  EXPECT_THAT(outcome.messages, HasSubstr("<stdin>:3:"));
+  EXPECT_THAT(outcome.messages, HasSubstr(" 3 | y = [1,2][x];"));
+  EXPECT_THAT(outcome.messages, HasSubstr("[K0501]"));
+  EXPECT_THAT(outcome.messages,
+              HasSubstr("<stdin>:4:1: error: this form reads a variable that has no value"));
+  EXPECT_THAT(outcome.messages,
+              HasSubstr("<stdin>:6:1: error: this form reads a variable that has no value"));
+  EXPECT_THAT(outcome.messages,
+              HasSubstr("<stdin>:7:1: error: this form reads a variable that has no value"));
+  EXPECT_THAT(outcome.messages, HasSubstr("the form that should have bound `y` failed"));
+  EXPECT_EQ(outcome.status, 1);
+}
+
+TEST_F(Command, ErrorsComeBetweenTheOutputsOfTheirNeighbours) {
+  const std::string text = kelpie("run --target=reference - 2>&1 | cat", "1; 2 / 0; 3;").output;
+  ASSERT_NE(text.find("it = 1"), std::string::npos);
+  EXPECT_LT(text.find("it = 1"), text.find("error"));
+  EXPECT_LT(text.find("error"), text.find("it = 3"));
+}
+
+TEST_F(Command, OptionsReachTheProgram) {
+  EXPECT_EQ(run("2147483647 + 1;", "--target=reference --int=32").output, "it = -2147483648 : int\n");
+  EXPECT_EQ(run("2147483647 + 1;").output, "it = 2147483648 : int\n");
+  EXPECT_EQ(run("[0:9];", "--target=reference --print-length=3").output, "it = [0, 1, 2,...] : [int]\n");
+  EXPECT_EQ(run("{rand(i) : i in dist(100,6)};").output, "it = [83, 86, 77, 15, 93, 35] : [int]\n");
+  EXPECT_NE(run("{rand(i) : i in dist(100,6)};", "--target=reference --seed 7").output,
+            "it = [83, 86, 77, 15, 93, 35] : [int]\n");
+  const std::string philox = run("{rand(i) : i in dist(100,6)};", "--target=reference --rng=philox").output;
+  EXPECT_NE(philox, "it = [83, 86, 77, 15, 93, 35] : [int]\n");
+  EXPECT_EQ(run("{rand(i) : i in dist(100,6)};", "--target=reference --rng=philox").output, philox);
+  EXPECT_THAT(run("1;", "--target=reference -v").messages, HasSubstr("target reference"));
+}
+
+TEST_F(Command, TargetsAndStrategiesAgree) {
+  const std::string program = R"(
+    function qs(a) = if #a < 2 then a else
+      let pivot = a[#a/2];
+          les = {e in a | e < pivot}; eq = {e in a | e == pivot}; grt = {e in a | e > pivot};
+          r = {qs(v) : v in [les, grt]}
+      in r[0] ++ eq ++ r[1];
+    qs({rem(i * 7919, 1009) : i in [0:60]});
+    {sum({x * y : x in row}) : row in [[1, 2], [] int, [3]]; y in [10, 20, 30]};
+    x = {1.0 / float(i) : i in [1:20]};
+    (sum(x), max_scan(x), "abc" ++ "d");
+    [1, 2][5];
+    {if i == 2 then [10] else [i : 4] : i in [0:4]};
+  )";
+  const Outcome reference = run(program);
+  EXPECT_THAT(reference.output, HasSubstr("it = [30, 0, 90] : [int]"));
+  for (const char* options : {"--target=interp --verify", "--target=interp --fusion=none --verify",
+                              "--target=interp --fusion=greedy --verify", "--target=cpu --verify"}) {
+    const Outcome outcome = run(program, options);
+    EXPECT_EQ(outcome.output, reference.output) << options;
+    EXPECT_EQ(outcome.messages, reference.messages) << options;
+    EXPECT_EQ(outcome.status, 1) << options;
+  }
+}
+
+TEST_F(Command, CheckPrintsTypesWithoutRunning) {
+  const Outcome outcome =
+      kelpie("check -", "function g(x) = x + 1; y = error(\"no\"); print_string(\"no\");");
+  EXPECT_EQ(outcome.output, "g : int -> int\ny : bool\nit : bool\n");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(kelpie("check -", "1 + t;").status, 1);
+}
+
+TEST_F(Command, EmitShowsEveryStage) {
+  const std::string program = "function g(xs) = sum({x * x : x in xs}); g([1.0, 2.0]);";
+  const auto emit = [&](const std::string& stage) { return kelpie("emit --stage=" + stage + " -", program); };
+  EXPECT_EQ(emit("ast").output, "function g(xs) =\n  sum({(x * x) : x in xs});\ng([1.0, 2.0]);\n");
+  for (const char* stage : {"core", "lcu", "fused", "cuda", "cpu"}) {
+    const Outcome outcome = emit(stage);
+    EXPECT_EQ(outcome.status, 0) << stage << outcome.messages;
+    EXPECT_THAT(outcome.output, HasSubstr("<stdin>:1:43")) << stage;
+  }
+  EXPECT_THAT(emit("lcu").output, HasSubstr("REDUCE"));
+  EXPECT_THAT(emit("cuda").output, HasSubstr("__global__"));
+}
+
+TEST_F(Command, FusionReports) {
+  const std::string program =
+      "function norm2(xs) = let s1 = sum(xs); gts = {x in xs | x > 0.0}; s2 = sum(gts)\n"
+      "  in ({x/s1 : x in xs}, {x/s2 : x in xs});\n"
+      "norm2({float(i) - 3.0 : i in [0:10]});";
+  const Outcome text = kelpie("fusion -", program);
+  EXPECT_EQ(text.status, 0) << text.messages;
+  EXPECT_THAT(text.output, HasSubstr("ilp"));
+  const Outcome json = kelpie("fusion --format=json -", program);
+  EXPECT_EQ(json.status, 0) << json.messages;
+  const auto report = nlohmann::json::parse(json.output);
+  ASSERT_EQ(report["forms"].size(), 1u);
+  EXPECT_FALSE(report["forms"][0]["regions"].empty());
+}
+
+TEST_F(Command, WrongUsageIsStatus2) {
+  EXPECT_EQ(kelpie("").status, 2);
+  EXPECT_EQ(kelpie("frobnicate").status, 2);
+  EXPECT_EQ(kelpie("run").status, 2);
+  EXPECT_EQ(kelpie("run --target=quantum -").status, 2);
+  EXPECT_EQ(kelpie("run --int=16 -").status, 2);
+  EXPECT_EQ(kelpie("run " + path("missing.nesl")).status, 2);
+  EXPECT_THAT(kelpie("run " + path("missing.nesl")).messages, HasSubstr("No such file or directory"));
+  const Outcome help = kelpie("--help");
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.output, HasSubstr("run"));
+}
+
+TEST_F(Command, OutputThatCannotBeWrittenIsAnError) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
+  write("program.nesl", "1;");
+  const std::string command = std::string(KELPIE_BINARY) + " run --target=reference " + path("program.nesl") +
+                              " > /dev/full 2> " + path("messages");
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 1);
+}
+
+TEST_F(Command, LoadsFilesBesideTheMainOne) {
+  write("part.nesl", "function triple(x) = 3 * x; 99;");
+  write("main.nesl", "load \"part\"; triple(4); load(\"part\", print := t);");
+  const Outcome outcome = kelpie("run --target=reference " + path("main.nesl"));
+  EXPECT_EQ(outcome.output, "it = 12 : int\ntriple = fn : int -> int\nit = 99 : int\n");
+  EXPECT_EQ(outcome.status, 0) << outcome.messages;
+  EXPECT_EQ(run("load \"nowhere\";").status, 1);
+}
+
+}  // namespace
