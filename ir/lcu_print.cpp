@@ -107,7 +107,7 @@ class Printer {
   std::string typeText(VarId id) const {
     if (id == 0 || id >= program_.vars.size()) return "unknown";
     const VarInfo& info = program_.vars[id];
-    const std::string scalar(kelpie::toString(info.type));
+    std::string scalar(kelpie::toString(info.type));
     if (info.kind == VarKind::Host) return scalar;
     if (info.kind == VarKind::Cell) return "&" + scalar;
     if (info.extent == program_.arena->size(id)) return "[" + scalar + "]";
