@@ -383,7 +383,9 @@ class Verifier {
     }
     exprs(soac.pull, params, what + ": thunk");
     exprs(soac.effects, params, what + ": effects");
-    if (soac.pull.empty() && soac.kind != SoacKind::Map) report(what + ": thunk without values");
+    const bool needsValues =
+        soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan || soac.kind == SoacKind::Permute;
+    if (soac.pull.empty() && needsValues) report(what + ": thunk without values");
     if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan) combine(soac, what);
     if (soac.kind == SoacKind::Permute) permute(soac, params, what);
     if (soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition) {
