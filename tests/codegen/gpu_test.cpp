@@ -1,0 +1,182 @@
+// The CUDA target on a real GPU agrees with the evaluator of λcu. Skips itself where there is no GPU.
+//
+// KELPIE_SEED=N repeats a run (a fresh seed otherwise), KELPIE_KERNELS=N random kernels of each kind,
+// KELPIE_SIZE=N elements at most.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include "codegen/cuda/cuda_module.h"
+#include "runtime/cuda/cuda.h"
+#include "runtime/host_target.h"
+#include "tests/codegen/known_kernels.h"
+#include "tests/codegen/random_kernel.h"
+
+namespace kelpie::tests {
+namespace {
+
+using lcu::SpaceKind;
+
+int64_t environment(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::atoll(text) : otherwise;
+}
+
+class Gpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    cuda_ = runtime::makeCudaTarget(why);
+    if (!cuda_) GTEST_SKIP() << why;
+    seed_ = static_cast<uint64_t>(environment("KELPIE_SEED", static_cast<int64_t>(std::random_device{}())));
+    random_.seed(seed_);
+  }
+
+  void compare(SpaceKind space, bool canFail, const std::vector<Lengths>& lengths) {
+    const int64_t largest = environment("KELPIE_SIZE", int64_t{1} << 20);
+    const auto kernels = environment("KELPIE_KERNELS", 12);
+    runtime::InterpTarget interp;
+    for (int64_t k = 0; k < kernels; ++k) {
+      RandomKernelOptions options;
+      options.space = space;
+      options.bindings = 1 + static_cast<int>(random_() % 5);
+      options.canFail = canFail;
+      KernelCase testCase = randomKernel(random_, options);
+      runtime::ProgramKernels program{
+          testCase.program.get(), {{&testCase.kernel, codegen::analyseKernel(testCase.kernel, *testCase.program)}}};
+      ASSERT_EQ(interp.prepare(program), std::nullopt);
+      auto failure = cuda_->prepare(program);
+      ASSERT_EQ(failure, std::nullopt) << *failure;
+      for (int64_t size : {int64_t{0}, int64_t{1}, int64_t{4096}, int64_t{100'003}, largest}) {
+        if (size > largest) continue;
+        for (Lengths shape : lengths) {
+          // The evaluator is slow: of the largest size only one shape.
+          if (size == largest && shape != lengths[static_cast<size_t>(k) % lengths.size()]) continue;
+          KernelData data = randomData(random_, testCase, size, shape);
+          std::string different =
+              difference(runKernel(interp, program, 0, data), runKernel(*cuda_, program, 0, data), program.kernels[0].info);
+          ASSERT_EQ(different, "") << "KELPIE_SEED=" << seed_ << ", kernel " << k << ", " << data.extents.elements
+                                   << " elements, " << data.extents.segments << " segments of " << toString(shape)
+                                   << " length\n"
+                                   << lcu::toString(testCase.kernel, *testCase.program) << "\n"
+                                   << codegen::cuda::generateModule({&testCase.kernel}, *testCase.program).source;
+        }
+      }
+      cuda_->release(program);
+      interp.release(program);
+    }
+  }
+
+  std::unique_ptr<runtime::Target> cuda_;
+  uint64_t seed_ = 0;
+  Random random_;
+};
+
+const std::vector<Lengths> kLengths = {Lengths::Mixed, Lengths::Zero, Lengths::One,
+                                       Lengths::Eight, Lengths::Long, Lengths::Giant};
+
+TEST_F(Gpu, FlatKernels) { compare(SpaceKind::Flat, false, {Lengths::Mixed}); }
+TEST_F(Gpu, OffsetKernels) { compare(SpaceKind::Offsets, false, kLengths); }
+TEST_F(Gpu, RegularKernels) { compare(SpaceKind::Regular, false, {Lengths::Mixed, Lengths::Mixed, Lengths::Mixed}); }
+TEST_F(Gpu, FirstErrorIsReported) { compare(SpaceKind::Offsets, true, {Lengths::Mixed, Lengths::Eight}); }
+
+/// Sums of floats that round give the same bits in every run, and are near the exact sum.
+TEST_F(Gpu, FloatResultsAreReproducible) {
+  KnownKernels known;
+  runtime::ProgramKernels program = known.programKernels();
+  auto failure = cuda_->prepare(program);
+  ASSERT_EQ(failure, std::nullopt) << *failure;
+  KernelData data;
+  const int64_t n = std::min<int64_t>(environment("KELPIE_SIZE", int64_t{1} << 22) * 4, int64_t{1} << 24);
+  data.extents.elements = n;
+  std::vector<float> xs(static_cast<size_t>(n));
+  std::normal_distribution<float> normal;
+  double exact = 0;
+  for (float& x : xs) exact += x = normal(random_);
+  std::vector<int64_t> offsets = {0};
+  while (offsets.back() < n) {
+    offsets.push_back(std::min<int64_t>(n, offsets.back() + static_cast<int64_t>(random_() % 100'000)));
+  }
+  data.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
+  auto set = [&](const char* name, const void* values, size_t bytes) {
+    const auto* first = static_cast<const std::byte*>(values);
+    data.arrays[known.vars.at(name)].assign(first, first + bytes);
+  };
+  set("xs", xs.data(), xs.size() * sizeof(float));
+  set("offsets", offsets.data(), offsets.size() * sizeof(int64_t));
+  for (const char* name : {"sum", "scan", "segmented_sum", "segmented_scan"}) {
+    auto first = runKernel(*cuda_, program, known.number(name), data);
+    ASSERT_EQ(first.failure, std::nullopt) << *first.failure;
+    for (int again = 0; again < 5; ++again) {
+      auto second = runKernel(*cuda_, program, known.number(name), data);
+      ASSERT_EQ(first.outputs, second.outputs) << name << ", KELPIE_SEED=" << seed_;
+    }
+    if (std::string(name) == "sum") {
+      float sum = 0;
+      std::memcpy(&sum, first.outputs[0].data(), sizeof sum);
+      EXPECT_NEAR(sum, exact, 1e-4 * std::sqrt(static_cast<double>(n)) + 1e-3);
+    }
+  }
+  cuda_->release(program);
+}
+
+TEST_F(Gpu, SortsStablyBySegment) {
+  runtime::InterpTarget interp;
+  class Held final : public runtime::Scratch {
+   public:
+    explicit Held(runtime::Target& target) : target_(target) {}
+    ~Held() override {
+      for (auto p : pointers_) target_.deallocate(p);
+    }
+    runtime::DevicePointer take(size_t bytes) override {
+      pointers_.push_back(target_.allocate(bytes));
+      return pointers_.back();
+    }
+
+   private:
+    runtime::Target& target_;
+    std::vector<runtime::DevicePointer> pointers_;
+  };
+  const std::vector<int64_t> offsets = {0, 0, 5, 5, 6, 5000, 5000, 20'000};
+  const int64_t n = offsets.back();
+  for (ScalarType type : {ScalarType::Bool, ScalarType::Char, ScalarType::Int32, ScalarType::Int64, ScalarType::Float32,
+                          ScalarType::Float64}) {
+    std::vector<Scalar> values;
+    for (int64_t k = 0; k < n; ++k) {
+      Scalar v = Scalar::ofInt(ScalarType::Int64, static_cast<int64_t>(random_() % 300) - 150);
+      if (isFloat(type) && random_() % 50 == 0) {
+        static const double kSpecial[] = {NAN, -NAN, 0.0, -0.0, INFINITY, -INFINITY};
+        values.push_back(Scalar::ofFloat(type, kSpecial[random_() % 6]));
+      } else {
+        values.push_back(convert(v, type));
+      }
+    }
+    Column keys = scalarColumn(type, values);
+    std::vector<std::vector<int64_t>> orders;
+    for (runtime::Target* target : {static_cast<runtime::Target*>(&interp), cuda_.get()}) {
+      Held memory(*target);
+      runtime::GradeRequest request{};
+      request.type = type;
+      request.keys = memory.take(keys.bytes->size());
+      request.order = memory.take(static_cast<size_t>(n) * 8);
+      request.offsets = memory.take(offsets.size() * 8);
+      request.space = SpaceKind::Offsets;
+      request.extents.elements = n;
+      request.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
+      request.scratch = &memory;
+      target->upload(request.keys, keys.bytes->data(), keys.bytes->size());
+      target->upload(request.offsets, offsets.data(), offsets.size() * 8);
+      auto failure = target->grade(request);
+      ASSERT_EQ(failure, std::nullopt) << *failure;
+      orders.emplace_back(static_cast<size_t>(n));
+      target->download(orders.back().data(), request.order, static_cast<size_t>(n) * 8);
+    }
+    EXPECT_EQ(orders[0], orders[1]) << toString(type) << ", KELPIE_SEED=" << seed_;
+  }
+}
+
+}  // namespace
+}  // namespace kelpie::tests
