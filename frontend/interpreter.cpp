@@ -16,6 +16,7 @@
 #include "frontend/effects.h"
 #include "frontend/instance_vector.h"
 #include "frontend/interpreter_primitives.h"
+#include "ir/check_messages.h"
 
 namespace kelpie {
 
@@ -241,7 +242,7 @@ class Interpreter {
       const core::Function& function = program_.functions[next.function];
       const Frame frame{globals_, function.fromLibrary, next.userSpan};
       if (!function.body) {
-        throw Stop{{next.userSpan, fmt::format("function {} is declared but never defined", function.name)}};
+        throw Stop{{next.userSpan, fmt::format("{} is declared but was never defined", function.name)}};
       }
       checkInterrupt(next.userSpan);
       Scope scope(frame, static_cast<int64_t>(next.positions.size()));
@@ -311,9 +312,7 @@ class Interpreter {
       lengths.push_back(sources[0].length(k));
       for (const InstanceVector& source : sources) {
         if (source.length(k) == lengths.back()) continue;
-        fail(exp, scope,
-             fmt::format("apply-to-each over sequences of different lengths, {} and {}", lengths.back(),
-                         source.length(k)));
+        fail(exp, scope, formatCheck(check_message::kLengths, lengths.back(), source.length(k)));
       }
     }
     const Row& row = exp.type[0].elements();
@@ -429,8 +428,7 @@ class Interpreter {
     const int64_t instances = scope.instances();
     int64_t count = 0;
     for (int64_t k = 0; k < instances; ++k) {
-      if (bounds.word(k) <= 0)
-        fail(exp, scope, fmt::format("rand of {}, which is not positive", bounds.word(k)));
+      if (bounds.word(k) <= 0) fail(exp, scope, check_message::kRandom);
       count += bounds.word(k) > kDrawLimit ? 2 : 1;
     }
     const InstanceVector raw = draws(count, exp, scope);
@@ -449,8 +447,7 @@ class Interpreter {
     constexpr int64_t kDrawLimit = int64_t{1} << 30;
     const int64_t instances = scope.instances();
     for (int64_t k = 0; k < instances; ++k) {
-      if (!(bounds.at(k).f > 0))
-        fail(exp, scope, "rand of " + describe(bounds.at(k)) + ", which is not positive");
+      if (!(bounds.at(k).f > 0)) fail(exp, scope, check_message::kRandom);
     }
     const InstanceVector raw = draws(instances, exp, scope);
     const ScalarType type = bounds.type.scalar();

@@ -1,22 +1,20 @@
 #include "frontend/interpreter_primitives.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <numeric>
 
+#include "ir/check_messages.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie {
 
 namespace {
 
-template <class... Arguments>
-[[noreturn]] void fail(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
-  throw PrimitiveFailure{fmt::format(text, std::forward<Arguments>(arguments)...)};
+[[noreturn]] void fail(const char* message, int64_t p = 0, int64_t q = 0) {
+  throw PrimitiveFailure{formatCheck(message, p, q)};
 }
 
 Indices lengthsOf(const InstanceVector& v, int64_t instances) {
@@ -53,16 +51,15 @@ void checkOperands(ScalarOp op, const Scalar& a, const Scalar& b) {
   switch (op) {
     case ScalarOp::Div:
     case ScalarOp::Rem:
-      if (isFloat(b.type) ? b.f == 0.0 : b.i == 0) fail("division by zero");
+      if (isFloat(b.type) ? b.f == 0.0 : b.i == 0) fail(check_message::kDivision);
       return;
     case ScalarOp::Sqrt:
     case ScalarOp::Ln:
-      if (a.f < 0.0) fail("{} of a negative number, {}", toString(op), describe(a));
+      if (a.f < 0.0) fail(op == ScalarOp::Sqrt ? check_message::kSquareRoot : check_message::kLogarithm);
       return;
     case ScalarOp::ShiftLeft:
     case ScalarOp::ShiftRight:
-      if (b.i < 0 || b.i >= 8 * sizeOf(a.type))
-        fail("shift by {} bits, outside 0..{}", b.i, 8 * sizeOf(a.type) - 1);
+      if (b.i < 0 || b.i >= 8 * sizeOf(a.type)) fail(check_message::kShift, b.i);
       return;
     default:
       throw InternalError("unchecked scalar operation in CheckedScalar");
@@ -80,10 +77,9 @@ InstanceVector checkedOperation(const core::Prim& prim, const InstanceRow& argum
 Scalar checkedConvert(const Scalar& a, ScalarType to) {
   if (isFloat(a.type) && isInt(to)) {
     const double limit = std::ldexp(1.0, 8 * sizeOf(to) - 1), whole = std::trunc(a.f);
-    if (!(whole >= -limit && whole < limit)) fail("{} does not fit into an int", describe(a));
+    if (!(whole >= -limit && whole < limit)) fail(check_message::kFloatToInt);
   }
-  if (to == ScalarType::Char && isInt(a.type) && (a.i < 0 || a.i > 255))
-    fail("{} is not a character code", a.i);
+  if (to == ScalarType::Char && isInt(a.type) && (a.i < 0 || a.i > 255)) fail(check_message::kCharacter, a.i);
   return convert(a, to);
 }
 
@@ -93,7 +89,7 @@ InstanceRow index(const InstanceVector& v, const InstanceVector& position, int64
   for (size_t j = 0; j < places.size(); ++j) {
     const auto k = static_cast<int64_t>(j);
     const int64_t i = position.word(k);
-    if (i < 0 || i >= v.length(k)) fail("index {} out of range for a sequence of length {}", i, v.length(k));
+    if (i < 0 || i >= v.length(k)) fail(check_message::kIndex, i, v.length(k));
     places[j] = v.start(k) + i;
   }
   InstanceRow row = gather(*v.elements, places);
@@ -106,8 +102,8 @@ InstanceVector range(const InstanceRow& arguments, int64_t instances, const Core
   Indices lengths, words;
   for (int64_t k = 0; k < instances; ++k) {
     const int64_t s = arguments[0].word(k), e = arguments[1].word(k), d = arguments[2].word(k);
-    if (d < 1) fail("range with the stride {}, which is less than 1", d);
-    if (s > e) fail("range from {} down to {}", s, e);
+    if (d < 1) fail(check_message::kRangeStride, d);
+    if (s > e) fail(check_message::kRangeOrder, s, e);
     // Unsigned, because e - s may exceed the largest int.
     const uint64_t distance = static_cast<uint64_t>(e) - static_cast<uint64_t>(s);
     const uint64_t length =
@@ -124,7 +120,7 @@ InstanceVector distribute(const InstanceRow& arguments, int64_t instances, const
   Indices lengths, source;
   for (int64_t k = 0; k < instances; ++k) {
     const int64_t n = arguments[0].word(k);
-    if (n < 0) fail("negative length {}", n);
+    if (n < 0) fail(check_message::kCopies, n);
     lengths.push_back(n);
     source.insert(source.end(), static_cast<size_t>(n), k);
   }
@@ -178,8 +174,7 @@ InstanceVector scan(ReduceOp op, const InstanceVector& v, int64_t instances) {
 
 void checkSameLength(const InstanceVector& a, const InstanceVector& b, int64_t instances) {
   for (int64_t k = 0; k < instances; ++k) {
-    if (a.length(k) != b.length(k))
-      fail("sequences of different lengths, {} and {}", a.length(k), b.length(k));
+    if (a.length(k) != b.length(k)) fail(check_message::kLengths, a.length(k), b.length(k));
   }
 }
 
@@ -239,14 +234,13 @@ InstanceVector partition(const InstanceVector& v, const InstanceVector& counts, 
     int64_t begin = v.start(k);
     for (int64_t i = counts.start(k), end = i + counts.length(k); i < end; ++i) {
       const int64_t length = count.word(i);
-      if (length < 0) fail("partition with the negative length {}", length);
+      if (length < 0) fail(check_message::kPieceLength, length);
       starts.push_back(begin);
       lengths.push_back(length);
-      if (__builtin_add_overflow(begin, length, &begin)) fail("partition with the length {}", length);
+      if (__builtin_add_overflow(begin, length, &begin)) fail(check_message::kPieceSum, length, v.length(k));
     }
     if (begin - v.start(k) != v.length(k)) {
-      fail("partition into lengths with the sum {} of a sequence of length {}", begin - v.start(k),
-           v.length(k));
+      fail(check_message::kPieceSum, begin - v.start(k), v.length(k));
     }
   }
   return denseSequences(type.elements(), lengthsOf(counts, instances),
@@ -290,17 +284,12 @@ InstanceVector slice(const InstanceRow& arguments, int64_t instances) {
   Indices starts, lengths;
   for (int64_t k = 0; k < instances; ++k) {
     const int64_t start = arguments[1].word(k), count = arguments[2].word(k), stride = arguments[3].word(k);
-    if (count < 0) fail("negative length {}", count);
-    if (count > 0) {
-      const int64_t length = v.length(k);
-      int64_t last = 0;
-      const bool overflow =
-          __builtin_mul_overflow(count - 1, stride, &last) || __builtin_add_overflow(last, start, &last);
-      if (start < 0 || start >= length)
-        fail("index {} out of range for a sequence of length {}", start, length);
-      if (overflow || last < 0 || last >= length) {
-        fail("index {} out of range for a sequence of length {}", last, length);
-      }
+    const auto inside = [&](int64_t position) { return 0 <= position && position < v.length(k); };
+    int64_t last = 0;
+    const bool overflow =
+        __builtin_mul_overflow(count - 1, stride, &last) || __builtin_add_overflow(last, start, &last);
+    if (count < 0 || (count > 0 && (overflow || !inside(start) || !inside(last)))) {
+      fail(check_message::kSlice, count, start);
     }
     isView = isView && (stride == 1 || count < 2);
     starts.push_back(count > 0 ? v.start(k) + start : 0);
@@ -320,13 +309,13 @@ InstanceVector lastWriter(const InstanceVector& targets, const InstanceVector& s
   Indices lengths, writers;
   for (int64_t k = 0; k < instances; ++k) {
     const int64_t n = sizes.word(k);
-    if (n < 0) fail("negative length {}", n);
+    if (n < 0) fail(check_message::kNegativeLength, n);
     lengths.push_back(n);
     const size_t base = writers.size();
     writers.insert(writers.end(), static_cast<size_t>(n), -1);
     for (int64_t i = 0; i < targets.length(k); ++i) {
       const int64_t j = target.word(targets.start(k) + i);
-      if (j < 0 || j >= n) fail("index {} out of range for a sequence of length {}", j, n);
+      if (j < 0 || j >= n) fail(check_message::kIndex, j, n);
       writers[base + static_cast<size_t>(j)] = i;
     }
   }
@@ -362,10 +351,6 @@ std::string formatCheck(std::string text, int64_t p, int64_t q) {
     }
   }
   return text;
-}
-
-std::string describe(const Scalar& scalar) {
-  return isFloat(scalar.type) ? fmt::format("{}", scalar.f) : fmt::format("{}", scalar.i);
 }
 
 InstanceRow evaluatePrimitive(const core::Prim& prim, const InstanceRow& arguments, int64_t instances,

@@ -21,7 +21,4 @@ InstanceRow evaluatePrimitive(const core::Prim& prim, const InstanceRow& argumen
 /// "{0}" and "{1}" in a message, replaced by the payloads.
 std::string formatCheck(std::string text, int64_t p, int64_t q);
 
-/// A float in an error message.
-std::string describe(const Scalar& scalar);
-
 }  // namespace kelpie

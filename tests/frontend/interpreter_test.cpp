@@ -376,33 +376,33 @@ TEST(Interpreter, ChecksReportTheFailingValues) {
        [](Builder& b) {
          return std::vector{b.list({1, 2}), b.constant(2)};
        },
-       kInt, "index 2 out of range for a sequence of length 2"},
+       kInt, "index 2 is out of range for a sequence of length 2"},
       {PrimOp::Range,
        [](Builder& b) {
          return std::vector{b.constant(5), b.constant(0), b.constant(1)};
        },
-       kInts, "range from 5 down to 0"},
+       kInts, "the range starts at 5, after its end 0"},
       {PrimOp::Distribute,
        [](Builder& b) {
          return std::vector{b.constant(-1), b.constant(0)};
        },
-       kInts, "negative length -1"},
+       kInts, "the number of copies is negative: -1"},
       {PrimOp::Partition,
        [](Builder& b) {
          return std::vector{b.list({1, 2, 3}), b.list({1, 1})};
        },
-       lists, "sum 2 of a sequence of length 3"},
+       lists, "have 2 elements together, the sequence has 3"},
       {PrimOp::Slice,
        [](Builder& b) {
          return std::vector{b.list({1, 2, 3}), b.constant(1), b.constant(3), b.constant(1)};
        },
-       kInts, "index 3 out of range for a sequence of length 3"},
+       kInts, "3 elements from position 1 reach outside the sequence"},
       {PrimOp::LastWriter,
        [](Builder& b) {
          return std::vector{b.list({0, 4}), b.constant(4)};
        },
-       kInts, "index 4 out of range for a sequence of length 4"},
-      {PrimOp::RandomInt, [](Builder& b) { return std::vector{b.constant(0)}; }, kInt, "not positive"},
+       kInts, "index 4 is out of range for a sequence of length 4"},
+      {PrimOp::RandomInt, [](Builder& b) { return std::vector{b.constant(0)}; }, kInt, "must be positive"},
   };
   for (const Case& c : cases) {
     Builder b;
