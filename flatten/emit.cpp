@@ -123,10 +123,12 @@ std::vector<VarId> Flattener::service(const std::string& name, std::vector<CoreT
     for (const CoreType& element : type.elements()) column(element);
   };
   for (const CoreType& type : resultTypes) {
-    if (type.isScalar())
+    if (type.isScalar()) {
       results.push_back(newVar(VarKind::Host, type.scalar(), name));
-    else
-      column(type);
+      continue;
+    }
+    results.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_length"));
+    for (const CoreType& element : type.elements()) column(element);
   }
   lcu::Service node;
   node.name = name;

@@ -307,41 +307,29 @@ Values Flattener::compileInvariant(const core::Exp& e, const core::Invariant& no
 
 Values Flattener::compileConstant(const core::Constant& node) {
   std::vector<VarId> vars;
-  Row types;
-  std::vector<std::pair<VarId, Column>> arrays;
-  std::function<void(const Column&)> declareColumn = [&](const Column& column) {
+  lcu::Stmt stmt;
+  lcu::ArrayConstant constant;
+  std::function<void(const Column&)> add = [&](const Column& column) {
     Column array = column;
     if (column.type.isSequence()) {
       std::vector<std::byte> bytes(column.offsets->size() * sizeof(int64_t));
       std::copy_n(reinterpret_cast<const std::byte*>(column.offsets->data()), bytes.size(), bytes.begin());
       array = scalarColumn(lcu::kIndex, std::move(bytes));
     }
-    VarId var = newVar(lcu::VarKind::Array, array.type.scalar(), "literal", arena().index(array.length()));
-    vars.push_back(var);
-    arrays.emplace_back(var, array);
-    for (const Column& inner : column.elements) declareColumn(inner);
+    vars.push_back(
+        newVar(lcu::VarKind::Array, array.type.scalar(), "literal", arena().index(array.length())));
+    stmt.results.push_back(vars.back());
+    constant.columns.push_back(std::move(array));
+    for (const Column& inner : column.elements) add(inner);
   };
-  Values values;
-  for (const Column& column : node.columns) {
-    types.push_back(column.type);
-    if (column.type.isScalar()) throw InternalError("a scalar constant is an atom");
-    declareColumn(column);
-  }
-  lcu::Stmt stmt;
-  lcu::ArrayConstant constant;
-  for (auto& [var, column] : arrays) {
-    stmt.results.push_back(var);
-    constant.columns.push_back(std::move(column));
-  }
+  for (const Column& column : node.columns)
+    for (const Column& inner : column.elements) add(inner);
   stmt.node = std::move(constant);
-  append(block_, std::move(stmt));
-  Values result = fromDenseColumns(types, vars);
-  // Lengths of literals are known numbers.
-  for (size_t k = 0; k < node.columns.size(); ++k) {
-    Sequence sequence = result[k].sequence();
-    sequence.length = arena().index(node.columns[k].offsets->back());
-    result[k] = {sequence};
-  }
+  if (!vars.empty()) append(block_, std::move(stmt));
+  Values result;
+  size_t next = 0;
+  for (const Column& column : node.columns)  // lengths of literals are known numbers
+    result.push_back({fromColumns(column.type, arena().index(column.offsets->back()), vars, next)});
   return result;
 }
 

@@ -56,10 +56,12 @@ lcu::Program Flattener::run() {
     };
     for (const core::Var& var : global.vars) {
       types.push_back(var.type);
-      if (var.type.isScalar())
+      if (var.type.isScalar()) {
         input.vars.push_back(newVar(VarKind::Host, var.type.scalar(), var.name));
-      else
-        column(var.type, var.name);
+        continue;
+      }
+      input.vars.push_back(newVar(VarKind::Host, lcu::kIndex, var.name + "_length"));
+      for (const CoreType& element : var.type.elements()) column(element, var.name);
     }
     Values values = fromDenseColumns(types, input.vars);
     for (size_t k = 0; k < global.vars.size(); ++k) globals_[global.vars[k].id] = {&root, values[k]};

@@ -152,7 +152,8 @@ class Flattener {
   Sequence copy(const Sequence& v, Context& context);
   void denseColumns(const Value& v, const CoreType& type, Context& context, std::vector<VarId>& out);
   VarId offsetsArray(const Space& space);
-  StorePtr denseStore(const CoreType& type, const std::vector<VarId>& vars, size_t& next, ExprRef& extent);
+  StorePtr denseStore(const CoreType& type, const std::vector<VarId>& vars, size_t& next, ExprRef& count);
+  Sequence fromColumns(const CoreType& type, ExprRef length, const std::vector<VarId>& vars, size_t& next);
   Values fromDenseColumns(const Row& types, const std::vector<VarId>& vars);
 
   // ---- the canonical form of values at host-level boundaries (function calls, host conditionals) ----

@@ -185,8 +185,7 @@ void Flattener::denseColumns(const Value& v, const CoreType& type, Context& cont
   ExprRef length;
   Space space = commonSpace({&sequence}, context, nullptr, &length);
   if (context.isRoot()) {
-    ExprRef n = step(length, context, newContext(Context::Kind::Each, &context, space, block_));
-    out.push_back(map(flat(arena().index(2)), arena().mul(arena().param(0), n), block_, "offsets"));
+    out.push_back(hostLet(length, block_, "length"));
   } else {
     out.push_back(offsetsArray(space));
   }
@@ -207,60 +206,58 @@ void Flattener::denseColumns(const Value& v, const CoreType& type, Context& cont
   }
 }
 
-/// The store of a column whose variables begin at vars[next]; `extent` becomes its number of elements.
+/// The store of a column whose variables begin at vars[next], `count` values; a null count becomes the size
+/// of what is there. Columns side by side share one symbolic size.
 StorePtr Flattener::denseStore(const CoreType& type, const std::vector<VarId>& vars, size_t& next,
-                               ExprRef& extent) {
+                               ExprRef& count) {
   auto store = std::make_shared<Store>();
   store->type = type;
   VarId first = vars[next++];
   if (type.isScalar()) {
     store->array = first;
-    extent = arena().size(first);
+    if (count)
+      program_.vars[first].extent = count;
+    else
+      count = arena().size(first);
     return store;
   }
+  if (count)
+    program_.vars[first].extent = arena().add(count, arena().index(1));
+  else
+    count = arena().sub(arena().size(first), arena().index(1));
   store->kind = Store::Kind::Sequence;
   Space space;
   space.kind = SpaceKind::Offsets;
   space.offsets = first;
-  space.segments = arena().sub(arena().size(first), arena().index(1));
-  space.extent = nullptr;
-  for (const CoreType& element : type.elements()) {
-    ExprRef inner;
-    store->components.push_back({0, 1, denseStore(element, vars, next, inner)});
-    // All columns have the same number of elements: give them one symbolic size.
-    if (!space.extent)
-      space.extent = inner;
-    else if (element.isScalar())
-      program_.vars[store->components.back().store->array].extent = space.extent;
-  }
-  if (!space.extent) space.extent = arena().load(first, lcu::kIndex, space.segments);
+  space.segments = count;
+  for (const CoreType& element : type.elements())
+    store->components.push_back({0, 1, denseStore(element, vars, next, space.extent)});
+  if (!space.extent) space.extent = arena().load(first, lcu::kIndex, count);
   store->dense = space;
-  extent = space.segments;
   return store;
+}
+
+/// A root's sequence of `length` elements from its columns.
+Sequence Flattener::fromColumns(const CoreType& type, ExprRef length, const std::vector<VarId>& vars,
+                                size_t& next) {
+  Sequence sequence;
+  sequence.elements = type.elements();
+  sequence.length = length;
+  for (const CoreType& element : type.elements())
+    sequence.views.push_back(
+        direct(arena().index(0), arena().index(1), denseStore(element, vars, next, length)));
+  return sequence;
 }
 
 Values Flattener::fromDenseColumns(const Row& types, const std::vector<VarId>& vars) {
   Values result;
   size_t next = 0;
   for (const CoreType& type : types) {
-    if (type.isScalar()) {
-      result.push_back({arena().host(vars[next++], type.scalar())});
-      continue;
-    }
-    VarId offsets = vars[next++];  // two entries: 0 and the length
-    Sequence sequence;
-    sequence.elements = type.elements();
-    for (const CoreType& element : type.elements()) {
-      ExprRef extent;
-      StorePtr store = denseStore(element, vars, next, extent);
-      if (!sequence.length)
-        sequence.length = extent;
-      else if (element.isScalar())
-        program_.vars[store->array].extent = sequence.length;
-      sequence.views.push_back(direct(arena().index(0), arena().index(1), store));
-    }
-    if (!sequence.length) sequence.length = arena().load(offsets, lcu::kIndex, arena().index(1));
-    result.push_back({sequence});
+    ExprRef first = arena().host(vars[next++], type.isScalar() ? type.scalar() : lcu::kIndex);
+    if (type.isScalar())
+      result.push_back({first});
+    else
+      result.push_back({fromColumns(type, first, vars, next)});
   }
   return result;
 }

@@ -7,12 +7,14 @@
 //
 //   function norm2(xs: [float64]) -> ([float64], [float64]) {
 //     let s1: &float64 = kernel sum_1 { let s1 = REDUCE flat #xs { i => xs[i] } (0.0) { x, y => add(x, y) } }
-//     let n: &int64, gts: [float64] = kernel filter_2 { let n, gts = FILTER flat #xs { i => xs[i] } where { i => gt(xs[i], 0.0) } }
+//     let n: &int64, gts: [float64] = kernel filter_2 { let n, gts = FILTER flat #xs { i => xs[i] } where { i
+//     => gt(xs[i], 0.0) } }
 //     ...
 //
 // Before fusion every kernel has one SOAC. Fusion puts several SOACs of one cluster into a kernel; an array
-// produced by one binding of a kernel may then be read by a later binding of the same kernel *pointwise* only:
-// Load(array, %i) where both run over the same elements (see Kernel). Arrays not returned are never stored.
+// produced by one binding of a kernel may then be read by a later binding of the same kernel *pointwise*
+// only: Load(array, %i) where both run over the same elements (see Kernel). Arrays not returned are never
+// stored.
 #pragma once
 
 #include <deque>
@@ -53,8 +55,8 @@ struct Space {
   SpaceKind kind = SpaceKind::Flat;
   ExprRef extent = nullptr;    ///< number of elements (Int64 host expression)
   ExprRef segments = nullptr;  ///< segmented: number of segments
-  VarId offsets = 0;           ///< Offsets: Int64 array of segments+1 ascending positions; first 0, last = extent
-  ExprRef length = nullptr;    ///< Regular: elements of each segment; extent = segments * length
+  VarId offsets = 0;  ///< Offsets: Int64 array of segments+1 ascending positions; first 0, last = extent
+  ExprRef length = nullptr;  ///< Regular: elements of each segment; extent = segments * length
   bool segmented() const { return kind != SpaceKind::Flat; }
   friend bool operator==(const Space&, const Space&) = default;
 };
@@ -89,22 +91,22 @@ struct Soac {
   SoacKind kind = SoacKind::Map;
   Space space;
   std::vector<ExprRef> pull;
-  ExprRef where = nullptr;        ///< Filter, Partition: bool
-  Operator combine;               ///< Reduce, Scan
+  ExprRef where = nullptr;                                      ///< Filter, Partition: bool
+  Operator combine;                                             ///< Reduce, Scan
   bool inclusive = false, backward = false, withTotal = false;  ///< Scan
-  ExprRef destination = nullptr;  ///< Permute: Int64 in 0..target-1
-  ExprRef target = nullptr;       ///< Permute: host expression
-  std::vector<Scalar> fill;       ///< Permute
-  bool unique = false;            ///< Permute
+  ExprRef destination = nullptr;                                ///< Permute: Int64 in 0..target-1
+  ExprRef target = nullptr;                                     ///< Permute: host expression
+  std::vector<Scalar> fill;                                     ///< Permute
+  bool unique = false;                                          ///< Permute
   std::vector<ExprRef> effects;
   std::vector<VarId> results;
-  Span span;                      ///< NESL source it came from
-  std::string origin;             ///< NESL function it came from, for names in generated code
+  Span span;           ///< NESL source it came from
+  std::string origin;  ///< NESL function it came from, for names in generated code
 };
 
 /// A kernel: SOACs in dependence order.
-/// Well-formed *before* fusion: exactly one binding. *After* fusion and rewriting: every binding runs over the
-/// same elements (equal extents; Flat and one segmented space may mix), except
+/// Well-formed *before* fusion: exactly one binding. *After* fusion and rewriting: every binding runs over
+/// the same elements (equal extents; Flat and one segmented space may mix), except
 ///   - maps over the segments of that segmented space (Flat of extent = segments) that read, at their %i,
 ///     results of its segmented reductions: epilogues; and
 ///   - Once bindings that read cells produced by the kernel's reductions.
@@ -125,25 +127,40 @@ struct Block {
 };
 
 /// Host scalars := expressions without Param. Reading a Cell or a Load makes the host wait for the device.
-struct HostLet { std::vector<ExprRef> values; };
-struct Launch { Kernel kernel; };
-struct CallFunction { uint32_t function; std::vector<VarId> arguments; };
-struct HostIf { ExprRef condition; std::shared_ptr<Block> thenBlock, elseBlock; };
-/// Variables `params` start as `initial`; while `condition.results[0]` (a host bool, computed by the block from
-/// params) is true, `body.results` become the next params. Results: the params at the end.
+struct HostLet {
+  std::vector<ExprRef> values;
+};
+struct Launch {
+  Kernel kernel;
+};
+struct CallFunction {
+  uint32_t function;
+  std::vector<VarId> arguments;
+};
+struct HostIf {
+  ExprRef condition;
+  std::shared_ptr<Block> thenBlock, elseBlock;
+};
+/// Variables `params` start as `initial`; while `condition.results[0]` (a host bool, computed by the block
+/// from params) is true, `body.results` become the next params. Results: the params at the end.
 struct HostLoop {
   std::vector<VarId> params, initial;
   std::shared_ptr<Block> condition, body;
 };
 /// Constant arrays (elements of scalar columns), one for each result.
-struct ArrayConstant { Columns columns; };
-/// Stable ascending order within each segment of `space`: result[e] is the position *in its segment* (Int64) of
-/// the element that comes e-th. `keys` has the extent of the space. NaN sorts after all numbers.
-struct Grade { VarId keys; Space space; };
-/// A service of the runtime with effects or outside knowledge. Arguments and results are values of Core types in
-/// dense column form (ir/data.h) for one instance: a scalar is a Host variable; a sequence is its offsets array
-/// (two entries) followed by its columns, scalar columns as arrays, nested ones again as offsets and columns.
-/// Statements with Service run in program order relative to each other.
+struct ArrayConstant {
+  Columns columns;
+};
+/// Stable ascending order within each segment of `space`: result[e] is the position *in its segment* (Int64)
+/// of the element that comes e-th. `keys` has the extent of the space. NaN sorts after all numbers.
+struct Grade {
+  VarId keys;
+  Space space;
+};
+/// A service of the runtime with effects or outside knowledge. Arguments and results are values of Core types
+/// in dense column form (ir/data.h) for one instance: a scalar is a Host variable; a sequence is its length
+/// (Host, Int64) followed by its columns, scalar columns as arrays, nested ones as offsets and, again,
+/// columns. Statements with Service run in program order relative to each other.
 struct Service {
   std::string name;  ///< "print", "raise", "random_draws", "start_timer", ...: runtime/services.h
   std::vector<CoreType> argumentTypes;
@@ -183,7 +200,7 @@ struct Program {
   std::vector<Site> sites;   ///< indexed by SiteId; entry 0 is "unknown"
   std::vector<GlobalInput> globals;
   std::vector<HostFunction> functions;
-  HostFunction entry;        ///< no parameters; results: dense columns of `resultTypes`
+  HostFunction entry;  ///< no parameters; results: dense columns of `resultTypes`
   std::vector<CoreType> resultTypes;
 
   VarId newVar(VarInfo info);
@@ -204,7 +221,8 @@ std::vector<std::string> verify(const Program& program, bool fused);
 void forEachBlock(Program& program, const std::function<void(Block&)>& visit);
 void forEachBlock(const Program& program, const std::function<void(const Block&)>& visit);
 
-/// Free host-level variables read by an expression / a SOAC / a statement (without nested definitions), ascending.
+/// Free host-level variables read by an expression / a SOAC / a statement (without nested definitions),
+/// ascending.
 std::vector<VarId> freeVars(const std::vector<ExprRef>& es);
 std::vector<VarId> freeVars(const Soac& soac);
 std::vector<VarId> freeVars(const Stmt& stmt);

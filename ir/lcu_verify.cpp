@@ -63,10 +63,13 @@ void addSequenceLayout(const CoreType& sequence, std::vector<Expected>& layout) 
 std::vector<Expected> layoutOf(const std::vector<CoreType>& types) {
   std::vector<Expected> layout;
   for (const CoreType& type : types) {
-    if (type.isScalar())
+    if (type.isScalar()) {
       layout.push_back({VarKind::Host, type.scalar()});
-    else
-      addSequenceLayout(type, layout);
+      continue;
+    }
+    const size_t length = layout.size();
+    addSequenceLayout(type, layout);
+    layout[length] = {VarKind::Host, kIndex};  // one instance: a length instead of offsets
   }
   return layout;
 }

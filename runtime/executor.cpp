@@ -284,7 +284,11 @@ class Run final : public Environment {
       }
       return;
     }
-    out.push_back({{}, upload(c.offsets, ScalarType::Int64, "a value")});
+    if (top) {
+      out.push_back({toRegister(Scalar::ofInt(ScalarType::Int64, c.offsets->back())), nullptr});
+    } else {
+      out.push_back({{}, upload(c.offsets, ScalarType::Int64, "a value")});
+    }
     for (const Column& e : c.elements) fromColumn(e, false, out);
   }
 
@@ -307,8 +311,14 @@ class Run final : public Environment {
       if (!target_.hostAddressable() && c.bytes) addResident_(c.bytes, v.device);
       return c;
     }
-    auto offsets = offsetsOf(*v.device, length + 1);
-    if (!target_.hostAddressable()) addResident_(offsets, v.device);
+    std::shared_ptr<const std::vector<int64_t>> offsets;
+    if (top) {
+      offsets = std::make_shared<std::vector<int64_t>>(
+          std::vector<int64_t>{0, toScalar(ScalarType::Int64, v.scalar).i});
+    } else {
+      offsets = offsetsOf(*v.device, length + 1);
+      if (!target_.hostAddressable()) addResident_(offsets, v.device);
+    }
     Column c;
     c.type = type;
     const int64_t inside = offsets->back();

@@ -104,7 +104,7 @@ class Builder {
     return v;
   }
   VarId globalArray(const std::string& name, Column elements) {
-    VarId lengths = var(name + "_bounds", VarKind::Array, kI64);
+    VarId lengths = var(name + "_length", VarKind::Host, kI64);
     VarId v = var(name, VarKind::Array, elements.type.scalar());
     Column value = sequence(std::move(elements));
     program.globals.push_back({static_cast<uint32_t>(globalColumns.size()), {value.type}, {lengths, v}});
@@ -114,7 +114,7 @@ class Builder {
   /// (offsets, elements)
   std::pair<VarId, VarId> globalNested(const std::string& name, std::vector<int64_t> offsets,
                                        Column elements) {
-    VarId lengths = var(name + "_bounds", VarKind::Array, kI64);
+    VarId lengths = var(name + "_length", VarKind::Host, kI64);
     VarId off = var(name + "_offsets", VarKind::Array, kI64);
     VarId v = var(name, VarKind::Array, elements.type.scalar());
     Column value = nested(std::move(offsets), std::move(elements));
@@ -227,10 +227,9 @@ class Builder {
       program.resultTypes.emplace_back(info.type);
       return;
     }
-    auto bounds =
-        launch(map(flat(num(2)), {arena().select(op(ScalarOp::Equal, i(), num(0)), num(0), arena().size(v))}),
-               "bounds");
-    program.entry.body.results.push_back(bounds[0]);
+    VarId length = var("length", VarKind::Host, kI64);
+    add({length}, HostLet{{arena().size(v)}});
+    program.entry.body.results.push_back(length);
     program.entry.body.results.push_back(v);
     program.resultTypes.push_back(CoreType::sequence({CoreType(info.type)}));
   }
