@@ -1,6 +1,7 @@
 // Effects and random numbers. Inside an apply-to-each they run in lock step (language.md 4.7): one operation
 // for all instances, in their order.
 #include "flatten/flattener.h"
+#include "ir/check_messages.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::flatten {
@@ -23,7 +24,7 @@ Values Flattener::random(const core::Exp& e, const core::Prim& node, ExprRef bou
   ExprRef none = arena().index(0), i = arena().param(0);
   Scalar one = integer ? Scalar::ofInt(bound->type, 1) : Scalar::ofFloat(bound->type, 1);
   bound = check(arena().op(ScalarOp::Greater, bound, arena().constant(Scalar::zero(bound->type))), bound, one,
-                e.span, "the argument of rand must be positive", none, none, context);
+                e.span, check_message::kRandom, none, none, context);
   // Draws for each instance: two where the bound needs more than 31 bits.
   ExprRef large = arena().boolean(false);
   if (integer) large = arena().op(ScalarOp::Greater, toIndex(bound), arena().index(int64_t{1} << 31));

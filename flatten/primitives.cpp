@@ -1,5 +1,6 @@
 // The primitives of Core: scalar operations with their checks, views, and the sequence operations.
 #include "flatten/flattener.h"
+#include "ir/check_messages.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::flatten {
@@ -41,7 +42,7 @@ Values Flattener::compilePrim(const core::Exp& e, const core::Prim& node, Contex
       result.elements = e.type[0].elements();
       result.length =
           check(arena().op(ScalarOp::GreaterEqual, n, zeroIndex), n, Scalar::ofInt(lcu::kIndex, 0), e.span,
-                "the number of copies is negative: {0}", n, zeroIndex, context);
+                check_message::kCopies, n, zeroIndex, context);
       for (size_t k = 1; k < a.size(); ++k) {
         auto view = std::make_shared<View>();
         view->kind = View::Kind::Repeat;
@@ -114,12 +115,12 @@ ExprRef Flattener::checkedScalar(const core::Exp& e, const core::Prim& node, Exp
   switch (node.scalarOp) {
     case ScalarOp::Div:
     case ScalarOp::Rem:
-      b = guarded(arena().op(ScalarOp::NotEqual, b, zeroValue), b, one, "division by zero", none);
+      b = guarded(arena().op(ScalarOp::NotEqual, b, zeroValue), b, one, check_message::kDivision, none);
       return arena().op(node.scalarOp, a, b);
     case ScalarOp::Sqrt:
     case ScalarOp::Ln: {
-      const char* message = node.scalarOp == ScalarOp::Sqrt ? "square root of a negative number"
-                                                            : "logarithm of a negative number";
+      const char* message =
+          node.scalarOp == ScalarOp::Sqrt ? check_message::kSquareRoot : check_message::kLogarithm;
       ExprRef good = arena().op(ScalarOp::Not, arena().op(ScalarOp::Less, a, zeroValue));
       return arena().op(node.scalarOp, guarded(good, a, one, message, none));
     }
@@ -128,9 +129,8 @@ ExprRef Flattener::checkedScalar(const core::Exp& e, const core::Prim& node, Exp
       ExprRef width = arena().constant(Scalar::ofInt(type, sizeOf(type) * 8));
       ExprRef good = arena().op(ScalarOp::And, arena().op(ScalarOp::GreaterEqual, b, zeroValue),
                                 arena().op(ScalarOp::Less, b, width));
-      return arena().op(
-          node.scalarOp, a,
-          guarded(good, b, Scalar::zero(type), "shift count {0} is outside the width of int", toIndex(b)));
+      return arena().op(node.scalarOp, a,
+                        guarded(good, b, Scalar::zero(type), check_message::kShift, toIndex(b)));
     }
     default:
       throw InternalError("unexpected checked operation");
@@ -147,14 +147,14 @@ ExprRef Flattener::checkedConvert(const core::Exp& e, ExprRef a, ScalarType to) 
     auto bound = [&](double x) { return arena().constant(Scalar::ofFloat(ScalarType::Float64, x)); };
     ExprRef good = arena().op(ScalarOp::And, arena().op(ScalarOp::Greater, wide, bound(below)),
                               arena().op(ScalarOp::Less, wide, bound(top)));
-    a = arena().check(good, a, Scalar::zero(a->type), site(userSpan(e.span), "the float does not fit an int"),
+    a = arena().check(good, a, Scalar::zero(a->type), site(userSpan(e.span), check_message::kFloatToInt),
                       none, none);
   } else if (isInt(a->type) && to == ScalarType::Char) {
     auto bound = [&](int64_t x) { return arena().constant(Scalar::ofInt(a->type, x)); };
     ExprRef good = arena().op(ScalarOp::And, arena().op(ScalarOp::GreaterEqual, a, bound(0)),
                               arena().op(ScalarOp::Less, a, bound(256)));
-    a = arena().check(good, a, Scalar::zero(a->type),
-                      site(userSpan(e.span), "{0} is not the code of a character"), toIndex(a), none);
+    a = arena().check(good, a, Scalar::zero(a->type), site(userSpan(e.span), check_message::kCharacter),
+                      toIndex(a), none);
   }
   return arena().convert(a, to);
 }
@@ -164,8 +164,8 @@ ExprRef Flattener::checkedConvert(const core::Exp& e, ExprRef a, ScalarType to) 
 Values Flattener::indexSequence(const core::Exp& e, const Sequence& v, ExprRef position, Context& context) {
   ExprRef good = arena().op(ScalarOp::And, arena().op(ScalarOp::GreaterEqual, position, arena().index(0)),
                             arena().op(ScalarOp::Less, position, v.length));
-  ExprRef safe = check(good, position, Scalar::ofInt(lcu::kIndex, 0), e.span,
-                       "index {0} is out of range for a sequence of length {1}", position, v.length, context);
+  ExprRef safe = check(good, position, Scalar::ofInt(lcu::kIndex, 0), e.span, check_message::kIndex, position,
+                       v.length, context);
   if (!safe->canFail) return elementAt(v, safe, context);
   Sequence guarded = v;
   for (ViewPtr& view : guarded.views) view = guard(view, good, true);
@@ -179,9 +179,9 @@ Value Flattener::range(const core::Exp& e, ExprRef start, ExprRef end, ExprRef s
       stride == one ? span : arena().op(ScalarOp::Div, arena().add(span, arena().sub(stride, one)), stride);
   Scalar none = Scalar::ofInt(lcu::kIndex, 0);
   length = check(arena().op(ScalarOp::LessEqual, start, end), length, none, e.span,
-                 "the range starts at {0}, after its end {1}", start, end, context);
+                 check_message::kRangeOrder, start, end, context);
   length = check(arena().op(ScalarOp::GreaterEqual, stride, one), length, none, e.span,
-                 "the stride of a range must be at least 1, not {0}", stride, arena().index(0), context);
+                 check_message::kRangeStride, stride, arena().index(0), context);
   auto store = std::make_shared<Store>();
   store->kind = Store::Kind::Iota;
   store->type = core_.intType;
@@ -206,8 +206,8 @@ Value Flattener::slice(const core::Exp& e, const Sequence& v, ExprRef start, Exp
   if (start == nothing && stride == arena().index(1) && count == v.length) return {v};
   Sequence result;
   result.elements = v.elements;
-  result.length = check(good, count, Scalar::ofInt(lcu::kIndex, 0), e.span,
-                        "{0} elements from position {1} reach outside the sequence", count, start, context);
+  result.length =
+      check(good, count, Scalar::ofInt(lcu::kIndex, 0), e.span, check_message::kSlice, count, start, context);
   std::function<ViewPtr(const ViewPtr&)> moved = [&](const ViewPtr& view) {
     auto copy = std::make_shared<View>(*view);
     copy->aligned = false;
@@ -237,9 +237,8 @@ Value Flattener::zip(const core::Exp& e, const std::vector<const Sequence*>& par
                       (part->descriptor && leader->descriptor && *part->descriptor == *leader->descriptor);
     if (!same) {
       ExprRef equal = arena().op(ScalarOp::Equal, leader->length, part->length);
-      result.length =
-          check(equal, result.length, Scalar::ofInt(lcu::kIndex, 0), e.span,
-                "sequences of different lengths, {0} and {1}", leader->length, part->length, context);
+      result.length = check(equal, result.length, Scalar::ofInt(lcu::kIndex, 0), e.span,
+                            check_message::kLengths, leader->length, part->length, context);
       if (result.length->canFail) result.descriptor.reset();
     }
     result.elements.insert(result.elements.end(), part->elements.begin(), part->elements.end());
@@ -454,11 +453,11 @@ Value Flattener::partition(const core::Exp& e, const Sequence& v, const Sequence
   ExprRef raw = toIndex(entered.elements[0][0].scalar());
   ExprRef count =
       check(arena().op(ScalarOp::GreaterEqual, raw, zeroIndex), raw, Scalar::ofInt(lcu::kIndex, 0), e.span,
-            "a piece of a partition has the negative length {0}", raw, zeroIndex, inside);
+            check_message::kPieceLength, raw, zeroIndex, inside);
   count = stored(count, inside);
   lcu::Operator plus{{Scalar::ofInt(lcu::kIndex, 0)}, {arena().add(i, arena().param(1))}};
   Sequence source = translate({v}, context, inside).sequence();
-  const char* message = "the pieces of a partition have {0} elements together, the sequence has {1}";
+  const char* message = check_message::kPieceSum;
   auto smaller = [&](ExprRef a, ExprRef b) { return arena().op(ScalarOp::Min, a, b); };
 
   lcu::Soac scan;
@@ -530,7 +529,7 @@ Value Flattener::partition(const core::Exp& e, const Sequence& v, const Sequence
 Value Flattener::lastWriter(const core::Exp& e, const Sequence& index, ExprRef n, Context& context) {
   ExprRef zeroIndex = arena().index(0), i = arena().param(0);
   n = check(arena().op(ScalarOp::GreaterEqual, n, zeroIndex), n, Scalar::ofInt(lcu::kIndex, 0), e.span,
-            "the length {0} is negative", n, zeroIndex, context);
+            check_message::kNegativeLength, n, zeroIndex, context);
   Space target = spaceFor(n, context);
   Entered entered = enter({&index}, context);
   Context& inside = *entered.context;
@@ -546,9 +545,8 @@ Value Flattener::lastWriter(const core::Exp& e, const Sequence& index, ExprRef n
   permute.kind = SoacKind::Permute;
   permute.space = inside.space;
   permute.pull = {i};
-  permute.destination = arena().check(
-      good, arena().add(base, position), Scalar::ofInt(lcu::kIndex, 0),
-      site(userSpan(e.span), "index {0} is out of range for a sequence of length {1}"), position, size);
+  permute.destination = arena().check(good, arena().add(base, position), Scalar::ofInt(lcu::kIndex, 0),
+                                      site(userSpan(e.span), check_message::kIndex), position, size);
   permute.target = target.extent;
   permute.fill = {Scalar::ofInt(lcu::kIndex, -1)};
   VarId writers = launch(std::move(permute), "permute", block_, "writer")[0];

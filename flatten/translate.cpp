@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "flatten/flattener.h"
+#include "ir/check_messages.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::flatten {
@@ -201,8 +202,8 @@ Space Flattener::commonSpace(const std::vector<const Sequence*>& sequences, Cont
     if (v->length == common || v->length == leader->length) continue;
     if (v->descriptor && leader->descriptor && *v->descriptor == *leader->descriptor) continue;
     ExprRef same = arena().op(ScalarOp::Equal, leader->length, v->length);
-    common = check(same, common, Scalar::ofInt(lcu::kIndex, 0), e ? e->span : span_,
-                   "sequences of different lengths, {0} and {1}", leader->length, v->length, context);
+    common = check(same, common, Scalar::ofInt(lcu::kIndex, 0), e ? e->span : span_, check_message::kLengths,
+                   leader->length, v->length, context);
   }
   *length = common;
   if (common == leader->length && leader->descriptor) return *leader->descriptor;
