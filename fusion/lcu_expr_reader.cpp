@@ -224,6 +224,7 @@ std::vector<ExprRef> ExprReader::loop(LcuParser::LoopContext* loop) {
 
 std::vector<ExprRef> ExprReader::expressions(const std::vector<LcuParser::ExpressionContext*>& es) {
   std::vector<ExprRef> result;
+  result.reserve(es.size());
   for (auto* e : es) result.push_back(expression(e));
   return result;
 }
@@ -285,8 +286,10 @@ ExprRef ExprReader::operation(const antlr4::ParserRuleContext* at, ScalarOp op,
 
 ExprRef ExprReader::application(LcuParser::ApplicationContext* apply) {
   const std::string name = apply->name()->getText();
+  const auto arguments = apply->value();
   std::vector<ExprRef> operands;
-  for (auto* operand : apply->value()) operands.push_back(value(operand));
+  operands.reserve(arguments.size());
+  for (auto* operand : arguments) operands.push_back(value(operand));
   if (const auto op = scalarOpFromString(name)) return operation(apply, *op, operands);
   const auto type = scalarTypeFromString(name);
   if (!type) fail(apply->name(), fmt::format("unknown operation `{}`", name));

@@ -120,6 +120,7 @@ class Reader {
 
   std::vector<VarId> variables(const std::vector<LcuParser::NameContext*>& names) {
     std::vector<VarId> vars;
+    vars.reserve(names.size());
     for (auto* name : names) vars.push_back(exprs_.variable(name));
     return vars;
   }

@@ -135,7 +135,7 @@ entry main: () {
 
 TEST(LcuReader, HostStatements) {
   expectRoundTrip(R"(site @1 = "a {0}, \"b\" and {1}\n"
-global 3: ([float64, [char]], int64) = off: [int64; 2], xs: [float64], inner: [int64; #xs + 1], text: [char], n: int64
+global 3: ([float64, [char]], int64) = len: int64, xs: [float64; len], inner: [int64; len + 1], text: [char], n: int64
 function half(count: int64, data: [float64; count]) {
   return count, data
 }
@@ -157,12 +157,12 @@ entry main: ([float64], int64) {
   }
   let words: [char; 6], ints: [int64; 3], none: [float32; 0] = constant "a\"\n\x00z\\", [1, -2, 9223372036854775807], []
   let order: [int64; 3] = grade ints over flat 3
-  let ok: bool = service print(off, words): ([char]) -> (bool) @1
+  let ok: bool = service print(len, words): ([char]) -> (bool) @1
   service "odd name"(): () -> () @0
   if ok {
   } else {
   }
-  return off, zs, k
+  return len, zs, k
 }
 )");
 }
