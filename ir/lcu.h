@@ -5,10 +5,15 @@
 // second-order array combinators (SOACs) launched together. *Thunk*: scalar expressions (ir/expr.h) over
 // the indices of the SOAC's space, which name their free variables implicitly (host scalars, cells, arrays).
 //
-//   function norm2(xs: [float64]) -> ([float64], [float64]) {
-//     let s1: &float64 = kernel sum_1 { let s1 = REDUCE flat #xs { i => xs[i] } (0.0) { x, y => add(x, y) } }
-//     let n: &int64, gts: [float64] = kernel filter_2 { let n, gts = FILTER flat #xs { i => xs[i] } where { i
-//     => gt(xs[i], 0.0) } }
+//   function norm2(xs: [float64]) {
+//     kernel sum_1 {
+//       let s1: &float64 = REDUCE flat #xs { i => xs[i] } (0.0) { x, y => x + y }
+//       return s1
+//     }
+//     kernel filter_2 {
+//       let n: &int64, gts: [float64; n] = FILTER flat #xs { i => xs[i] } where { i => xs[i] > 0.0 }
+//       return n, gts
+//     }
 //     ...
 //
 // Before fusion every kernel has one SOAC. Fusion puts several SOACs of one cluster into a kernel; an array
@@ -85,7 +90,7 @@ struct Operator {
 ///   Filter     flat: a cell (Int64, number of survivors), then k arrays of survivors in order.
 ///              Segmented: an Int64 array [m+1] (offsets of the survivors), then k arrays.
 ///   Partition  flat only: cell (number of true), k arrays of the true, k arrays of the false ones, in order.
-///   Once       k cells; thunk without parameters, space unused.
+///   Once       k cells; thunk without parameters, space unused. k = 0 as for Map.
 /// `effects`: further thunks evaluated for every element only because they contain Checks (any kind).
 struct Soac {
   SoacKind kind = SoacKind::Map;

@@ -1,6 +1,7 @@
 # Tests of the CPU generator.
 kelpie_test(codegen_cpu SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/cpu_random_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/cpu_speed_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cpu_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp
   LINK kelpie_runtime)
