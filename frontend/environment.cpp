@@ -90,7 +90,8 @@ std::vector<std::string> Environment::similarNames(const std::string& name, bool
     static constexpr std::string_view kOperatorWords[] = {"and", "or", "xor", "nand", "nor"};
     bool isOperator = std::find(std::begin(kOperatorWords), std::end(kOperatorWords), candidate) !=
                       std::end(kOperatorWords);
-    if (isOperator || (isInternalName(candidate) && !fromLibrary)) return;
+    bool isName = candidate[0] == '_' || (candidate[0] >= 'a' && candidate[0] <= 'z');
+    if (!isName || isOperator || (isInternalName(candidate) && !fromLibrary)) return;
     size_t distance = editDistance(name, candidate, limit);
     if (distance <= limit && candidate != name) near.emplace_back(distance, candidate);
   };

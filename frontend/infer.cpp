@@ -265,7 +265,8 @@ ExpPtr Inference::callNamed(const std::string& function, std::vector<ExpPtr> arg
     if (both.file == argument->span.file) both.end = std::max(both.end, argument->span.end);
     argument = pair(std::move(arguments[i]), std::move(argument), both);
   }
-  return call(global(environment_.libraryFunction(function), nameSpan, reason), std::move(argument), span);
+  return call(global(environment_.libraryFunction(function), nameSpan, reason), std::move(argument), span,
+              reason);
 }
 
 ExpPtr Inference::inferApply(const ast::Apply& apply, Span span) {
@@ -288,7 +289,7 @@ ExpPtr Inference::inferApply(const ast::Apply& apply, Span span) {
   return call(std::move(function), infer(*apply.argument), span);
 }
 
-ExpPtr Inference::call(ExpPtr function, ExpPtr argument, Span span) {
+ExpPtr Inference::call(ExpPtr function, ExpPtr argument, Span span, const std::string& what) {
   Type* type = resolve(function->type);
   if (type->kind == TypeKind::Variable) {
     Type* made = types_.function(argument->type, types_.variable(), types_.variable());
@@ -303,25 +304,7 @@ ExpPtr Inference::call(ExpPtr function, ExpPtr argument, Span span) {
     return failed(span);
   }
   if (auto conflict = types_.unify(argument->type, type->arguments[0])) {
-    TypePrinter printer(types_.widths());
-    std::string expected = printer.text(type->arguments[0]);
-    expected += printer.context();
-    std::string name = "this function";
-    if (auto* global = std::get_if<typed::Global>(&function->node)) {
-      name = "`" + global->cell->name + "`";
-      if (const Type* quantified = resolve(global->cell->scheme.type);
-          quantified->kind == TypeKind::Function) {
-        expected = printType(quantified->arguments[0], types_.widths());
-      }
-      if (name == "`elt`") name = "a subscript";
-      if (name == "`prim_range`") name = "a range";
-      if (name == "`prim_pad`") name = "`||`";
-    }
-    std::vector<Diagnostic::Note> notes;
-    explainOperands(*argument, notes);
-    reportConflict("K0301", span,
-                   name + " expects `" + expected + "`, but the argument has type " + show(argument->type),
-                   *conflict, std::move(notes));
+    reportArgument(*function, *argument, span, what, *conflict);
     return failed(span);
   }
   bool closed = function->closed && argument->closed;
@@ -464,12 +447,14 @@ ExpPtr Inference::inferIf(const ast::If& branch, Span span) {
   ExpPtr thenBranch = infer(*branch.thenBranch);
   ExpPtr elseBranch = infer(*branch.elseBranch);
   if (auto conflict = types_.unify(elseBranch->type, thenBranch->type)) {
+    bool tuple = std::holds_alternative<ast::Pair>(branch.elseBranch->node);
     reportConflict("K0303", span,
                    "the branches of an `if` have one type: the first has type " + show(thenBranch->type) +
                        ", the second " + show(elseBranch->type),
                    *conflict,
                    {{thenBranch->span, "this has type " + show(thenBranch->type)},
-                    {elseBranch->span, "this has type " + show(elseBranch->type)}});
+                    {elseBranch->span, "this has type " + show(elseBranch->type)}},
+                   tuple ? "`else` reaches over commas: an `if` in a list needs parentheses" : "");
   }
   Type* type = thenBranch->type;
   bool closed = condition->closed && thenBranch->closed && elseBranch->closed;

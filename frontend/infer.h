@@ -77,7 +77,8 @@ class Inference {
   typed::ExpPtr inferLet(const ast::Let& let, Span span);
   typed::ExpPtr inferLambda(const ast::Lambda& lambda, Span span);
   typed::ExpPtr inferInt(const ast::IntLiteral& literal, Span span);
-  typed::ExpPtr call(typed::ExpPtr function, typed::ExpPtr argument, Span span);
+  /// `what` names the function in messages; by default it is called by its name.
+  typed::ExpPtr call(typed::ExpPtr function, typed::ExpPtr argument, Span span, const std::string& what = {});
   typed::ExpPtr callNamed(const std::string& function, std::vector<typed::ExpPtr> arguments, Span span,
                           Span nameSpan, const std::string& reason = {});
   typed::ExpPtr argumentWithDefaults(const Cell& cell, const ast::Exp& argument, Span span);
@@ -97,7 +98,9 @@ class Inference {
   void report(std::string id, Span span, std::string message, std::string hint = {},
               std::vector<Diagnostic::Note> notes = {});
   void reportConflict(std::string id, Span span, std::string message, const Conflict& conflict,
-                      std::vector<Diagnostic::Note> notes = {});
+                      std::vector<Diagnostic::Note> notes = {}, std::string hint = {});
+  void reportArgument(const typed::Exp& function, const typed::Exp& argument, Span span, std::string what,
+                      const Conflict& conflict);
   void reportUnknown(const std::string& name, Span span);
   void explainOperands(const typed::Exp& argument, std::vector<Diagnostic::Note>& notes) const;
 

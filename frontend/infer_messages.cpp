@@ -15,16 +15,17 @@ void Inference::report(std::string id, Span span, std::string message, std::stri
 }
 
 void Inference::reportConflict(std::string id, Span span, std::string message, const Conflict& conflict,
-                               std::vector<Diagnostic::Note> notes) {
+                               std::vector<Diagnostic::Note> notes, std::string hint) {
   const Type* left = resolve(conflict.left);
   const Type* right = resolve(conflict.right);
-  std::string hint;
   switch (conflict.kind) {
     case Conflict::Shape: {
       bool intFloat = left->kind == TypeKind::Scalar && right->kind == TypeKind::Scalar &&
                       ((isInt(left->scalar) && isFloat(right->scalar)) ||
                        (isFloat(left->scalar) && isInt(right->scalar)));
-      message += ": " + show(left) + " is not " + show(right);
+      bool said =
+          message.find(show(left)) != std::string::npos && message.find(show(right)) != std::string::npos;
+      if (!said) message += ": " + show(left) + " is not " + show(right);
       if (intFloat) hint = "NESL never converts numbers by itself: float(i), round(x), trunc(x) do";
       break;
     }
@@ -79,6 +80,40 @@ void Inference::explainOperands(const typed::Exp& argument, std::vector<Diagnost
     rest = pair->second.get();
   }
   if (rest != &argument || std::holds_alternative<typed::Local>(rest->node)) explain(*rest);
+}
+
+namespace {
+
+/// The number of components of a right-nested tuple, and whether its last one may be a tuple itself.
+std::pair<size_t, bool> tupleSize(const Type* type) {
+  size_t size = 1;
+  for (type = resolve(type); type->kind == TypeKind::Pair; type = resolve(type->arguments[1])) ++size;
+  return {size, type->kind == TypeKind::Variable && (type->typeClass & kStructured) != 0};
+}
+
+}  // namespace
+
+void Inference::reportArgument(const typed::Exp& function, const typed::Exp& argument, Span span,
+                               std::string what, const Conflict& conflict) {
+  const Type* parameter = resolve(function.type)->arguments[0];
+  if (auto* global = std::get_if<typed::Global>(&function.node)) {
+    if (what.empty()) what = "`" + global->cell->name + "`";
+    const Type* general = resolve(global->cell->scheme.type);
+    if (general->kind == TypeKind::Function) parameter = general->arguments[0];
+  }
+  if (what.empty()) what = "this function";
+  std::string hint;
+  auto [expected, open] = tupleSize(parameter);
+  size_t given = tupleSize(argument.type).first;
+  if (conflict.kind == Conflict::Shape && (given < expected || (given > expected && !open))) {
+    hint = what + " takes " + std::to_string(expected) + (expected == 1 ? " argument, " : " arguments, ") +
+           std::to_string(given) + (given == 1 ? " is given" : " are given");
+  }
+  std::vector<Diagnostic::Note> notes;
+  explainOperands(argument, notes);
+  reportConflict("K0301", span,
+                 what + " expects " + show(parameter) + ", but the argument has type " + show(argument.type),
+                 conflict, std::move(notes), std::move(hint));
 }
 
 void Inference::reportUnknown(const std::string& name, Span span) {

@@ -92,7 +92,6 @@ class Specialiser {
   std::deque<Instance> pending_;
   std::unordered_map<std::string, int> names_;
   std::unordered_map<uint32_t, size_t> globals_;  ///< cell to index in program_.globals
-  std::vector<const Cell*> inlined_;              ///< library constants being expanded
 
   // of the instance being built
   Substitution substitution_;

@@ -69,10 +69,19 @@ TEST_F(InferTest, ArgumentMismatchShowsBothTypesAndTheOperands) {
 
 TEST_F(InferTest, ClassConflictNamesItsOrigin) {
   Diagnostic diagnostic = mistake("function g(x) = x + 1.0; let h = g in h(t);");
-  EXPECT_THAT(diagnostic.message, HasSubstr("`bool` is not `float`"));
+  EXPECT_THAT(diagnostic.message, HasSubstr("expects `float`, but the argument has type `bool`"));
   diagnostic = mistake("function k(x, y) = let z = x * y in [z] ++ \"a\";");
   EXPECT_THAT(diagnostic.message, HasSubstr("`char` is not in class number"));
   EXPECT_THAT(diagnostic.notes, Contains(Field(&Diagnostic::Note::message, HasSubstr("needed by `*`"))));
+}
+
+TEST_F(InferTest, HintsSayWhatIsUsuallyMeant) {
+  EXPECT_THAT(mistake("1 + 2.0;").hint, HasSubstr("float(i)"));
+  EXPECT_THAT(mistake("max(1,2,3);").hint, HasSubstr("takes 2 arguments, 3 are given"));
+  EXPECT_THAT(mistake("dist(1);").hint, HasSubstr("takes 2 arguments, 1 is given"));
+  EXPECT_THAT(mistake("if t then 1 else 2, 3;").hint, HasSubstr("parentheses"));
+  EXPECT_THAT(mistake("t == f;").hint, HasSubstr("eql"));
+  EXPECT_THAT(mistake("#3;").message, HasSubstr("`#` expects"));
 }
 
 TEST_F(InferTest, UnknownNamesSuggestNearOnes) {
