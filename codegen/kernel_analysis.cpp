@@ -294,10 +294,11 @@ class Analysis {
   void nameEverything() {
     // Names that generated code uses itself. Names of temporaries end in _ and a number; those given here do
     // not.
-    std::set<std::string> taken = {"i",      "s",     "p",          "n",      "m",      "e",     "k",
-                                   "begin",  "end",   "block",      "blocks", "cuts",   "first", "last",
-                                   "from",   "to",    "start",      "count",  "launch", "part",  "piece",
-                                   "length", "carry", "segment_of", "threads"};
+    std::set<std::string> taken = {
+        "i",      "s",      "p",        "n",      "m",      "e",          "k",       "begin", "end",
+        "block",  "blocks", "cuts",     "first",  "last",   "from",       "to",      "start", "count",
+        "launch", "part",   "piece",    "length", "carry",  "segment_of", "threads", "next",  "length",
+        "slot",   "whole",  "position", "chosen", "others", "before",     "epilogue"};
     auto unique = [&](VarId v, const std::string& suffix) {
       std::string name = identifier(program_.vars.at(v).name) + suffix;
       const size_t stem = name.find_last_not_of("0123456789");

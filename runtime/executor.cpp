@@ -313,8 +313,8 @@ class Run final : public Environment {
     }
     std::shared_ptr<const std::vector<int64_t>> offsets;
     if (top) {
-      offsets = std::make_shared<std::vector<int64_t>>(
-          std::vector<int64_t>{0, toScalar(ScalarType::Int64, v.scalar).i});
+      const int64_t count = v.device ? fetch(*v.device, 0).i : v.scalar.i;
+      offsets = std::make_shared<const std::vector<int64_t>>(std::vector<int64_t>{0, count});
     } else {
       offsets = offsetsOf(*v.device, length + 1);
       if (!target_.hostAddressable()) addResident_(offsets, v.device);

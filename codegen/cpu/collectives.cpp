@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "codegen/cpu/kernel_text.h"
 
 namespace kelpie::codegen::cpu {
@@ -347,6 +349,15 @@ void KernelText::foldSegments(uint32_t b) {
   line("continue;");
   close();
   auto total = declareTotals(b, "_total");
+  const auto lanewise = componentOperations(soac(b).combine);
+  const bool allLanewise =
+      std::all_of(lanewise.begin(), lanewise.end(), [](const auto& op) { return op.has_value(); });
+  if (allLanewise) {  // one piece is the total: these operations have exact identities
+    open("if (to - from <= kPiece) {");
+    foldPiece(b, total, "(from - begin)", "(to - from)", false);
+    indent_ -= 2;
+    open("} else {");
+  }
   open("for (int64_t piece = from; piece < to; piece += kPiece) {");
   line("const int64_t piece_count = k_least(kPiece, to - piece);");
   std::vector<std::string> here;
@@ -357,6 +368,7 @@ void KernelText::foldSegments(uint32_t b) {
   foldPiece(b, here, "(piece - begin)", "piece_count", false);
   combine(b, total, here);
   close();
+  if (allLanewise) close();
   for (size_t c = 0; c < width(b); ++c) {
     const std::string to = resultBySegment(soac(b).results[c]);
     if (!to.empty()) line(format("{}[s] = {};", to, total[c]));

@@ -410,8 +410,8 @@ void KernelText::segmentsOfElements() {
 }
 
 void KernelText::openSegments() {
-  open("for (int64_t s = s_begin; s < s_end; ++s) {");
-  line("const int64_t first = start(s), last = start(s + 1);");
+  open("for (int64_t s = s_begin, next = s < s_end ? start(s) : 0; s < s_end; ++s) {");
+  line("const int64_t first = next, last = next = start(s + 1);");
   line("const int64_t from = first < begin ? begin : first, to = k_least(last, end);");
   line("(void)from, (void)to;");
 }

@@ -27,6 +27,7 @@ struct LaunchWord {
   uint64_t number;
   DevicePointer error, counters, states, values;
   int64_t tiles;
+  uint32_t epoch;
 };
 constexpr uint64_t kEpochMask = 0x1fffffff;
 constexpr size_t kStateBytes = 16;
@@ -172,6 +173,7 @@ Failure CudaTarget::reserveStates(int64_t words) {
 Failure CudaTarget::launch(const LaunchRequest& request) {
   auto it = programs_.find(request.program);
   if (it == programs_.end()) throw InternalError("launch of a program that was not prepared");
+  ++launches_;
   std::unordered_map<lcu::VarId, DevicePointer> between;
   const auto& passes = it->second.text.kernels.at(request.kernel).passes;
   for (size_t pass = 0; pass < passes.size(); ++pass) {
@@ -224,10 +226,10 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, const CompiledProgr
   bool merged = pass.grid == Grid::Merged;
   if (!pass.needsLaunch && extents.elements == 0 && (!merged || extents.segments == 0)) return std::nullopt;
 
-  LaunchWord word{++launches_, error_, counters_, nullptr, nullptr, pass.tiles(extents)};
+  LaunchWord word{launches_, error_, counters_, nullptr, nullptr, pass.tiles(extents), 0};
   if (pass.levels > 0) {
-    bool fresh = (word.number & kEpochMask) == 0 && states_;
-    if (fresh) {
+    word.epoch = static_cast<uint32_t>(++epochs_ & kEpochMask);
+    if (word.epoch == 0 && states_) {  // all tags have been used
       if (auto failure = device_->clear(states_, static_cast<size_t>(stateWords_) * kStateBytes)) return failure;
     }
     if (auto failure = reserveStates(pass.levels * word.tiles)) return failure;

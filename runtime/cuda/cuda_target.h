@@ -1,8 +1,8 @@
 // The target `cuda`: launches the passes of generated kernels on a device (runtime/cuda/device.h).
 //
-// All kernels of a program are one module, compiled when the program is prepared. Every launch has a number;
-// look-back states carry it, so scratch memory is never cleared between launches, and so does the error word, so
-// that kernels after a failed one do nothing.
+// All kernels of a program are one module, compiled when the program is prepared. Every launch has a
+// number, which the error word carries, so that kernels after a failed one do nothing; every pass an epoch, which
+// look-back states carry, so that they are never cleared between launches.
 #pragma once
 
 #include <unordered_map>
@@ -53,7 +53,7 @@ class CudaTarget final : public Target {
   std::unique_ptr<Device> device_;
   codegen::cuda::CudaOptions options_;
   std::unordered_map<const ProgramKernels*, CompiledProgram> programs_;
-  uint64_t launches_ = 0;
+  uint64_t launches_ = 0, epochs_ = 0;
   DevicePointer error_ = nullptr, counters_ = nullptr, states_ = nullptr;
   int64_t stateWords_ = 0;
   TargetStatistics statistics_;

@@ -341,8 +341,9 @@ class Evaluator {
     }
   }
 
-  void store(VarId v, int64_t position, Register value) {
-    const Result& r = results_.at(v);
+  /// `number` counts the results of the binding under way.
+  void store(size_t number, int64_t position, Register value) {
+    const Result& r = *out_[number];
     if (!r.memory) return;
     storeElement(r.type, r.memory, position, value);
     if (r.leaves) work_.bytesWritten += static_cast<uint64_t>(sizeOf(r.type));
@@ -357,6 +358,8 @@ class Evaluator {
                : role == BindingRole::Epilogue ? ErrorLog::kEpilogue
                                                : 0;
     Instance thunks = instantiate(code_.bindings()[b].thunks);
+    out_.clear();
+    for (VarId v : soac.results) out_.push_back(&results_.at(v));
     work_.elements += static_cast<uint64_t>(role == BindingRole::Finish     ? 1
                                             : role == BindingRole::Epilogue ? m_
                                                                             : n_);
@@ -388,7 +391,7 @@ class Evaluator {
   void once(const Soac& soac, Instance& thunks) {
     evaluate(thunks, 0, 0, 0);
     for (size_t j = 0; j < soac.pull.size(); ++j) {
-      store(soac.results[j], 0, result(thunks, soac.effects.size() + j));
+      store(j, 0, result(thunks, soac.effects.size() + j));
     }
   }
 
@@ -396,7 +399,7 @@ class Evaluator {
     auto element = [&](int64_t i, int64_t s, int64_t p) {
       evaluate(thunks, i, s, p);
       for (size_t j = 0; j < soac.pull.size(); ++j) {
-        store(soac.results[j], i, result(thunks, soac.effects.size() + j));
+        store(j, i, result(thunks, soac.effects.size() + j));
       }
     };
     if (role == BindingRole::Epilogue) {
@@ -439,7 +442,7 @@ class Evaluator {
         std::vector<Register> part = foldPiece(f, values, false);
         combine(f, total, part.data());
       }
-      for (size_t j = 0; j < total.size(); ++j) store(soac.results[j], position, total[j]);
+      for (size_t j = 0; j < total.size(); ++j) store(j, position, total[j]);
     };
     if (soac.space.segmented()) {
       for (int64_t s = 0; s < m_; ++s) fold(pieceRanges(s), s);
@@ -462,10 +465,10 @@ class Evaluator {
           const int64_t i = soac.backward ? piece.end - 1 - e : piece.begin + e;
           const Register* value = &values[static_cast<size_t>(i - piece.begin) * k];
           if (!soac.inclusive)
-            for (size_t j = 0; j < k; ++j) store(soac.results[j], i, running[j]);
+            for (size_t j = 0; j < k; ++j) store(j, i, running[j]);
           combine(f, running, value);
           if (soac.inclusive)
-            for (size_t j = 0; j < k; ++j) store(soac.results[j], i, running[j]);
+            for (size_t j = 0; j < k; ++j) store(j, i, running[j]);
         }
         std::vector<Register> part = foldPiece(f, values, soac.backward);
         combine(f, carry, part.data());
@@ -477,7 +480,7 @@ class Evaluator {
       return;
     }
     std::vector<Register> total = scanPieces(blockRanges());
-    for (size_t j = 0; j < k && soac.withTotal; ++j) store(soac.results[j], n_, total[j]);
+    for (size_t j = 0; j < k && soac.withTotal; ++j) store(j, n_, total[j]);
   }
 
   void filter(uint32_t b, const Soac& soac, Instance& thunks) {
@@ -487,13 +490,13 @@ class Evaluator {
     auto storeCount = [&](int64_t position) {
       Register r{};
       r.i = count;
-      store(soac.results[0], position, r);
+      store(0, position, r);
     };
     auto element = [&](int64_t i, int64_t s, int64_t p) {
       evaluate(thunks, i, s, p);
       if (result(thunks, where).i == 0) return;
       evaluate(late, i, s, p);
-      for (size_t j = 0; j < soac.pull.size(); ++j) store(soac.results[1 + j], count, result(late, j));
+      for (size_t j = 0; j < soac.pull.size(); ++j) store(1 + j, count, result(late, j));
       ++count;
     };
     if (!soac.space.segmented()) {
@@ -517,12 +520,12 @@ class Evaluator {
       const bool chosen = result(thunks, where).i != 0;
       const int64_t position = chosen ? trues++ : falses++;
       for (size_t j = 0; j < k; ++j) {
-        store(soac.results[1 + j + (chosen ? 0 : k)], position, result(thunks, where + 1 + j));
+        store(1 + j + (chosen ? 0 : k), position, result(thunks, where + 1 + j));
       }
     });
     Register r{};
     r.i = trues;
-    store(soac.results[0], 0, r);
+    store(0, 0, r);
   }
 
   const KernelCode& code_;
@@ -539,6 +542,7 @@ class Evaluator {
   std::unordered_map<VarId, int64_t> sizes_;
   std::unordered_map<VarId, Register> scalars_;
   std::unordered_map<VarId, Result> results_;
+  std::vector<const Result*> out_;  ///< of the binding under way
   std::vector<std::vector<std::byte>> temporaries_;
 };
 

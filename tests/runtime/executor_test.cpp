@@ -41,7 +41,7 @@ TEST(Executor, FilterCountsAreFetchedOnce) {
   EXPECT_EQ(intsOf(r[1].elements[0]), (std::vector<int64_t>{6, 8, 10}));
   EXPECT_EQ(r[2].at(0).i, 3);
   EXPECT_EQ(statistics.fetches, 1u);
-  EXPECT_EQ(statistics.launches, 5u);
+  EXPECT_EQ(statistics.launches, 3u);
 }
 
 /// f(n) = if n == 0 then 0 else 1 + f(n - 1), in host scalars; not a tail call.
