@@ -55,11 +55,12 @@ inline constexpr DiagnosticTitle kDiagnosticTitles[] = {
     {"K0310", "A signature that does not fit its function"},
     {"K0311", "A number too large"},
     {"K0313", "A filter that is not a bool"},
-    // ---- effects and top level (frontend/serial_check.cpp, session.cpp)
+    // ---- effects and top level (frontend/serial_check.cpp, session.cpp, specialise.cpp)
     {"K0401", "A serial function inside an apply-to-each"},
     {"K0402", "A file cannot be loaded"},
     {"K0403", "A setting without effect"},
     {"K0404", "An interactive command"},
+    {"K0405", "A function needed for ever more types"},
     // ---- run time (driver)
     {"K0501", "A run-time error"},
 };

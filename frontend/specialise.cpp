@@ -9,6 +9,10 @@
 
 namespace kelpie {
 
+/// Instances of one definition in one program; only a recursion that makes a new type at every step needs
+/// more.
+constexpr int kInstanceLimit = 1000;
+
 Specialised specialise(const typed::Exp& expression, Environment& environment, GroundTypes& grounds) {
   return Specialiser(environment, grounds).run(expression);
 }
@@ -27,6 +31,7 @@ Specialised Specialiser::run(const typed::Exp& expression) {
   }
   Specialised specialised;
   specialised.diagnostics = checkSerial(program_);
+  for (Diagnostic& diagnostic : diagnostics_) specialised.diagnostics.push_back(std::move(diagnostic));
   specialised.type = grounds_.valueType(type);
   specialised.program = std::move(program_);
   return specialised;
@@ -40,15 +45,24 @@ core::FunctionId Specialiser::instance(Type* functionType) {
   if (!isNew) return entry->second;
   const Type* identity = functionType->arguments[2];
   core::Function& made = program_.functions.emplace_back();
-  made.name = instanceName(identity->cell ? identity->cell->name : "lambda");
-  made.result = grounds_.row(functionType->arguments[1]);
-  pending_.push_back({functionType, entry->second});
-  return entry->second;
-}
-
-std::string Specialiser::instanceName(const std::string& name) {
+  const std::string name = identity->cell ? identity->cell->name : "lambda";
   int number = ++names_[name];
-  return number == 1 ? name : name + "_" + std::to_string(number);
+  made.name = number == 1 ? name : name + "_" + std::to_string(number);
+  made.result = grounds_.row(functionType->arguments[1]);
+  const void* code = identity->cell ? static_cast<const void*>(identity->cell) : identity->lambda;
+  int instances = ++instancesOf_[code];
+  if (instances <= kInstanceLimit) {
+    pending_.push_back({functionType, entry->second});
+  } else if (instances == kInstanceLimit + 1) {
+    diagnostics_.push_back(
+        {.id = "K0405",
+         .span = identity->cell ? identity->cell->span : identity->lambda->body->span,
+         .message = "`" + name + "` is needed for ever more types",
+         .hint = "a recursion through a declared function wraps a function value at every step; "
+                 "give it the data instead",
+         .notes = {}});
+  }
+  return entry->second;
 }
 
 void Specialiser::buildInstance(Type* functionType, core::FunctionId id) {

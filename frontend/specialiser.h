@@ -37,7 +37,6 @@ class Specialiser {
   // ---- instances
   core::FunctionId instance(Type* functionType);
   void buildInstance(Type* functionType, core::FunctionId id);
-  std::string instanceName(const std::string& name);
   std::vector<core::Var> newVars(const Row& row, const std::string& name);
 
   // ---- expressions (specialise.cpp)
@@ -91,7 +90,9 @@ class Specialiser {
   std::unordered_map<const Type*, core::FunctionId> instances_;
   std::deque<Instance> pending_;
   std::unordered_map<std::string, int> names_;
-  std::unordered_map<uint32_t, size_t> globals_;  ///< cell to index in program_.globals
+  std::unordered_map<const void*, int> instancesOf_;  ///< a cell or a lambda
+  std::unordered_map<uint32_t, size_t> globals_;      ///< cell to index in program_.globals
+  std::vector<Diagnostic> diagnostics_;
 
   // of the instance being built
   Substitution substitution_;

@@ -114,6 +114,14 @@ TEST_F(SpecialiseTest, LibraryFunctionsAreMarked) {
   }
 }
 
+TEST_F(SpecialiseTest, RecursionThatWrapsFunctionsForEverIsRefused) {
+  EXPECT_EQ(last("function ap(n,g) : (int, int -> int) -> int;"
+                 "function wrap(n,g) = ap(n - 1, (x => g(x) + 1));"
+                 "function ap(n,g) : (int, int -> int) -> int = if n == 0 then g(0) else wrap(n,g);"
+                 "ap(3, (x => x));"),
+            "K0405");
+}
+
 TEST_F(SpecialiseTest, SizedTypes) {
   EXPECT_EQ(last("int32(5) + int32(6);"), "it = 11 : int32");
   EXPECT_EQ(last("{float32(x) : x in [1,2]};"), "it = [1.0, 2.0] : [float32]");
