@@ -211,14 +211,15 @@ struct alignas(16) StateWord {
 };
 
 /// What the host tells every kernel. Scratch memory is shared by all kernels of a stream, one after the other:
-/// `counters` are zero between launches, tags of `states` name the launch they belong to, `values` is raw.
+/// `counters` are zero between launches, tags of `states` name the epoch they belong to, `values` is raw.
 struct Launch {
-  unsigned long long number;  ///< 1, 2, ... along the stream
+  unsigned long long number;  ///< 1, 2, ... along the stream; the passes of one kernel share theirs
   ErrorWord* error;
   uint32_t* counters;  ///< tickets, finished blocks
   StateWord* states;
   unsigned char* values;
-  int64_t tiles;  ///< tiles of the whole launch
+  int64_t tiles;   ///< tiles of the whole launch
+  uint32_t epoch;  ///< differs from pass to pass; 29 bits
 };
 
 /// Whether an earlier launch failed: then its results do not exist and this kernel must not touch them. All

@@ -22,7 +22,7 @@ int64_t CudaPass::blocks(int64_t tiles) const {
 CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program, const std::string& entry,
                           const CudaOptions& options) {
   CudaKernel result;
-  for (lcu::Kernel& part : splitByDirection(kernel)) {
+  for (KernelPart& part : splitByDirection(kernel)) {
     std::string name = entry;
     if (!result.passes.empty()) name += fmt::format("_{}", result.passes.size() + 1);
     result.passes.push_back(generatePass(std::move(part), program, name, options));

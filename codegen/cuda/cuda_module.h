@@ -37,6 +37,7 @@ struct TileShape {
 
 struct CudaPass {
   lcu::Kernel kernel;
+  std::vector<uint32_t> bindings;  ///< numbers of its bindings in the whole kernel, by which errors are ordered
   KernelInfo info;
   std::string entry;  ///< name of the entry point
   Grid grid = Grid::Tiles;

@@ -60,7 +60,7 @@ struct States {
       : words(launch.states + level * launch.tiles),
         values(reinterpret_cast<Carry*>(launch.values + valuesAt)),
         tiles(launch.tiles),
-        epoch(uint32_t(launch.number) & 0x1fffffffu) {}
+        epoch(launch.epoch) {}
 
   __device__ void publish(int64_t tile, State state, const Carry& carry, bool head) const {
     StateWord word;

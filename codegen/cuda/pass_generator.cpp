@@ -412,7 +412,7 @@ class PassGenerator {
 
   void elementBinding(uint32_t b, size_t stage, ExpressionEmitter& emitter) {
     const Soac& soac = kernel_.bindings[b];
-    failBinding_ = b;
+    failBinding_ = pass_.bindings[b];
     auto emit = [&](const std::vector<ExprRef>& roots) {
       auto texts = emitter.emit(roots);
       flush(emitter);
@@ -717,7 +717,7 @@ class PassGenerator {
     }
     for (uint32_t b : plan_.epilogues) {
       const Soac& soac = kernel_.bindings[b];
-      failBinding_ = b;
+      failBinding_ = pass_.bindings[b];
       emitter.emit(soac.effects);
       auto texts = emitter.emit(soac.pull);
       flush(emitter);
@@ -763,7 +763,7 @@ class PassGenerator {
     ExpressionEmitter emitter(d, indent);
     for (uint32_t b : plan_.finish) {
       const Soac& soac = kernel_.bindings[b];
-      failBinding_ = b;
+      failBinding_ = pass_.bindings[b];
       emitter.emit(soac.effects);
       auto texts = emitter.emit(soac.pull);
       flush(emitter);
@@ -802,10 +802,11 @@ class PassGenerator {
 
 }  // namespace
 
-CudaPass generatePass(lcu::Kernel kernel, const lcu::Program& program, const std::string& entry,
+CudaPass generatePass(KernelPart part, const lcu::Program& program, const std::string& entry,
                       const CudaOptions& options) {
   CudaPass pass;
-  pass.kernel = std::move(kernel);
+  pass.kernel = std::move(part.kernel);
+  pass.bindings = std::move(part.bindings);
   pass.info = analyseKernel(pass.kernel, program);
   pass.entry = entry;
   PassGenerator(pass, program, options).run();

@@ -1,13 +1,14 @@
 // One pass of a kernel -> the text of its entry point (see cuda_module.h).
 //
-// In:  a kernel with one direction (pass_split.h). Out: its text, tile shape and scratch needs.
+// In:  a kernel with one direction. Out: its text, tile shape and scratch needs.
 #pragma once
 
 #include "codegen/cuda/cuda_module.h"
+#include "codegen/cuda/pass_split.h"
 
 namespace kelpie::codegen::cuda {
 
-CudaPass generatePass(lcu::Kernel kernel, const lcu::Program& program, const std::string& entry,
+CudaPass generatePass(KernelPart part, const lcu::Program& program, const std::string& entry,
                       const CudaOptions& options);
 
 }  // namespace kelpie::codegen::cuda

@@ -38,12 +38,13 @@ bool runsBackward(const lcu::Kernel& kernel) {
                      [](const Soac& s) { return directionOf(s) == Direction::Backward; });
 }
 
-std::vector<lcu::Kernel> splitByDirection(const lcu::Kernel& kernel) {
-  std::vector<lcu::Kernel> passes;
+std::vector<KernelPart> splitByDirection(const lcu::Kernel& kernel) {
+  std::vector<KernelPart> passes;
   std::vector<Direction> directions;
   std::map<VarId, size_t> passOf;
   std::set<VarId> returned(kernel.returns.begin(), kernel.returns.end());
-  for (const Soac& soac : kernel.bindings) {
+  for (uint32_t b = 0; b < kernel.bindings.size(); ++b) {
+    const Soac& soac = kernel.bindings[b];
     size_t pass = 0;
     auto reads = lcu::freeVars(soac);
     for (VarId v : reads)
@@ -53,19 +54,20 @@ std::vector<lcu::Kernel> splitByDirection(const lcu::Kernel& kernel) {
            directions[pass] != direction)
       ++pass;
     if (pass == passes.size()) {
-      passes.push_back({kernel.name, {}, {}});
+      passes.push_back({{kernel.name, {}, {}}, {}});
       directions.push_back(Direction::Either);
     }
     if (direction != Direction::Either) directions[pass] = direction;
-    passes[pass].bindings.push_back(soac);
+    passes[pass].kernel.bindings.push_back(soac);
+    passes[pass].bindings.push_back(b);
     for (VarId v : soac.results) passOf[v] = pass;
     for (VarId v : reads)
       if (auto it = passOf.find(v); it != passOf.end() && it->second < pass) returned.insert(v);
   }
-  for (size_t pass = 0; pass < passes.size(); ++pass)
-    for (const Soac& soac : passes[pass].bindings)
+  for (KernelPart& part : passes)
+    for (const Soac& soac : part.kernel.bindings)
       for (VarId v : soac.results)
-        if (returned.contains(v)) passes[pass].returns.push_back(v);
+        if (returned.contains(v)) part.kernel.returns.push_back(v);
   return passes;
 }
 

@@ -14,8 +14,12 @@
 
 namespace kelpie::codegen::cuda {
 
+struct KernelPart {
+  lcu::Kernel kernel;
+  std::vector<uint32_t> bindings;  ///< their numbers in the whole kernel
+};
+std::vector<KernelPart> splitByDirection(const lcu::Kernel& kernel);
 /// Whether a kernel with one direction goes backward.
 bool runsBackward(const lcu::Kernel& kernel);
-std::vector<lcu::Kernel> splitByDirection(const lcu::Kernel& kernel);
 
 }  // namespace kelpie::codegen::cuda

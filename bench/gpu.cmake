@@ -1,0 +1,16 @@
+# Benchmarks on a GPU: Kelpie's kernels, and the same jobs with CUB and cuSPARSE where nvcc is. Not part of `all`.
+add_executable(gpu_bench EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/gpu_bench.cpp
+               ${PROJECT_SOURCE_DIR}/tests/codegen/known_kernels.cpp)
+target_link_libraries(gpu_bench PRIVATE kelpie_runtime)
+if(KELPIE_NVCC)
+  foreach(peer gpu_peers gpu_peer_spmv)
+    add_custom_command(
+      OUTPUT ${PROJECT_BINARY_DIR}/bench/${peer}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/bench
+      COMMAND ${KELPIE_NVCC} -std=c++17 -O2 -arch=sm_90 -o ${PROJECT_BINARY_DIR}/bench/${peer}
+              ${CMAKE_CURRENT_LIST_DIR}/${peer}.cu $<$<STREQUAL:${peer},gpu_peer_spmv>:-lcusparse>
+      DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${peer}.cu
+      COMMAND_EXPAND_LISTS VERBATIM)
+  endforeach()
+  add_custom_target(gpu_peers DEPENDS ${PROJECT_BINARY_DIR}/bench/gpu_peers ${PROJECT_BINARY_DIR}/bench/gpu_peer_spmv)
+endif()

@@ -1,0 +1,146 @@
+// Peers of Kelpie's GPU code, written as an expert would with CUB; times as lines of JSON.
+//
+//   gpu_peers [log2 of the number of elements, 27]
+//
+// Every job runs `kRepeats` times after warming up; the median is reported. Inputs are larger than the cache.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <cub/device/device_reduce.cuh>
+#include <cub/device/device_scan.cuh>
+#include <cub/device/device_segmented_reduce.cuh>
+#include <cub/device/device_select.cuh>
+
+namespace {
+
+constexpr int kRepeats = 15;
+
+void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+  std::exit(1);
+}
+
+template <class T>
+struct Device {
+  T* data = nullptr;
+  explicit Device(size_t count) { check(cudaMalloc(&data, std::max<size_t>(count, 16) * sizeof(T)), "cudaMalloc"); }
+  ~Device() { cudaFree(data); }
+  Device(const Device&) = delete;
+  void put(const std::vector<T>& values) {
+    check(cudaMemcpy(data, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+  }
+};
+
+double median(const std::function<void()>& job) {
+  cudaEvent_t begin, end;
+  cudaEventCreate(&begin);
+  cudaEventCreate(&end);
+  job();
+  job();
+  std::vector<float> times;
+  for (int k = 0; k < kRepeats; ++k) {
+    cudaEventRecord(begin);
+    job();
+    cudaEventRecord(end);
+    check(cudaEventSynchronize(end), "running");
+    float ms = 0;
+    cudaEventElapsedTime(&ms, begin, end);
+    times.push_back(ms);
+  }
+  check(cudaGetLastError(), "launching");
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+void report(const std::string& job, const char* who, double ms, double bytes) {
+  std::printf("{\"job\": \"%s\", \"who\": \"%s\", \"ms\": %.5f, \"bytes\": %.0f}\n", job.c_str(), who, ms, bytes);
+  std::fflush(stdout);
+}
+
+/// A CUB algorithm with its temporary storage.
+struct Cub {
+  std::function<cudaError_t(void*, size_t&)> call;
+  void* storage = nullptr;
+  size_t bytes = 0;
+  explicit Cub(std::function<cudaError_t(void*, size_t&)> f) : call(std::move(f)) {
+    check(call(nullptr, bytes), "CUB");
+    check(cudaMalloc(&storage, bytes + 16), "cudaMalloc");
+  }
+  ~Cub() { cudaFree(storage); }
+  void operator()() { check(call(storage, bytes), "CUB"); }
+};
+
+struct Positive {
+  __device__ bool operator()(float x) const { return x > 0; }
+};
+
+/// As in gpu_bench.cpp: the same distributions from the same seed.
+std::vector<int64_t> offsetsOf(const std::string& kind, int64_t n) {
+  std::vector<int64_t> offsets = {0};
+  std::mt19937_64 random(1);
+  auto grow = [&](int64_t length) { offsets.push_back(std::min(n, offsets.back() + length)); };
+  if (kind == "half_giant") grow(n / 2);
+  while (offsets.back() < n) {
+    if (kind == "8") grow(8);
+    if (kind == "1024") grow(1024);
+    if (kind == "1048576") grow(1 << 20);
+    if (kind == "half_giant") grow(1 + static_cast<int64_t>(random() % 4));
+    if (kind == "zipf") {
+      // Lengths by a power law, cut at 2^20; one in ten is empty.
+      double u = (static_cast<double>(random() >> 11) + 1) / 9007199254740993.0;
+      grow(random() % 10 == 0 ? 0 : static_cast<int64_t>(std::min(1048576.0, 1 / u)));
+    }
+  }
+  return offsets;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int64_t n = int64_t{1} << (argc > 1 ? std::atoi(argv[1]) : 27);
+  const double all = 4.0 * static_cast<double>(n);
+  std::vector<float> host(static_cast<size_t>(n));
+  std::mt19937 random(2);
+  for (float& x : host) x = static_cast<float>(random()) / 2147483648.0f - 1.0f;
+  Device<float> in(static_cast<size_t>(n)), out(static_cast<size_t>(n));
+  in.put(host);
+
+  report("copy", "cudaMemcpy", median([&] { cudaMemcpyAsync(out.data, in.data, all, cudaMemcpyDeviceToDevice); }), 2 * all);
+  {
+    Cub sum([&](void* s, size_t& b) { return cub::DeviceReduce::Sum(s, b, in.data, out.data, n); });
+    report("sum", "cub", median([&] { sum(); }), all);
+    Cub small([&](void* s, size_t& b) { return cub::DeviceReduce::Sum(s, b, in.data, out.data, 1024); });
+    report("sum_1024", "cub", median([&] { small(); }), 4096);
+  }
+  {
+    Cub scan([&](void* s, size_t& b) { return cub::DeviceScan::ExclusiveSum(s, b, in.data, out.data, n); });
+    report("scan", "cub", median([&] { scan(); }), 2 * all);
+  }
+  {
+    Device<int64_t> count(1);
+    Cub filter([&](void* s, size_t& b) { return cub::DeviceSelect::If(s, b, in.data, out.data, count.data, n, Positive()); });
+    report("filter", "cub", median([&] { filter(); }), 1.5 * all);
+  }
+  for (const char* kind : {"8", "1024", "1048576", "zipf", "half_giant"}) {
+    auto offsets = offsetsOf(kind, n);
+    auto m = static_cast<int64_t>(offsets.size()) - 1;
+    Device<int64_t> deviceOffsets(offsets.size());
+    deviceOffsets.put(offsets);
+    Device<float> sums(static_cast<size_t>(m));
+    Cub sum([&](void* s, size_t& b) {
+      return cub::DeviceSegmentedReduce::Sum(s, b, in.data, sums.data, m, deviceOffsets.data, deviceOffsets.data + 1);
+    });
+    report(std::string("segmented_sum_") + kind, "cub", median([&] { sum(); }),
+           all + 12.0 * static_cast<double>(m));
+  }
+  return 0;
+}
