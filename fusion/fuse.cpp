@@ -186,10 +186,15 @@ class Fuser {
     return users;
   }
 
+  /// "norm2_reduce_1_filter_2_reduce_3": of names that begin with the same function, what is different.
   static std::string kernelName(const std::vector<const lcu::Kernel*>& kernels) {
-    constexpr size_t kSpelledOut = 3;
+    constexpr size_t kSpelledOut = 4;
+    const std::string prefix = kernels[0]->bindings[0].origin + "_";
     std::string name = kernels[0]->name;
-    for (size_t k = 1; k < std::min(kSpelledOut, kernels.size()); ++k) name += "_and_" + kernels[k]->name;
+    for (size_t k = 1; k < std::min(kSpelledOut, kernels.size()); ++k) {
+      const std::string& other = kernels[k]->name;
+      name += "_" + (prefix.size() > 1 && other.starts_with(prefix) ? other.substr(prefix.size()) : other);
+    }
     if (kernels.size() > kSpelledOut) name += fmt::format("_and_{}_more", kernels.size() - kSpelledOut);
     return name;
   }

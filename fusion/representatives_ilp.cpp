@@ -9,20 +9,43 @@
 
 namespace kelpie::fusion {
 
-int longestChain(const PairTable& pairs, std::vector<int> nodes) {
+std::vector<int> manyApart(const PairTable& pairs, std::vector<int> nodes) {
+  if (nodes.empty()) return {};
   // "On a path and apart" is transitive: what lies on a path between two that share can share with both.
   std::sort(nodes.begin(), nodes.end(), [&](int a, int b) { return pairs.rank(a) < pairs.rank(b); });
-  std::vector<int> length(nodes.size(), 1);
-  int longest = nodes.empty() ? 0 : 1;
+  std::vector<int> length(nodes.size(), 1), before(nodes.size(), -1);
   for (size_t k = 0; k < nodes.size(); ++k) {
     for (size_t j = 0; j < k; ++j) {
-      if (pairs.reaches(nodes[j], nodes[k]) && !pairs.canShare(nodes[j], nodes[k])) {
-        length[k] = std::max(length[k], length[j] + 1);
-      }
+      if (length[j] < length[k] || !pairs.reaches(nodes[j], nodes[k]) || pairs.canShare(nodes[j], nodes[k]))
+        continue;
+      length[k] = length[j] + 1;
+      before[k] = static_cast<int>(j);
     }
-    longest = std::max(longest, length[k]);
   }
-  return longest;
+  std::vector<int> best;
+  const auto last = std::max_element(length.begin(), length.end()) - length.begin();
+  for (int k = static_cast<int>(last); k >= 0; k = before[k]) best.push_back(nodes[k]);
+  // Chains of different index spaces add up: the chain extended, and sets grown from the nodes with most
+  // conflicts.
+  std::vector<std::pair<int, int>> byPartners;
+  for (int v : nodes) {
+    int partners = 0;
+    for (int u : nodes) partners += pairs.canShare(u, v);
+    byPartners.emplace_back(partners, v);
+  }
+  std::sort(byPartners.begin(), byPartners.end());
+  const auto grow = [&](std::vector<int> set) {
+    for (auto [partners, v] : byPartners) {
+      const bool apart =
+          std::all_of(set.begin(), set.end(), [&, v = v](int u) { return u != v && !pairs.canShare(u, v); });
+      if (apart) set.push_back(v);
+    }
+    if (set.size() > best.size()) best = set;
+  };
+  grow(best);
+  constexpr size_t kStarts = 16;
+  for (size_t k = 0; k < std::min(kStarts, byPartners.size()); ++k) grow({byPartners[k].second});
+  return best;
 }
 
 int fewestLoads(const Access& access, const PairTable& pairs) {
@@ -30,7 +53,7 @@ int fewestLoads(const Access& access, const PairTable& pairs) {
   for (int r : access.readers) {
     if (access.producer < 0 || !pairs.canShare(access.producer, r)) apart.push_back(r);
   }
-  return longestChain(pairs, apart);
+  return static_cast<int>(manyApart(pairs, apart).size());
 }
 
 bool alwaysStored(const Store& store, const PairTable& pairs) {
@@ -55,6 +78,7 @@ class Search {
     glp_set_obj_dir(lp_.get(), GLP_MIN);
     addColumns();
     addRows();
+    addConvexity();
     addFlow();
   }
 
@@ -72,7 +96,7 @@ class Search {
     glp_init_iocp(&search);
     search.msg_lev = GLP_MSG_OFF;
     search.tm_lim = simplex.tm_lim;
-    search.br_tech = GLP_BR_DTH;
+    search.br_tech = GLP_BR_MFV;
     search.bt_tech = GLP_BT_BLB;
     search.cb_info = this;
     search.cb_func = [](glp_tree* tree, void* self) { static_cast<Search*>(self)->step(tree); };
@@ -160,11 +184,15 @@ class Search {
     }
     std::vector<int> all(n);
     std::iota(all.begin(), all.end(), 0);
-    addRow(lp_.get(), GLP_LO, longestChain(pairs_, all), clusters);
+    const std::vector<int> apart = manyApart(pairs_, all);
+    addRow(lp_.get(), GLP_LO, static_cast<double>(apart.size()), clusters);
     for (int r = 0; r < n; ++r) {
       std::vector<int> others;
+      for (int v : apart) {  // first, so that one row has as many of these as there are
+        if (v > r && z(r, v)) others.push_back(v);
+      }
       for (int v = r + 1; v < n; ++v) {
-        if (z(r, v)) others.push_back(v);
+        if (z(r, v) && std::find(others.begin(), others.end(), v) == others.end()) others.push_back(v);
       }
       std::vector<bool> covered(n, false);
       for (int v : others) {
@@ -181,6 +209,23 @@ class Search {
       }
       if (total + problem_.weight[r] > problem_.budget) addRow(lp_.get(), GLP_UP, 0, budget);
     }
+  }
+
+  /// Clusters are convex: whoever lies on a path from or to the representative is in its cluster, if the
+  /// other end is.
+  void addConvexity() {
+    for (const PartitionEdge& e : problem_.edges) {
+      for (int r = 0; r < problem_.nodes; ++r) {
+        if (z(r, e.to) && r != e.from && pairs_.reaches(r, e.from)) addFollows(r, e.to, e.from);
+        if (z(r, e.from) && r != e.to && pairs_.reaches(e.to, r)) addFollows(r, e.from, e.to);
+      }
+    }
+  }
+  /// z[r,v] <= z[r,other]
+  void addFollows(int r, int v, int other) {
+    Row row{{z(r, v), 1.0}};
+    if (z(r, other)) row.emplace_back(z(r, other), -1.0);
+    addRow(lp_.get(), GLP_UP, 0, row);
   }
 
   /// Loads and stores: columns that are at least 1 when the clusters chosen make them necessary.
@@ -356,8 +401,29 @@ class Search {
         added += addTogether(lp, r, q.a, q.b, q.third);
       }
     }
+    added += addConvexityCuts(lp);
     if (integral && added == 0) added += addCycleCuts(lp);
     cuts_ += added;
+  }
+
+  /// The same between any two members: the last node before the end of the path is there, and so on
+  /// backwards.
+  int addConvexityCuts(glp_prob* lp) {
+    const auto value = [&](int column) { return column ? glp_get_col_prim(lp, column) : 0.0; };
+    int added = 0;
+    for (int r = 0; r < problem_.nodes; ++r) {
+      if (value(z(r, r)) < kTolerance) continue;
+      for (const PartitionEdge& e : problem_.edges) {
+        if (value(z(r, e.to)) <= value(z(r, e.from)) + kTolerance) continue;
+        for (int a = r; a < problem_.nodes; ++a) {
+          if (z(r, a) && pairs_.reaches(a, e.from) && addTogether(lp, r, a, e.to, e.from)) {
+            ++added;
+            break;
+          }
+        }
+      }
+    }
+    return added;
   }
 
   /// z[r,a] + z[r,b] - z[r,r] <= z[r,third], when the current solution breaks it.

@@ -119,7 +119,7 @@ double lowerBound(const PartitionProblem& problem, const PairTable& pairs) {
     all[v] = v;
     launch = std::min(launch, problem.launch[v]);
   }
-  if (problem.nodes > 0) total += launch * longestChain(pairs, all);
+  if (problem.nodes > 0) total += launch * static_cast<double>(manyApart(pairs, all).size());
   for (const Access& a : problem.accesses) total += a.cost * fewestLoads(a, pairs);
   for (const Store& s : problem.stores) total += alwaysStored(s, pairs) ? s.cost : 0;
   return total;

@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                              R"(function map_map(xs: [int64]) {
-  kernel a_and_b {
+  kernel a_b {
     let b: [int64; #xs] = MAP flat #xs { i => (xs[i] + 1) * 2 }
     return b
   }
@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                              R"(function map_reduce(xs: [int64]) {
-  kernel a_and_b {
+  kernel a_b {
     let b: &int64 = REDUCE flat #xs { i => let t1 = xs[i] in t1 * t1 } (0) { x, y => x + y }
     return b
   }
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                              R"(function map_reduce_shared(xs: [float64]) {
-  kernel a_and_b {
+  kernel a_b {
     let a: [float64; #xs] = MAP flat #xs { i => exp(xs[i]) }
     let b: &float64 = REDUCE flat #xs { i => a[i] } (0.0) { x, y => x + y }
     return a, b
@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                              R"(function map_scan(xs: [int64]) {
-  kernel a_and_b {
+  kernel a_b {
     let b: [int64; #xs] = SCAN flat #xs { i => xs[i] + 1 } (0) { x, y => x + y }
     return b
   }
@@ -156,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                              R"(function map_filter(xs: [int64]) {
-  kernel a_and_b {
+  kernel a_b {
     let n: &int64, b: [int64; n] = FILTER flat #xs { i => xs[i] } where { i => xs[i] + 1 > 0 }
     return n, b
   }
@@ -178,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                              R"(function map_permute(xs: [int64]) {
-  kernel a_and_b {
+  kernel a_b {
     let b: [int64; #xs] = PERMUTE flat #xs { i => xs[i] + 1 } to { i => #xs - 1 - i } target #xs fill (0) unique
     return b
   }
@@ -200,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                              R"(function filter_map(xs: [int64]) {
-  kernel a_and_b {
+  kernel a_b {
     let n: &int64, b: [int64; n] = FILTER flat #xs { i => xs[i] + 1 } where { i => xs[i] > 0 }
     return n, b
   }
@@ -222,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                              R"(function filter_reduce_checked(xs: [int64]) {
-  kernel a_and_b {
+  kernel a_b {
     let b: &int64 = REDUCE flat #xs { i => let t1 = xs[i] in if t1 > 0 then 100 / check(t1 != 0, t1, 1, @0, 0, 0) else 0 } (0) { x, y => x + y }
     return b
   }
@@ -248,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                              R"(function filter_filter(xs: [int64], ys: [int64]) {
-  kernel a_and_b_and_c {
+  kernel a_b_c {
     let k: &int64, c: [int64; k] = FILTER flat #xs { i => xs[i] } where { i => let t1 = xs[i] in if t1 > 0 and t1 < 10 then ys[t1] != 3 else false }
     return k, c
   }
@@ -274,7 +274,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                              R"(function filter_scan(xs: [int64]) {
-  kernel a_and_b_and_c {
+  kernel a_b_c {
     let b_6: [int64; #xs] = SCAN flat #xs { i => let t1 = xs[i] in if t1 > 0 then t1 else 0 } (0) { x, y => x + y }
     let n: &int64, c: [int64; n] = FILTER flat #xs { i => xs[i] + b_6[i] } where { i => xs[i] > 0 }
     return n, c
@@ -331,7 +331,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                              R"(function reduce_once(xs: [float64]) {
-  kernel a_and_b_and_c {
+  kernel a_b_c {
     let a: &float64 = REDUCE flat #xs { i => let t1 = xs[i] in t1 * t1 } (0.0) { x, y => x + y }
     let c: &float64 = ONCE { sqrt(a) + 1.0 }
     return c
@@ -363,7 +363,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                           R"(function rows(off: [int64], col: [int64; #val], val: [float64], v: [float64]) {
-  kernel p_and_r_and_e {
+  kernel p_r_e {
     let r: [float64; #off - 1] = REDUCE seg(off, #off - 1, #val) { i, s, p => val[i] * v[col[i]] } (0.0) { x, y => x + y }
     let e: [float64; #off - 1] = MAP flat #off - 1 { i => sqrt(r[i]) }
     return e
@@ -390,7 +390,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                              R"(function segmented_filter(off: [int64], val: [int64]) {
-  kernel f_and_m_and_r {
+  kernel f_m_r {
     let r: [int64; #off - 1] = REDUCE seg(off, #off - 1, #val) { i, s, p => let t1 = val[i] in if t1 > s then t1 * t1 else 0 } (0) { x, y => x + y }
     return r
   }
@@ -420,7 +420,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                              R"(function sideways(xs: [int64], ys: [int64; #xs]) {
-  kernel a_and_b_and_c_and_1_more {
+  kernel a_b_c_d {
     let a: &int64, b: &int64 = REDUCE flat #xs { i => xs[i], ys[i] } (0, -9223372036854775808) { x1, x2, y1, y2 => x1 + y1, max(x2, y2) }
     let c: [int64; #xs], d: [int64; #xs] = SCAN flat #xs { i => xs[i], ys[i] } (0, 0) { x1, x2, y1, y2 => x1 + y1, x2 + y2 }
     return a, b, c, d
@@ -495,7 +495,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                              R"(function twice(xs: [int64]) {
-  kernel a_and_c {
+  kernel a_c {
     let n: &int64, c: [int64; n] = FILTER flat #xs { i => let t1 = xs[i] in t1 + (t1 + 1) } where { i => xs[i] > 0 }
     return n, c
   }

@@ -1,0 +1,236 @@
+#include "fusion/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace kelpie::fusion {
+namespace {
+
+constexpr size_t kWidth = 100;
+
+std::string bytesText(double bytes) {
+  const char* units[] = {"B", "kB", "MB", "GB", "TB"};
+  int unit = 0;
+  for (; bytes >= 1000 && unit < 4; ++unit) bytes /= 1000;
+  return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : 1, units[unit]);
+}
+
+std::string clipped(const std::string& text, size_t width) {
+  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
+}
+
+std::string trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
+}
+
+/// `text` broken at spaces, each line after the first behind `indent` blanks.
+std::string wrapped(const std::string& text, size_t indent) {
+  std::string result, line;
+  size_t begin = 0;
+  const size_t room = kWidth - indent;
+  while (begin < text.size()) {
+    size_t end = text.find(' ', begin);
+    if (end == std::string::npos) end = text.size();
+    const std::string word = text.substr(begin, end - begin);
+    if (!line.empty() && line.size() + 1 + word.size() > room) {
+      result += line + "\n" + std::string(indent, ' ');
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+    begin = end + 1;
+  }
+  return result + line;
+}
+
+class Text {
+ public:
+  Text(const LineLookup& lookup) : lookup_(lookup) {}
+
+  void region(const RegionReport& region) {
+    const StrategyReport* chosen = nullptr;
+    int kernels = 0;
+    for (const StrategyReport& s : region.strategies) {
+      if (s.strategy == region.chosen) chosen = &s;
+    }
+    for (const NodeReport& n : region.nodes) kernels += n.kernel;
+    if (!chosen || kernels == 0) return;
+    const std::string proof = region.chosen != Strategy::Ilp ? ""
+                              : chosen->gap <= 1e-9
+                                  ? ", proven optimal"
+                                  : fmt::format(", at most {:.2f}% from optimal", 100 * chosen->gap);
+    out += fmt::format("\nregion of {}: {} {} before, {} after fusion ({}{}, {:.1f} ms)\n", region.function,
+                       kernels, kernels == 1 ? "kernel" : "kernels", chosen->launches,
+                       toString(region.chosen), proof, 1000 * chosen->seconds);
+    nameWidth_ = 0;
+    for (const NodeReport& n : region.nodes) {
+      if (n.kernel) nameWidth_ = std::max(nameWidth_, std::min(n.name.size(), kMaxName));
+    }
+    int number = 0;
+    for (const ClusterReport& c : region.clusters) cluster(region, c, number);
+    strategies(region);
+    whyNot(region);
+  }
+
+  std::string out;
+
+ private:
+  static constexpr size_t kMaxName = 24;
+
+  void cluster(const RegionReport& region, const ClusterReport& c, int& number) {
+    if (c.kernel.empty()) {
+      for (int v : c.nodes)
+        out += fmt::format("\n  host        {}\n", clipped(region.nodes[v].name, kWidth - 14));
+      return;
+    }
+    out += fmt::format("\n  ┌ kernel {}  {}\n", ++number,
+                       clipped(c.space.empty() ? "" : "over " + c.space, kWidth - 16));
+    for (int v : c.nodes) member(region.nodes[v]);
+    if (!c.rules.empty()) {
+      out += fmt::format("  │ fused by {}\n", wrappedBeside(fmt::format("{}", fmt::join(c.rules, ", ")), 13));
+    }
+    out += fmt::format("  └ reads {}, writes {}, modelled {:.2f} us\n", bytesText(c.bytesRead),
+                       bytesText(c.bytesWritten), c.microseconds);
+  }
+
+  static std::string wrappedBeside(const std::string& text, size_t indent) {
+    std::string result = wrapped(text, indent);
+    for (size_t at = result.find('\n'); at != std::string::npos; at = result.find('\n', at + 1)) {
+      result.replace(at + 1, 3, "  │");
+    }
+    return result;
+  }
+
+  void member(const NodeReport& node) {
+    std::string line = fmt::format("{:<13} {:<{}}", node.kind, clipped(node.name, kMaxName), nameWidth_);
+    if (lookup_ && node.span.known()) {
+      const SourceLine source = lookup_(node.span);
+      line += fmt::format("  {:>4} | {}", source.line, trimmed(source.text));
+    }
+    out += "  │ " + clipped(line, kWidth - 4) + "\n";
+  }
+
+  void strategies(const RegionReport& region) {
+    if (region.strategies.size() < 2) return;
+    out += fmt::format("\n  {:<10}{:>9}{:>12}{:>12}{:>14}{:>14}{:>9}{:>12}\n", "strategy", "launches",
+                       "reads", "writes", "modelled us", "bound us", "gap", "solved ms");
+    for (const StrategyReport& s : region.strategies) {
+      const bool bounded = s.strategy == Strategy::Ilp;
+      out += fmt::format("  {:<10}{:>9}{:>12}{:>12}{:>14.2f}{:>14}{:>9}{:>12.2f}{}\n", toString(s.strategy),
+                         s.launches, bytesText(s.bytesRead), bytesText(s.bytesWritten), s.objective,
+                         bounded ? fmt::format("{:.2f}", s.bound) : "",
+                         bounded ? fmt::format("{:.2f}%", 100 * s.gap) : "", 1000 * s.seconds,
+                         s.strategy == region.chosen ? "  *" : "");
+    }
+  }
+
+  void whyNot(const RegionReport& region) {
+    bool heading = false;
+    for (const PairReport& pair : region.pairs) {
+      if (pair.together) continue;
+      if (!heading) out += "\n  apart, and why\n";
+      heading = true;
+      const std::string names = fmt::format("{} × {}", clipped(region.nodes[pair.a].name, kMaxName),
+                                            clipped(region.nodes[pair.b].name, kMaxName));
+      const size_t indent = 2 * nameWidth_ + 9;
+      // The multiplication sign is two bytes of one column.
+      out += fmt::format("    {:<{}}{}\n", names, indent - 4, wrapped(pair.reason, indent));
+    }
+  }
+
+  const LineLookup& lookup_;
+  size_t nameWidth_ = 0;
+};
+
+using Json = nlohmann::ordered_json;
+
+template <typename Items, typename ToJson>
+Json list(const Items& items, const ToJson& toJson) {
+  Json result = Json::array();
+  for (const auto& item : items) result.push_back(toJson(item));
+  return result;
+}
+
+Json regionJson(const RegionReport& region, const LineLookup& lookup) {
+  const auto place = [&](Span span) { return lookup && span.known() ? lookup(span).place : std::string(); };
+  return {{"function", region.function},
+          {"chosen", toString(region.chosen)},
+          {"nodes", list(region.nodes,
+                         [&](const NodeReport& n) {
+                           return Json{{"name", n.name},
+                                       {"kind", n.kind},
+                                       {"text", n.text},
+                                       {"place", place(n.span)},
+                                       {"kernel", n.kernel}};
+                         })},
+          {"edges", list(region.edges,
+                         [](const EdgeReport& e) {
+                           return Json{{"from", e.from},
+                                       {"to", e.to},
+                                       {"class", e.edgeClass},
+                                       {"fusible", e.fusible},
+                                       {"reason", e.reason}};
+                         })},
+          {"pairs", list(region.pairs,
+                         [](const PairReport& p) {
+                           return Json{{"a", p.a},
+                                       {"b", p.b},
+                                       {"together", p.together},
+                                       {"rule", p.rule},
+                                       {"reason", p.reason}};
+                         })},
+          {"clusters", list(region.clusters,
+                            [](const ClusterReport& c) {
+                              return Json{{"kernel", c.kernel},
+                                          {"space", c.space},
+                                          {"nodes", c.nodes},
+                                          {"rules", c.rules},
+                                          {"bytesRead", c.bytesRead},
+                                          {"bytesWritten", c.bytesWritten},
+                                          {"microseconds", c.microseconds}};
+                            })},
+          {"strategies", list(region.strategies, [](const StrategyReport& s) {
+             return Json{{"strategy", toString(s.strategy)},
+                         {"objective", s.objective},
+                         {"bound", s.bound},
+                         {"gap", s.gap},
+                         {"seconds", s.seconds},
+                         {"launches", s.launches},
+                         {"bytesRead", s.bytesRead},
+                         {"bytesWritten", s.bytesWritten},
+                         {"contracted", s.contracted},
+                         {"columns", s.columns},
+                         {"rows", s.rows},
+                         {"cuts", s.cuts},
+                         {"cluster", s.cluster}};
+           })}};
+}
+
+}  // namespace
+
+std::string reportText(const FusionReport& report, const LineLookup& lookup) {
+  Text text(lookup);
+  for (const InlinedMap& map : report.inlined) {
+    text.out +=
+        wrapped(fmt::format("{} is not stored but computed by its readers: {}", map.map, map.reason), 2) +
+        "\n";
+  }
+  for (const RegionReport& region : report.regions) text.region(region);
+  return text.out;
+}
+
+std::string reportJson(const FusionReport& report, const LineLookup& lookup) {
+  const Json json{
+      {"seconds", report.seconds},
+      {"inlined", list(report.inlined,
+                       [](const InlinedMap& m) {
+                         return Json{{"map", m.map}, {"reason", m.reason}};
+                       })},
+      {"regions", list(report.regions, [&](const RegionReport& r) { return regionJson(r, lookup); })}};
+  // Names come from the program's text, which is bytes: anything that is no UTF-8 is replaced.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace kelpie::fusion

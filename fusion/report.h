@@ -1,0 +1,26 @@
+// The fusion report as text for a terminal of 100 columns, and as JSON.
+//
+// In: what fuse() reports, filled with `explain` (and `compare`, for the table of strategies), and a way to
+// look up the source line of a span. Out: text. The members of the JSON objects are named as in
+// fusion/fuse.h.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "fusion/fuse.h"
+
+namespace kelpie::fusion {
+
+struct SourceLine {
+  std::string place;  ///< "norm2.nesl:7:13"; empty: nowhere
+  int line = 0;
+  std::string text;  ///< the whole line
+};
+using LineLookup = std::function<SourceLine(Span)>;
+
+/// Without `lookup` no source lines are shown.
+std::string reportText(const FusionReport& report, const LineLookup& lookup = nullptr);
+std::string reportJson(const FusionReport& report, const LineLookup& lookup = nullptr);
+
+}  // namespace kelpie::fusion
