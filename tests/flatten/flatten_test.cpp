@@ -1,7 +1,10 @@
 // Flattened programs agree with the reference interpreter, form by form, and have the expected structure.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "program_runner.h"
+#include "random_nesl.h"
 
 namespace kelpie::testing {
 namespace {
@@ -75,6 +78,25 @@ TEST(Flatten, GuardedViews) {
       "[[1],[2,3],[4]] <- [(0,[9,9]),(2,[] int)]; let a = [[1],[2,3]] in {#(if i < 2 then a[i] else [7]) : i "
       "in [0,5]};"
       "let a = [[1],[2,3]] in {{x + i : x in if i < 2 then a[i] else [7]} : i in [0,5]};");
+}
+
+// KELPIE_RANDOM_PROGRAMS sets their number, KELPIE_RANDOM_SEED the first seed; a failure names its seed.
+TEST(Flatten, RandomPrograms) {
+  auto setting = [](const char* name, uint32_t otherwise) {
+    const char* value = std::getenv(name);
+    return value ? static_cast<uint32_t>(std::atol(value)) : otherwise;
+  };
+  const uint32_t count = setting("KELPIE_RANDOM_PROGRAMS", 300), first = setting("KELPIE_RANDOM_SEED", 1);
+  RecordProperty("first_seed", static_cast<int>(first));
+  for (uint32_t seed = first; seed < first + count; ++seed) {
+    RunnerOptions options;
+    options.strategies = true;
+    options.positions = false;  // of several errors in one program, fusion may meet another one first
+    options.compiled = seed % 60 == 0;
+    const std::string program = randomNesl(seed, 3 + static_cast<int>(seed % 3));
+    for (const FormOutcome& outcome : runProgram(program, options))
+      EXPECT_EQ(outcome.difference, "") << "seed " << seed << "\n" << outcome.text << "\n" << program;
+  }
 }
 
 // The paper's norm2 is five kernels before fusion: the filter's predicate is part of the filter.

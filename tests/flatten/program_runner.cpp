@@ -2,13 +2,17 @@
 
 #include <cmath>
 #include <map>
+#include <memory>
+#include <optional>
 
 #include "flatten/flatten.h"
 #include "frontend/deep_stack.h"
 #include "frontend/interpreter.h"
 #include "frontend/session.h"
 #include "frontend/source_manager.h"
+#include "fusion/fuse.h"
 #include "ir/core_verify.h"
+#include "runtime/cpu_target.h"
 #include "runtime/executor.h"
 #include "runtime/host_target.h"
 #include "runtime/services.h"
@@ -58,70 +62,105 @@ std::string show(const Columns& columns) {
   return out;
 }
 
-std::vector<FormOutcome> run(const std::string& nesl) {
+/// One way of running the flat program.
+struct Way {
+  std::string name;
+  std::optional<fusion::Strategy> strategy;
+  std::unique_ptr<runtime::Executor> executor;
+  std::map<uint32_t, Columns> cells;
+};
+
+std::string compare(const std::variant<Columns, RuntimeError>& expected,
+                    const std::variant<Columns, RuntimeError>& actual, bool positions) {
+  auto* error = std::get_if<RuntimeError>(&actual);
+  auto* expectedError = std::get_if<RuntimeError>(&expected);
+  if (expectedError && !error) return "no error, expected: " + expectedError->message;
+  if (!expectedError && error) return "error: " + error->message;
+  if (expectedError)
+    return !positions || expectedError->span == error->span ? "" : "the error is reported at another place";
+  const Columns& x = std::get<Columns>(expected);
+  const Columns& y = std::get<Columns>(actual);
+  bool equal = x.size() == y.size();
+  for (size_t k = 0; equal && k < x.size(); ++k) equal = same(x[k], y[k]);
+  return equal ? "" : "expected " + show(x) + "\n  actual " + show(y);
+}
+
+std::vector<FormOutcome> run(const std::string& nesl, const RunnerOptions& options) {
   SourceManager sources;
   uint32_t file = sources.add("test.nesl", nesl);
   Session session(sources);
-  std::map<uint32_t, Columns> reference, flat;
   auto services = makeServices();
-  runtime::Executor executor(std::make_unique<runtime::InterpTarget>());
+  std::map<uint32_t, Columns> cells;
+  std::vector<Way> ways;
+  auto interp = [] { return std::make_unique<runtime::Executor>(std::make_unique<runtime::InterpTarget>()); };
+  ways.push_back({"unfused", std::nullopt, interp(), {}});
+  if (options.strategies)
+    for (auto strategy : {fusion::Strategy::Delayed, fusion::Strategy::Greedy, fusion::Strategy::Ilp})
+      ways.push_back({fusion::toString(strategy), strategy, interp(), {}});
+  if (options.compiled) {
+    runtime::CpuOptions cpu;
+    cpu.jit = runtime::Jit::Always;
+    ways.push_back({"cpu",
+                    fusion::Strategy::Ilp,
+                    std::make_unique<runtime::Executor>(std::make_unique<runtime::CpuTarget>(cpu)),
+                    {}});
+  }
   std::vector<FormOutcome> outcomes;
   for (FormResult& form : session.processFile(file)) {
     FormOutcome outcome;
-    outcome.text = std::string(nesl.substr(form.span.begin, form.span.end - form.span.begin));
+    outcome.text = nesl.substr(form.span.begin, form.span.end - form.span.begin);
     for (const Diagnostic& d : form.diagnostics)
       if (d.severity == Severity::Error) outcome.difference += "static error: " + d.message;
     if (!form.program) {
       if (!outcome.difference.empty()) outcomes.push_back(outcome);
       continue;
     }
+    auto assign = [&](std::map<uint32_t, Columns>& to, const std::variant<Columns, RuntimeError>& result) {
+      if (auto* columns = std::get_if<Columns>(&result))
+        for (const CellAssignment& a : form.assignments) {
+          auto first = columns->begin() + static_cast<ptrdiff_t>(a.first);
+          to[a.cell] = Columns(first, first + static_cast<ptrdiff_t>(a.count));
+        }
+    };
     for (const std::string& m : core::verify(*form.program)) outcome.difference += "core: " + m + "\n";
     auto expected = interpret(
-        *form.program, [&](uint32_t cell) { return reference[cell]; }, *services);
-    lcu::Program program = flatten::flatten(*form.program);
-    outcome.lcu = toString(program);
-    for (const std::string& m : verify(program, false)) outcome.difference += "λcu: " + m + "\n";
-    if (outcome.difference.empty()) {
-      runtime::RunStatistics statistics;
-      auto actual = executor.run(
-          program, [&](uint32_t cell) { return flat[cell]; }, *services, {}, &statistics);
-      outcome.launches = statistics.launches;
-      auto* error = std::get_if<RuntimeError>(&actual);
-      auto* expectedError = std::get_if<RuntimeError>(&expected);
-      if (error) outcome.error = error->message;
-      if (expectedError && !error)
-        outcome.difference = "no error, expected: " + expectedError->message + "\n";
-      else if (!expectedError && error)
-        outcome.difference = "error: " + error->message + "\n";
-      else if (expectedError && !(expectedError->span == error->span))
-        outcome.difference = "the error is reported at another place\n";
-      if (!expectedError && !error) {
-        outcome.reference = std::get<Columns>(expected);
-        const Columns& columns = std::get<Columns>(actual);
-        bool equal = columns.size() == outcome.reference.size();
-        for (size_t k = 0; equal && k < columns.size(); ++k) equal = same(outcome.reference[k], columns[k]);
-        if (!equal)
-          outcome.difference = "expected " + show(outcome.reference) + "\n  actual " + show(columns) + "\n";
-        for (const CellAssignment& a : form.assignments) {
-          auto part = [&](const Columns& c) {
-            return Columns(c.begin() + static_cast<ptrdiff_t>(a.first),
-                           c.begin() + static_cast<ptrdiff_t>(a.first + a.count));
-          };
-          reference[a.cell] = part(outcome.reference);
-          flat[a.cell] = part(columns);
-        }
+        *form.program, [&](uint32_t cell) { return cells[cell]; }, *services);
+    if (auto* columns = std::get_if<Columns>(&expected)) outcome.reference = *columns;
+    if (auto* error = std::get_if<RuntimeError>(&expected)) outcome.error = error->message;
+    for (Way& way : ways) {
+      if (!outcome.difference.empty()) break;
+      lcu::Program program = flatten::flatten(*form.program);
+      outcome.lcu = toString(program);
+      for (const std::string& m : verify(program, false)) outcome.difference += "λcu: " + m + "\n";
+      if (way.strategy) {
+        fusion::FusionOptions fusion;
+        fusion.strategy = *way.strategy;
+        fusion::fuse(program, fusion);
+        outcome.lcu = toString(program);
+        for (const std::string& m : verify(program, true)) outcome.difference += "fused λcu: " + m + "\n";
       }
+      if (!outcome.difference.empty()) break;
+      runtime::RunStatistics statistics;
+      auto actual = way.executor->run(
+          program, [&](uint32_t cell) { return way.cells[cell]; }, *services, {}, &statistics);
+      outcome.launches = statistics.launches;
+      std::string difference = compare(expected, actual, options.positions);
+      if (!difference.empty()) outcome.difference = way.name + ": " + difference + "\n";
+      assign(way.cells, actual);
     }
+    assign(cells, expected);
+    const bool stop = !outcome.difference.empty() || (!outcome.error.empty() && !form.assignments.empty());
     outcomes.push_back(std::move(outcome));
+    if (stop) break;  // later forms may need what is missing
   }
   return outcomes;
 }
 
 }  // namespace
 
-std::vector<FormOutcome> runProgram(const std::string& nesl) {
+std::vector<FormOutcome> runProgram(const std::string& nesl, const RunnerOptions& options) {
   std::vector<FormOutcome> outcomes;
-  runOnDeepStack([&] { outcomes = run(nesl); });
+  runOnDeepStack([&] { outcomes = run(nesl, options); });
   return outcomes;
 }
 

@@ -19,7 +19,13 @@ struct FormOutcome {
   size_t launches = 0;  ///< executed, without fusion
 };
 
+struct RunnerOptions {
+  bool strategies = false;  ///< also after fusion, by every strategy
+  bool compiled = false;    ///< also as compiled code of the target cpu (needs a compiler; slow)
+  bool positions = true;    ///< errors must be reported at the same place
+};
+
 /// Runs every form of the program; static errors and broken invariants are reported as differences.
-std::vector<FormOutcome> runProgram(const std::string& nesl);
+std::vector<FormOutcome> runProgram(const std::string& nesl, const RunnerOptions& options = {});
 
 }  // namespace kelpie::testing
