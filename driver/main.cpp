@@ -60,10 +60,14 @@ void Driver::print(const Diagnostic& diagnostic) const {
 /// Prints all diagnostics; whether the program may go on.
 bool Driver::report(const std::vector<FormResult>& forms) {
   bool good = true;
+  size_t count = 0;
   for (const FormResult& form : forms) {
-    for (const Diagnostic& diagnostic : form.diagnostics) print(diagnostic);
+    for (const Diagnostic& diagnostic : form.diagnostics)
+      if (++count <= kMaximalDiagnostics) print(diagnostic);
     good = good && !form.failed();
   }
+  if (count > kMaximalDiagnostics)
+    fmt::print(stderr, "kelpie: {} more messages are not shown\n", count - kMaximalDiagnostics);
   return good || options_.keepGoing;
 }
 
