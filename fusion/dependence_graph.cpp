@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 namespace kelpie::fusion {
 
@@ -125,6 +126,7 @@ class Builder {
         hostEdges(v);
       }
       orderEdges(v);
+      guardEdges(v);
     }
     std::sort(graph_.edges.begin(), graph_.edges.end(), [](const GraphEdge& a, const GraphEdge& b) {
       return std::pair(a.from, a.to) < std::pair(b.from, b.to);
@@ -319,6 +321,36 @@ class Builder {
     }
   }
 
+  /// A check on the host (equal lengths, a size that is not negative) stops the program before code that
+  /// takes what was checked for granted: whatever comes later and uses one of the variables that were
+  /// checked.
+  void guardEdges(int v) {
+    const lcu::Stmt& stmt = *graph_.nodes[v].stmt;
+    std::set<VarId> mine;
+    for (VarId var : lcu::freeVars(stmt)) addRoots(var, mine);
+    for (const auto& [guard, checked] : guards_) {
+      const bool concerned = checked.empty() || std::any_of(mine.begin(), mine.end(),
+                                                            [&](VarId var) { return checked.contains(var); });
+      if (concerned) addOrder(guard, v, "comes after a check on the host");
+    }
+    const bool hostLet = std::holds_alternative<lcu::HostLet>(stmt.node);
+    if (hostLet && effects_.mayFail(stmt)) guards_.emplace_back(v, mine);
+    if (!hostLet) return;
+    for (VarId result : stmt.results) roots_[result] = mine;
+  }
+
+  /// Where the value or the size of a variable comes from, through scalars of the host.
+  void addRoots(VarId var, std::set<VarId>& roots) const {
+    if (const auto it = roots_.find(var); it != roots_.end()) {
+      roots.insert(it->second.begin(), it->second.end());
+      return;
+    }
+    if (!roots.insert(var).second) return;
+    const ExprRef extent = program_.vars[var].extent;
+    if (!extent) return;
+    for (VarId read : lcu::freeVars(std::vector{extent})) addRoots(read, roots);
+  }
+
   void addOrder(int u, int v, const char* reason) { addEdge({u, v, EdgeClass::Order, false, 0, reason}); }
 
   // ---- index spaces of pairs ----
@@ -437,6 +469,8 @@ class Builder {
   std::vector<std::map<VarId, ReadWays>> reads_;
   int lastEffect_ = -1;
   std::vector<int> failing_;
+  std::vector<std::pair<int, std::set<VarId>>> guards_;
+  std::map<VarId, std::set<VarId>> roots_;  ///< of host scalars made here
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ enum class EdgeClass : uint8_t {
   Finish,         ///< a Once reads a reduction's result, or that of another Once
   Whole,          ///< needs the whole result first
   HostFetch,      ///< the host must read the result to know a size or to go on
-  Order,          ///< services, and errors relative to services, keep their order
+  Order,          ///< services, errors relative to services, and checks on the host keep their order
 };
 const char* toString(EdgeClass edgeClass);
 

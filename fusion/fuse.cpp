@@ -128,7 +128,7 @@ class Fuser {
 
   void schedule(lcu::Block& block, const DependenceGraph& graph, const RegionProblem& problem,
                 const Assignment& cluster, RegionReport& report) {
-    const std::optional<std::vector<int>> order = clusterOrder(problem.problem, cluster);
+    const std::optional<std::vector<int>> order = clusterOrder(problem.problem, cluster, waitingNodes(graph));
     if (!order) throw InternalError("fusion: the clusters cannot be ordered");
     std::vector<std::vector<int>> members(graph.nodes.size());
     for (size_t v = 0; v < graph.nodes.size(); ++v) members[cluster[v]].push_back(static_cast<int>(v));
@@ -166,6 +166,15 @@ class Fuser {
       report.clusters.push_back(std::move(clusterReport));
     }
     block.stmts = std::move(stmts);
+  }
+
+  /// Statements of the host that wait for the device: better launched before them what can be.
+  static std::vector<bool> waitingNodes(const DependenceGraph& graph) {
+    std::vector<bool> waits(graph.nodes.size(), false);
+    for (const GraphEdge& e : graph.edges) {
+      if (e.edgeClass == EdgeClass::HostFetch && !graph.nodes[e.to].soac) waits[e.to] = true;
+    }
+    return waits;
   }
 
   /// For each variable made in the block the clusters that use it; -1 stands for the block's results.

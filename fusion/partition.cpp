@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <queue>
+#include <tuple>
 
 namespace kelpie::fusion {
 
@@ -178,7 +179,8 @@ double costOf(const PartitionProblem& problem, const Assignment& cluster) {
   return total;
 }
 
-std::optional<std::vector<int>> clusterOrder(const PartitionProblem& problem, const Assignment& cluster) {
+std::optional<std::vector<int>> clusterOrder(const PartitionProblem& problem, const Assignment& cluster,
+                                             const std::vector<bool>& late) {
   int clusters = 0;
   for (int c : cluster) clusters = std::max(clusters, c + 1);
   std::vector<std::vector<int>> out(clusters);
@@ -189,18 +191,19 @@ std::optional<std::vector<int>> clusterOrder(const PartitionProblem& problem, co
     out[cluster[e.from]].push_back(cluster[e.to]);
     ++waiting[cluster[e.to]];
   }
-  using Entry = std::pair<int, int>;  // first node, cluster
+  using Entry = std::tuple<bool, int, int>;  // late, first node, cluster
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  const auto add = [&](int c) { ready.emplace(!late.empty() && late[first[c]], first[c], c); };
   for (int c = 0; c < clusters; ++c) {
-    if (waiting[c] == 0 && first[c] < problem.nodes) ready.emplace(first[c], c);
+    if (waiting[c] == 0 && first[c] < problem.nodes) add(c);
   }
   std::vector<int> order;
   while (!ready.empty()) {
-    const int c = ready.top().second;
+    const int c = std::get<2>(ready.top());
     ready.pop();
     order.push_back(c);
     for (int d : out[c]) {
-      if (--waiting[d] == 0) ready.emplace(first[d], d);
+      if (--waiting[d] == 0) add(d);
     }
   }
   size_t used = 0;

@@ -131,8 +131,9 @@ Assignment separate(int nodes);  ///< every node its own cluster
 double costOf(const PartitionProblem& problem, const Assignment& cluster);
 /// Nothing when legal, otherwise which rule is broken.
 std::optional<std::string> illegal(const PartitionProblem& problem, const Assignment& cluster);
-/// The clusters in an order that respects the edges: among those ready, the one with the smallest node first.
-/// Nothing if they cannot be ordered.
-std::optional<std::vector<int>> clusterOrder(const PartitionProblem& problem, const Assignment& cluster);
+/// The clusters in an order that respects the edges: among those ready, the one with the smallest node first,
+/// but clusters of `late` nodes only when no other is ready. Nothing if they cannot be ordered.
+std::optional<std::vector<int>> clusterOrder(const PartitionProblem& problem, const Assignment& cluster,
+                                             const std::vector<bool>& late = {});
 
 }  // namespace kelpie::fusion

@@ -21,12 +21,10 @@ class RandomProgram {
   Builder b;
 
  private:
-  /// An array's bounds are spelled by its extent, as the flattener does.
+  /// An array's length is spelled by its extent, as the flattener does.
   void addResult(VarId v) {
     if (b.program.vars[v].kind != VarKind::Array) return b.result(v);
-    const ExprRef bounds =
-        b.arena().select(b.op(ScalarOp::Equal, b.i(), b.num(0)), b.num(0), b.program.vars[v].extent);
-    b.program.entry.body.results.push_back(b.launch(b.map(b.flat(b.num(2)), {bounds}), "bounds")[0]);
+    b.program.entry.body.results.push_back(b.let("length", b.program.vars[v].extent));
     b.program.entry.body.results.push_back(v);
     b.program.resultTypes.push_back(CoreType::sequence({CoreType(b.program.vars[v].type)}));
   }

@@ -1,0 +1,85 @@
+#include "fusion/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/ir/norm2.h"
+
+namespace kelpie::fusion {
+namespace {
+
+using ::testing::HasSubstr;
+
+FusionReport reportOf(Strategy strategy) {
+  lcu::Norm2 norm2;
+  FusionOptions options;
+  options.strategy = strategy;
+  options.compare = options.explain = true;
+  int line = 3;
+  for (lcu::Stmt& stmt : norm2.program.functions[0].body.stmts) {
+    stmt.span = {1, static_cast<uint32_t>(line), static_cast<uint32_t>(line + 1)};
+    ++line;
+  }
+  return fuse(norm2.program, options);
+}
+
+SourceLine lookup(Span span) {
+  return {"norm2.nesl:" + std::to_string(span.begin) + ":1", static_cast<int>(span.begin),
+          "  line of the source"};
+}
+
+TEST(Report, TextShowsClustersStrategiesAndReasons) {
+  const std::string text = reportText(reportOf(Strategy::Ilp), lookup);
+  EXPECT_THAT(text, HasSubstr("region of norm2: 5 kernels before, 2 after fusion (ilp, proven optimal"));
+  EXPECT_THAT(text, HasSubstr("FILTER-REDUCE, REDUCE+REDUCE"));
+  EXPECT_THAT(text, HasSubstr("   4 | line of the source"));
+  EXPECT_THAT(text, HasSubstr("needs the finished value of sum1"));
+  EXPECT_THAT(text, HasSubstr("the best schedule with both together takes"));
+  size_t begin = 0;
+  while (begin < text.size()) {
+    const size_t end = text.find('\n', begin);
+    size_t columns = 0;
+    for (size_t k = begin; k < end; ++k) columns += (static_cast<unsigned char>(text[k]) & 0xC0) != 0x80;
+    EXPECT_LE(columns, 100u) << text.substr(begin, end - begin);
+    begin = end + 1;
+  }
+}
+
+TEST(Report, StrategiesAreOrderedAndCounted) {
+  const FusionReport report = reportOf(Strategy::None);
+  ASSERT_EQ(report.regions.size(), 1u);
+  const RegionReport& region = report.regions[0];
+  ASSERT_EQ(region.strategies.size(), 4u);
+  std::map<Strategy, const StrategyReport*> by;
+  for (const StrategyReport& s : region.strategies) by[s.strategy] = &s;
+  EXPECT_EQ(by[Strategy::None]->launches, 5);
+  EXPECT_EQ(by[Strategy::Ilp]->launches, 2);
+  EXPECT_LE(by[Strategy::Ilp]->objective, by[Strategy::Greedy]->objective);
+  EXPECT_LE(by[Strategy::Greedy]->objective, by[Strategy::None]->objective);
+  // n = 2^20 elements of 8 bytes, half surviving: xs four times, the survivors once; the survivors and two
+  // results.
+  constexpr double kBytes = 8.0 * (1 << 20);
+  EXPECT_EQ(by[Strategy::None]->bytesRead, 4.5 * kBytes);
+  EXPECT_EQ(by[Strategy::None]->bytesWritten, 2.5 * kBytes);
+  EXPECT_EQ(by[Strategy::Ilp]->bytesRead, 2 * kBytes);
+  EXPECT_EQ(by[Strategy::Ilp]->bytesWritten, 2 * kBytes);
+  EXPECT_EQ(region.clusters.size(), 5u);
+}
+
+TEST(Report, JsonHasAllParts) {
+  const auto json = nlohmann::json::parse(reportJson(reportOf(Strategy::Ilp), lookup));
+  const auto& region = json.at("regions").at(0);
+  EXPECT_EQ(region.at("function"), "norm2");
+  EXPECT_EQ(region.at("nodes").size(), 5u);
+  EXPECT_EQ(region.at("nodes").at(1).at("kind"), "FILTER");
+  EXPECT_EQ(region.at("nodes").at(1).at("place"), "norm2.nesl:4:1");
+  EXPECT_EQ(region.at("clusters").size(), 2u);
+  EXPECT_EQ(region.at("strategies").size(), 4u);
+  EXPECT_EQ(region.at("edges").size(), 3u);
+  for (const auto& pair : region.at("pairs")) EXPECT_FALSE(pair.at("reason").get<std::string>().empty());
+}
+
+}  // namespace
+}  // namespace kelpie::fusion

@@ -1,0 +1,97 @@
+// Order and safety of schedules: what fusion must not move, and what it may.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fusion/fuse.h"
+#include "fusion/lcu_reader.h"
+
+namespace kelpie::fusion {
+namespace {
+
+using ::testing::ElementsAre;
+
+lcu::Program read(std::string_view text) {
+  lcu::ReadResult result = lcu::readProgram(text);
+  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
+    for (const Diagnostic& d : *diagnostics) ADD_FAILURE() << lcu::describe(d, text);
+    return {};
+  }
+  return std::move(std::get<lcu::Program>(result));
+}
+
+/// What the statements of the first function are, in order: kernel names, "let", "service", ...
+std::vector<std::string> scheduleOf(std::string_view text) {
+  lcu::Program program = read(text);
+  EXPECT_THAT(lcu::verify(program, false), ElementsAre());
+  fuse(program);
+  EXPECT_THAT(lcu::verify(program, true), ElementsAre());
+  std::vector<std::string> names;
+  for (const lcu::Stmt& stmt : program.functions.at(0).body.stmts) {
+    if (const auto* launch = std::get_if<lcu::Launch>(&stmt.node)) {
+      names.push_back(launch->kernel.name);
+    } else {
+      names.push_back(std::holds_alternative<lcu::HostLet>(stmt.node) ? "let" : "service");
+    }
+  }
+  return names;
+}
+
+TEST(Schedule, KernelsStayBehindTheHostCheckOfWhatTheyUse) {
+  EXPECT_THAT(scheduleOf(R"(
+function f(xs: [int64], ys: [int64], zs: [int64]) {
+  kernel a { let a: &int64 = REDUCE flat #zs { i => zs[i] } (0) { x, y => x + y } return a }
+  let good: bool = check(#xs == #ys, true, false, @0, #xs, #ys)
+  kernel b { let b: [int64; #xs] = MAP flat #xs { i => xs[i] + ys[i] } return b }
+  kernel c { let c: &int64 = REDUCE flat #zs { i => zs[i] } (-1) { x, y => max(x, y) } return c }
+  return a, b, c
+})"),
+              ElementsAre("a_c", "let", "b"));
+}
+
+TEST(Schedule, KernelsAreLaunchedBeforeTheHostWaits) {
+  EXPECT_THAT(scheduleOf(R"(
+function f(xs: [int64], ys: [int64]) {
+  kernel a { let a: &int64 = REDUCE flat #xs { i => xs[i] } (0) { x, y => x + y } return a }
+  let h: int64 = a + 1
+  kernel b { let b: [int64; #ys] = MAP flat #ys { i => ys[i] + 1 } return b }
+  return h, b
+})"),
+              ElementsAre("a", "b", "let"));
+}
+
+TEST(Schedule, WhatMayFailKeepsItsPlaceAmongServices) {
+  EXPECT_THAT(scheduleOf(R"(
+function f(xs: [int64], text: [char]) {
+  let n: int64 = #text
+  kernel a { let a: [int64; #xs] = MAP flat #xs { i => check(xs[i] != 0, xs[i], 1, @0, i, 0) } return a }
+  let done: bool = service print(n, text): ([char]) -> (bool) @0
+  kernel b { let b: [int64; #xs] = MAP flat #xs { i => check(xs[i] != 1, xs[i], 1, @0, i, 0) } return b }
+  kernel c { let c: [int64; #xs] = MAP flat #xs { i => xs[i] + 1 } return c }
+  return a, b, c
+})"),
+              ElementsAre("let", "a_c", "service", "b"));
+}
+
+TEST(Schedule, AnUnusedMapWithoutChecksGoesAndOneWithChecksStays) {
+  EXPECT_THAT(scheduleOf(R"(
+function f(xs: [int64]) {
+  kernel a { let a: [int64; #xs] = MAP flat #xs { i => xs[i] + 1 } return a }
+  kernel b { let b: [int64; #xs] = MAP flat #xs { i => check(xs[i] != 1, xs[i], 1, @0, i, 0) } return b }
+  return xs
+})"),
+              ElementsAre("b"));
+}
+
+TEST(Schedule, ASizeIsNoReasonToKeepAnArray) {
+  lcu::Program program = read(R"(
+function f(xs: [int64]) {
+  kernel a { let a: [int64; #xs] = MAP flat #xs { i => xs[i] * xs[i] } return a }
+  kernel b { let b: [int64; #xs] = MAP flat #a { i => xs[i] + #a } return b }
+  return b
+})");
+  fuse(program);
+  ASSERT_EQ(program.functions[0].body.stmts.size(), 1u);
+}
+
+}  // namespace
+}  // namespace kelpie::fusion
