@@ -29,13 +29,14 @@ std::string identityOf(const Field& f, const lcu::Kernel& kernel) {
 
 std::string identityFunction(const std::vector<Field>& fields, const char* type, const char* function,
                              const lcu::Kernel& kernel, const FieldNames& names) {
-  std::string text = fmt::format("  static __device__ __forceinline__ {0} {1}() {{\n    {0} r;\n", type, function);
+  std::string text =
+      fmt::format("  static __device__ __forceinline__ {0} {1}() {{\n    {0} r;\n", type, function);
   for (const Field& f : fields) text += fmt::format("    r.{} = {};\n", names(f), identityOf(f, kernel));
   return text + "    return r;\n  }\n";
 }
 
-/// Statements that set the fields of r to those of a and b combined. With `heads`, segmented fields start over
-/// where `head` holds.
+/// Statements that set the fields of r to those of a and b combined. With `heads`, segmented fields start
+/// over where `head` holds.
 std::string combination(const std::vector<Field>& fields, bool heads, const lcu::Kernel& kernel,
                         const FieldNames& names) {
   std::string text;
@@ -56,8 +57,12 @@ std::string combination(const std::vector<Field>& fields, bool heads, const lcu:
     d.param = [&](uint32_t number) {
       return (number < k ? "a." : "b.") + names(*own.at(number < k ? number : number - k));
     };
-    d.load = [](lcu::ExprRef, const std::string&) -> std::string { throw InternalError("load in an operator"); };
-    d.host = [](lcu::VarId, ScalarType) -> std::string { throw InternalError("free variable in an operator"); };
+    d.load = [](lcu::ExprRef, const std::string&) -> std::string {
+      throw InternalError("load in an operator");
+    };
+    d.host = [](lcu::VarId, ScalarType) -> std::string {
+      throw InternalError("free variable in an operator");
+    };
     d.size = [](lcu::VarId) -> std::string { throw InternalError("size in an operator"); };
     d.fail = [](lcu::SiteId, const std::string&, const std::string&) -> std::string {
       throw InternalError("check in an operator");
@@ -70,7 +75,8 @@ std::string combination(const std::vector<Field>& fields, bool heads, const lcu:
     for (size_t j = 0; j < k; ++j) {
       std::string name = names(*own[j]);
       if (heads && own[j]->segmented) {
-        text += fmt::format("    r.{0} = head ? b.{0} : {2}({1});\n", name, texts[j], cTypeName(own[j]->type));
+        text +=
+            fmt::format("    r.{0} = head ? b.{0} : {2}({1});\n", name, texts[j], cTypeName(own[j]->type));
       } else {
         text += fmt::format("    r.{} = {};\n", name, texts[j]);
       }
@@ -113,9 +119,10 @@ std::string operationText(ScalarOp op, ScalarType type, const std::string& a, co
 
 std::string levelText(const LevelPlan& level, const std::string& name, const lcu::Kernel& kernel,
                       const FieldNames& names) {
-  std::string text = fmt::format("struct {} {{\n  struct Value {{\n{}  }};\n", name, members(level.fields, false, names));
-  text += fmt::format("  static constexpr bool kSegmented = {}, kRestarts = {}, kExact = {};\n", level.segmented,
-                      level.restarts, level.exact);
+  std::string text =
+      fmt::format("struct {} {{\n  struct Value {{\n{}  }};\n", name, members(level.fields, false, names));
+  text += fmt::format("  static constexpr bool kSegmented = {}, kRestarts = {}, kExact = {};\n",
+                      level.segmented, level.restarts, level.exact);
   text += identityFunction(level.fields, "Value", "identity", kernel, names);
   text += combineFunction(level.fields, "Value", "combine", kernel, names);
   text += "  static __device__ __forceinline__ void restart(Value& r) {\n";
@@ -145,9 +152,10 @@ std::string levelText(const LevelPlan& level, const std::string& name, const lcu
   return text + "};\n";
 }
 
-std::string reductionText(const std::vector<Field>& fields, const std::string& name, const lcu::Kernel& kernel,
-                          const FieldNames& names) {
-  std::string text = fmt::format("struct {} {{\n  struct Value {{\n{}  }};\n", name, members(fields, false, names));
+std::string reductionText(const std::vector<Field>& fields, const std::string& name,
+                          const lcu::Kernel& kernel, const FieldNames& names) {
+  std::string text = fmt::format(  // Whole words: the last block reads the others' partials word by word.
+      "struct {} {{\n  struct alignas(4) Value {{\n{}  }};\n", name, members(fields, false, names));
   text += identityFunction(fields, "Value", "identity", kernel, names);
   text += fmt::format(
       "  static __device__ __forceinline__ Value combine(const Value& a, const Value& b) {{\n    Value r;\n{}"

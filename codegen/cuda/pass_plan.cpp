@@ -160,9 +160,8 @@ class Planner {
         }
       }
       std::unordered_set<ExprRef> always;
-      for (const ScheduleStep& step : scheduleExpressions(unconditional).blocks[0].steps) {
-        always.insert(step.node);
-      }
+      const Schedule schedule = scheduleExpressions(unconditional);
+      for (const ScheduleStep& step : schedule.blocks[0].steps) always.insert(step.node);
       lcu::forEachNode(all, [&](ExprRef e) {
         if (e->kind != ExprKind::Load || !isElement(e->operands[0])) return;
         if (!info_.parameter(ParameterKind::Array, e->index)) return;
