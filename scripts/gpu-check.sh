@@ -1,0 +1,89 @@
+#!/bin/bash
+# Checks and measures Kelpie on a machine with an NVIDIA GPU: tests against the evaluator on fresh random data,
+# benchmarks with their peers, compute-sanitizer, examples on the GPU against the CPU. Ends with a short table.
+#
+# Needs .bundle/ (scripts/make-bundle.sh). Raw output goes to $OUT when set, else to build-gpu-check/. Every step has
+# its own time limit; the whole takes less than nine minutes.
+cd "$(dirname "$0")/.." || exit 1
+here=$PWD
+out=${OUT:-$here/build-gpu-check}
+mkdir -p "$out"
+export KELPIE_CACHE="${TMPDIR:-/tmp}/kelpie-gpu-check-cache"
+rm -rf "$KELPIE_CACHE"
+export PATH="$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer"
+
+# Where the toolkit's libraries are, for NVRTC and cuSPARSE.
+for library in libnvrtc.so.13 libcusparse.so.12; do
+  found=$(ldconfig -p | awk -v l="$library" '$1 == l {print $NF; exit}')
+  [ -n "$found" ] || found=$(find /usr/local /opt /usr/lib -name "$library" 2>/dev/null | head -1)
+  [ -n "$found" ] && extra="${extra:+$extra:}$(dirname "$found")"
+done
+export LD_LIBRARY_PATH="$here/.bundle/lib${extra:+:$extra}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+
+run=()
+if ! .bundle/bin/kelpie --version >/dev/null 2>&1; then
+  # The machine's C library is older than the one the programs were built with: bring ours.
+  run=("$here/.bundle/core/$(cd .bundle/core && ls | grep '^ld-linux')" --library-path "$here/.bundle/core:$LD_LIBRARY_PATH")
+fi
+program() { echo "${run[@]}" "$here/.bundle/bin/$1"; }
+
+summary=$out/summary.txt
+: >"$summary"
+note() { echo "$*" | tee -a "$summary"; }
+begin=$SECONDS
+# step NAME LIMIT COMMAND...: runs with a time limit, keeps the output, notes how it ended.
+step() {
+  local name=$1 limit=$2 started=$SECONDS code
+  shift 2
+  timeout -k 5 "$limit" "$@" >"$out/$name.log" 2>&1
+  code=$?
+  local verdict="ok"
+  [ $code -ne 0 ] && verdict="FAILED ($code)"
+  [ $code -eq 124 ] && verdict="TIME LIMIT of $limit s"
+  note "$(printf '%-24s %-24s %4d s' "$name" "$verdict" $((SECONDS - started)))"
+  return $code
+}
+
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$out/gpu.txt"
+
+step test_gpu 130 $(program test_gpu) || grep -m3 -A6 'Failure' "$out/test_gpu.log" | cut -c1-400
+grep -E 'KELPIE_SEED|PASSED|FAILED  \]|SKIPPED' "$out/test_gpu.log" | cut -c1-120 | head -12
+
+step bench_kelpie 110 $(program gpu_bench) 27 || tail -3 "$out/bench_kelpie.log"
+[ -x .bundle/bin/gpu_peers ] && step bench_peers 60 $(program gpu_peers) 27
+[ -x .bundle/bin/gpu_peer_spmv ] && step bench_peer_spmv 40 $(program gpu_peer_spmv) 25
+
+mkdir -p "$out/examples"
+examples_started=$SECONDS
+for example in examples/*.nesl; do
+  [ $((SECONDS - examples_started)) -gt 75 ] && note "examples: time is up before $(basename "$example")" && break
+  name=$(basename "$example" .nesl)
+  timeout 20 $(program kelpie) run "$example" --target=cuda >"$out/examples/$name.cuda" 2>&1
+  cuda=$?
+  timeout 20 $(program kelpie) run "$example" --target=cpu >"$out/examples/$name.cpu" 2>&1
+  cpu=$?
+  verdict="cuda and cpu agree"
+  cmp -s "$out/examples/$name.cuda" "$out/examples/$name.cpu" || verdict="OUTPUTS DIFFER (last digits of floats may)"
+  [ $cuda -ne 0 ] && verdict="FAILED on cuda ($cuda, on cpu $cpu)"
+  note "$(printf '%-24s %s' "$name" "$verdict")"
+done
+(cd "$out" && tar czf examples.tar.gz examples && rm -rf examples)
+
+# Small runs under compute-sanitizer. initcheck also reports wide loads that reach into the padding of a buffer.
+if command -v compute-sanitizer >/dev/null; then
+  for tool in memcheck racecheck synccheck initcheck; do
+    left=$((515 - (SECONDS - begin)))
+    [ $left -gt 45 ] && left=45
+    [ $left -lt 10 ] && note "$tool: time is up" && continue
+    KELPIE_KERNELS=2 KELPIE_SIZE=20000 step "$tool" $left compute-sanitizer --tool "$tool" --print-limit 20 --error-exitcode 9 \
+      $(program test_gpu) --gtest_filter=-*FirstError*
+    grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$out/$tool.log" | tail -1
+    grep -m3 -E 'Invalid|Race reported|Barrier error|Uninitialized' "$out/$tool.log" | cut -c1-160
+  done
+else
+  note "compute-sanitizer is not installed"
+fi
+
+echo "whole run: $((SECONDS - begin)) s"
+cat "$summary"
+python3 scripts/gpu_table.py "$out"/bench_*.log | tee "$out/table.txt"
