@@ -17,13 +17,14 @@ using codegen::cpu::KernelLaunch;
 
 namespace {
 
-// Thresholds of Jit::Auto, in seconds of the evaluator.
+// Thresholds of Jit::Auto, in estimated seconds of the evaluator.
 constexpr double kLookUpAfter =
     0.002;  ///< generating the sources and looking into the cache takes about that
-constexpr double kCompileAfter =
-    0.1;  ///< the compiler takes longer, but a program that came so far will go on
+constexpr double kCompileAfter = 0.15;  ///< a program that came so far will probably go on
+constexpr double kWorthWaiting = 0.5;   ///< a single launch that takes longer waits for the compiler
 constexpr double kSecondsPerNode = 5e-9;
 constexpr double kSecondsPerElement = 2e-8;
+constexpr std::chrono::milliseconds kLookEvery(10);
 /// Kernels compiled together: enough to share the start of the compiler, few enough to use several cores.
 constexpr size_t kKernelsPerUnit = 12;
 
@@ -57,9 +58,14 @@ Failure CpuTarget::prepare(const ProgramKernels& program) {
   compiled = {};
   for (const auto& k : program.kernels) compiled.costs.push_back(costOfElement(*k.kernel));
   compiled.functions.resize(program.kernels.size());
-  if (options_.jit == Jit::Always && !program.kernels.empty() && !load(program, compiled, true)) {
-    return "the kernels could not be compiled: " + cpuStatistics_.compileFailure;
+  if (options_.jit != Jit::Always) return std::nullopt;
+  generate(program, compiled);
+  load(compiled);
+  if (compiled.missing > 0) {
+    startCompiling(compiled);
+    waitForCompilers(compiled);
   }
+  if (compiled.missing > 0) return "the kernels could not be compiled: " + cpuStatistics_.compileFailure;
   return std::nullopt;
 }
 
@@ -83,56 +89,80 @@ void CpuTarget::generate(const ProgramKernels& program, Compiled& compiled) {
     unit.entries = std::move(module.entries);
     compiled.units.push_back(std::move(unit));
   }
+  compiled.missing = compiled.units.size();
 }
 
-bool CpuTarget::load(const ProgramKernels& program, Compiled& compiled, bool mayCompile) {
-  generate(program, compiled);
-  std::vector<std::string> missing;
-  for (const Unit& unit : compiled.units)
-    if (!cache_.find(unit.source)) missing.push_back(unit.source);
-  cpuStatistics_.cachedUnits += compiled.units.size() - missing.size();
-  if (!missing.empty()) {
-    if (!mayCompile || !cpuStatistics_.compileFailure.empty()) return false;
-    const auto start = std::chrono::steady_clock::now();
-    if (auto failure = cache_.compile(missing)) {
-      cpuStatistics_.compileFailure = *failure;
-      return false;
-    }
-    cpuStatistics_.compiledUnits += missing.size();
-    cpuStatistics_.compileSeconds +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-  for (const Unit& unit : compiled.units) {
+void CpuTarget::load(Compiled& compiled) {
+  for (Unit& unit : compiled.units) {
+    if (unit.loaded) continue;
     void* handle = cache_.find(unit.source);
+    if (!handle) continue;
+    unit.loaded = true;
+    --compiled.missing;
+    ++(compiled.started ? cpuStatistics_.compiledUnits : cpuStatistics_.cachedUnits);
     for (size_t k = 0; k < unit.kernels.size(); ++k) {
-      void* symbol = handle ? dlsym(handle, unit.entries[k].c_str()) : nullptr;
-      if (!symbol) {
-        cpuStatistics_.compileFailure = "a compiled kernel could not be loaded";
-        return false;
-      }
-      compiled.functions[unit.kernels[k]] = reinterpret_cast<KernelFunction>(symbol);
+      compiled.functions[unit.kernels[k]] =
+          reinterpret_cast<KernelFunction>(dlsym(handle, unit.entries[k].c_str()));
     }
   }
-  compiled.loaded = true;
-  return true;
 }
 
-bool CpuTarget::shouldLoad(const LaunchRequest& request, Compiled& compiled) {
-  if (options_.jit != Jit::Auto) return false;  // Always is loaded already
-  compiled.work += compiled.costs[request.kernel] *
-                   static_cast<double>(request.extents.elements + request.extents.segments);
-  if (compiled.work < kLookUpAfter) return false;
-  const bool mayCompile = compiled.work >= kCompileAfter;
-  if (compiled.lookedUp && (!mayCompile || !cpuStatistics_.compileFailure.empty())) return false;
-  compiled.lookedUp = true;
-  return load(*request.program, compiled, mayCompile);
+void CpuTarget::startCompiling(Compiled& compiled) {
+  compiled.started = true;
+  if (!cpuStatistics_.compileFailure.empty()) return;
+  std::vector<std::string> sources;
+  for (const Unit& unit : compiled.units)
+    if (!unit.loaded) sources.push_back(unit.source);
+  if (auto failure = cache_.start(sources)) cpuStatistics_.compileFailure = *failure;
+}
+
+void CpuTarget::waitForCompilers(Compiled& compiled) {
+  const auto start = std::chrono::steady_clock::now();
+  cache_.wait();
+  cpuStatistics_.waitedSeconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  load(compiled);
+  for (const Unit& unit : compiled.units) {
+    if (unit.loaded) continue;
+    if (auto failure = cache_.failureOf(unit.source)) cpuStatistics_.compileFailure = *failure;
+    if (cpuStatistics_.compileFailure.empty())
+      cpuStatistics_.compileFailure = "a compiled kernel could not be loaded";
+  }
+}
+
+void CpuTarget::advance(const LaunchRequest& request, Compiled& compiled) {
+  const double cost = compiled.costs[request.kernel] *
+                      static_cast<double>(request.extents.elements + request.extents.segments);
+  compiled.work += cost;
+  if (compiled.work < kLookUpAfter || (compiled.generated && compiled.missing == 0)) return;
+  if (!compiled.lookedUp) {
+    compiled.lookedUp = true;
+    generate(*request.program, compiled);
+    load(compiled);
+  }
+  if (compiled.missing == 0 || compiled.work < kCompileAfter) return;
+  if (!compiled.started) startCompiling(compiled);
+  if (!cpuStatistics_.compileFailure.empty()) return;
+  if (cost > kWorthWaiting) {
+    waitForCompilers(compiled);
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (now - compiled.lastLook < kLookEvery) return;
+  compiled.lastLook = now;
+  if (cache_.busy()) {
+    load(compiled);
+  } else {
+    waitForCompilers(compiled);
+  }
 }
 
 Failure CpuTarget::execute(const LaunchRequest& request, std::optional<DeviceError>& error) {
   Compiled& compiled = programs_.at(request.program);
-  if (compiled.loaded || shouldLoad(request, compiled)) {
+  if (options_.jit == Jit::Auto && !compiled.functions[request.kernel]) advance(request, compiled);
+  if (KernelFunction function = compiled.functions[request.kernel]) {
     ++cpuStatistics_.compiledLaunches;
-    return call(request, compiled.functions[request.kernel], error);
+    return call(request, function, error);
   }
   ++cpuStatistics_.interpretedLaunches;
   interpret(request, error);

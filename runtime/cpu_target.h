@@ -8,6 +8,7 @@
 // in the evaluator (Jit::Auto).
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -32,8 +33,8 @@ struct CpuOptions {
 struct CpuStatistics {
   uint64_t interpretedLaunches = 0, compiledLaunches = 0;
   uint64_t compiledUnits = 0, cachedUnits = 0;  ///< shared objects made; found on disk
-  double compileSeconds = 0;
-  std::string compileFailure;  ///< why kernels are not compiled, when they should be
+  double waitedSeconds = 0;                     ///< for compilers
+  std::string compileFailure;                   ///< why kernels are not compiled, when they should be
 };
 
 class CpuTarget final : public HostTarget {
@@ -53,20 +54,25 @@ class CpuTarget final : public HostTarget {
     std::string source;
     std::vector<size_t> kernels;  ///< numbers in the program
     std::vector<std::string> entries;
+    bool loaded = false;
   };
   struct Compiled {
     double work = 0;  ///< estimated seconds in the evaluator so far
-    bool generated = false, lookedUp = false, loaded = false;
+    bool generated = false, lookedUp = false, started = false;
+    size_t missing = 0;  ///< units not loaded yet; counts once they are generated
+    std::chrono::steady_clock::time_point lastLook;
     std::vector<Unit> units;
     std::vector<double> costs;  ///< by kernel: estimated seconds for one element in the evaluator
-    std::vector<codegen::cpu::KernelFunction> functions;
+    std::vector<codegen::cpu::KernelFunction> functions;  ///< by kernel; null: not there yet
   };
 
   void generate(const ProgramKernels& program, Compiled& compiled);
-  /// Loads the program's kernels, compiling what is not in the cache if `mayCompile`. True when all are
-  /// there.
-  bool load(const ProgramKernels& program, Compiled& compiled, bool mayCompile);
-  bool shouldLoad(const LaunchRequest& request, Compiled& compiled);
+  /// Takes what the cache has.
+  void load(Compiled& compiled);
+  void startCompiling(Compiled& compiled);
+  void waitForCompilers(Compiled& compiled);
+  /// Jit::Auto, before a launch: whatever brings the program nearer to compiled kernels.
+  void advance(const LaunchRequest& request, Compiled& compiled);
   Failure call(const LaunchRequest& request, codegen::cpu::KernelFunction function,
                std::optional<DeviceError>& error);
 

@@ -92,10 +92,12 @@ bool writable(const std::string& directory) {
   return ::access(directory.c_str(), W_OK | X_OK) == 0;
 }
 
-struct Job {
-  std::string source, object, log, target;
-  pid_t process = -1;
-};
+/// Text as one word of a shell.
+std::string shellWord(const std::string& text) {
+  std::string result = "'";
+  for (char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
 
 std::string firstLines(const std::string& path) {
   std::ifstream file(path);
@@ -164,60 +166,67 @@ void* ObjectCache::find(const std::string& source) {
   return handle;
 }
 
-std::optional<std::string> ObjectCache::compile(const std::vector<std::string>& sources) {
+std::optional<std::string> ObjectCache::start(const std::vector<std::string>& sources) {
   if (!locate()) return "there is no folder to write compiled kernels to (set XDG_CACHE_HOME)";
   if (compiler_.empty()) return "no C++ compiler was found (set KELPIE_CXX)";
-  std::vector<Job> jobs;
+  // One shell for each core works through its share; a finished object gets its name in one step.
+  const size_t shells = std::min<size_t>(sources.size(), std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<std::string> scripts(shells);
+  std::string command = shellWord(compiler_);
+  for (const auto& flag : flags()) command += " " + flag;
   for (size_t k = 0; k < sources.size(); ++k) {
     const std::string target = pathOf(sources[k]);
-    const std::string stem = fmt::format("{}.{}.{}", target, getpid(), k);
-    jobs.push_back({stem + ".cpp", stem + ".tmp", stem + ".log", target});
-    std::ofstream file(jobs.back().source);
+    const std::string stem = fmt::format("{}.{}.{}", target, getpid(), started_++);
+    std::ofstream file(stem + ".cpp");
     file << sources[k];
     file.close();
-    if (!file) return "cannot write " + jobs.back().source;
+    if (!file) return "cannot write " + stem + ".cpp";
+    const std::string name = shellWord(stem), final = shellWord(target);
+    scripts[k % shells] += fmt::format(
+        "if {0} -o {1}.tmp {1}.cpp -lm 2>{1}.log; then mv -f {1}.tmp {2}; rm -f {1}.log; else mv -f {1}.log "
+        "{2}.failed; fi; rm -f {1}.cpp {1}.tmp\n",
+        command, name, final);
   }
-
-  std::optional<std::string> failure;
-  auto start = [&](Job& job) {
-    std::vector<std::string> arguments = {compiler_};
-    arguments.insert(arguments.end(), flags().begin(), flags().end());
-    arguments.insert(arguments.end(), {"-o", job.object, job.source, "-lm"});
-    std::vector<char*> pointers;
-    for (auto& a : arguments) pointers.push_back(a.data());
-    pointers.push_back(nullptr);
+  for (std::string& script : scripts) {
+    std::string shell = "/bin/sh", option = "-c";
+    char* const arguments[] = {shell.data(), option.data(), script.data(), nullptr};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, job.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    if (posix_spawn(&job.process, compiler_.c_str(), &actions, nullptr, pointers.data(), environ) != 0) {
-      job.process = -1;
-      failure = "cannot start " + compiler_;
+    for (int stream : {0, 1, 2}) {
+      posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", stream == 0 ? O_RDONLY : O_WRONLY, 0);
     }
+    pid_t process = -1;
+    const bool started = posix_spawn(&process, shell.c_str(), &actions, nullptr, arguments, environ) == 0;
     posix_spawn_file_actions_destroy(&actions);
-  };
-  auto finish = [&](Job& job) {
-    int status = 1;
-    if (job.process > 0) {
-      while (waitpid(job.process, &status, 0) < 0 && errno == EINTR) {
-      }
-    }
-    if (status == 0 && ::rename(job.object.c_str(), job.target.c_str()) == 0) {
-      ::unlink(job.log.c_str());
-    } else if (!failure) {
-      failure = fmt::format("{} failed on a generated kernel:\n{}", compiler_, firstLines(job.log));
-    }
-    ::unlink(job.log.c_str());
-    ::unlink(job.object.c_str());
-    ::unlink(job.source.c_str());
-  };
-  const size_t atOnce = std::max(1u, std::thread::hardware_concurrency());
-  for (size_t k = 0; k < jobs.size() + atOnce; ++k) {
-    if (k >= atOnce && k - atOnce < jobs.size()) finish(jobs[k - atOnce]);
-    if (k < jobs.size()) start(jobs[k]);
+    if (!started) return "cannot start " + shell;
+    workers_.push_back(process);
   }
-  return failure;
+  return std::nullopt;
+}
+
+bool ObjectCache::busy() {
+  std::erase_if(workers_, [](int process) {
+    const pid_t ended = waitpid(process, nullptr, WNOHANG);
+    return ended == process || (ended < 0 && errno != EINTR);
+  });
+  return !workers_.empty();
+}
+
+void ObjectCache::wait() {
+  for (int process : workers_) {
+    while (waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  workers_.clear();
+}
+
+std::optional<std::string> ObjectCache::failureOf(const std::string& source) {
+  if (!locate()) return std::nullopt;
+  const std::string log = pathOf(source) + ".failed";
+  if (::access(log.c_str(), R_OK) != 0) return std::nullopt;
+  std::string text = firstLines(log);
+  ::unlink(log.c_str());
+  return fmt::format("{} failed on a generated kernel:\n{}", compiler_, text);
 }
 
 }  // namespace kelpie::runtime

@@ -27,8 +27,16 @@ class ObjectCache {
 
   /// The handle of a loaded shared object (for dlsym), from this process or the disk. Null: not there.
   void* find(const std::string& source);
-  /// Compiles the sources, several at a time; afterwards `find` has them. Gives what went wrong, if anything.
-  std::optional<std::string> compile(const std::vector<std::string>& sources);
+  /// Begins to compile the sources in the background, as many at a time as there are cores. A compiler that
+  /// is still at work when the process ends finishes alone, for the next time. Gives what went wrong at once,
+  /// if anything.
+  std::optional<std::string> start(const std::vector<std::string>& sources);
+  /// Whether compilers begun by `start` are still at work.
+  bool busy();
+  /// Waits until they are done.
+  void wait();
+  /// What a compiler said about a source that it refused; nothing when it did not.
+  std::optional<std::string> failureOf(const std::string& source);
 
  private:
   std::string keyOf(const std::string& source);
@@ -39,6 +47,8 @@ class ObjectCache {
   bool located_ = false;
   std::string directory_, compiler_, environment_;  ///< environment_: what a key depends on beside the source
   std::map<std::string, void*> loaded_;             ///< by path
+  std::vector<int> workers_;                        ///< processes of compilers at work
+  int started_ = 0;                                 ///< sources given to compilers, to name their files
 };
 
 }  // namespace kelpie::runtime

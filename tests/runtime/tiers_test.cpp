@@ -1,0 +1,152 @@
+// The tiers of the target cpu: evaluator, background compilation, cache.
+#include <filesystem>
+
+#include "runtime/runtime.h"
+#include "tests/runtime/program_builder.h"
+
+namespace kelpie::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::CpuOptions;
+using runtime::CpuTarget;
+using runtime::Executor;
+using runtime::Jit;
+
+/// A folder of its own for each test.
+class Tiers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("kelpie-tiers-" + std::to_string(getpid()) + "-" +
+                                           ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  CpuOptions options(Jit jit, const std::string& compiler = "") {
+    CpuOptions o;
+    o.jit = jit;
+    o.threads = 2;
+    o.cache.directory = folder_.string();
+    o.cache.compiler = compiler;
+    return o;
+  }
+  /// Runs `rounds` launches over n elements each; gives the statistics.
+  static runtime::CpuStatistics run(const CpuOptions& options, int64_t n, int64_t rounds,
+                                    std::string* error = nullptr) {
+    Builder b;
+    VarId size = b.global("n", ints({n}));
+    HostLoop loop;
+    VarId zero = b.let("zero", b.num(0)), nothing = b.let("nothing", b.real(0));
+    VarId k = b.var("k", VarKind::Host, kI64), sum = b.var("sum", VarKind::Host, kF64);
+    loop.params = {k, sum};
+    loop.initial = {zero, nothing};
+    loop.condition = std::make_shared<Block>();
+    loop.body = std::make_shared<Block>();
+    b.enter(*loop.condition);
+    loop.condition->results = {b.let("more", b.op(ScalarOp::Less, b.host(k), b.num(rounds)))};
+    b.leave();
+    b.enter(*loop.body);
+    VarId next = b.let("next", b.arena().add(b.host(k), b.num(1)));
+    ExprRef x =
+        b.op(ScalarOp::Div, b.real(1), b.op(ScalarOp::Add, b.arena().convert(b.i(), kF64), b.real(1)));
+    VarId total = b.launch(b.reduce(b.flat(b.host(size)), {x}, b.sum(kF64)), "harmonic")[0];
+    VarId more = b.let("more", b.op(ScalarOp::Add, b.host(sum), b.host(total)));
+    loop.body->results = {next, more};
+    b.leave();
+    VarId last = b.var("last", VarKind::Host, kI64), out = b.var("out", VarKind::Host, kF64);
+    b.add({last, out}, loop);
+    b.result(out);
+    auto target = std::make_unique<CpuTarget>(options);
+    const CpuTarget& cpu = *target;
+    Executor executor(std::move(target));
+    auto result = b.run(executor);
+    if (error) {
+      *error = messageOf(result);
+    } else {
+      results_.push_back(succeed(result).at(0).at(0).f);
+    }
+    return cpu.cpuStatistics();
+  }
+  static inline std::vector<double> results_;
+  fs::path folder_;
+};
+
+TEST_F(Tiers, SmallProgramsAreNeverCompiled) {
+  auto statistics = run(options(Jit::Auto), 100, 20);
+  EXPECT_EQ(statistics.interpretedLaunches, 20u);
+  EXPECT_EQ(statistics.compiledLaunches, 0u);
+  EXPECT_FALSE(fs::exists(folder_));
+}
+
+TEST_F(Tiers, HotProgramsAreCompiledWhileTheyRunAndFoundTheNextTime) {
+  results_.clear();
+  // One launch of this size takes longer than the compiler is waited for.
+  auto first = run(options(Jit::Auto), 20000000, 2);
+  EXPECT_EQ(first.compiledUnits, 1u);
+  EXPECT_EQ(first.compiledLaunches, 2u);
+  auto second = run(options(Jit::Auto), 20000000, 2);
+  EXPECT_EQ(second.compiledUnits, 0u);
+  EXPECT_EQ(second.cachedUnits, 1u);
+  EXPECT_EQ(second.waitedSeconds, 0.0);
+  EXPECT_EQ(results_[0], results_[1]);
+}
+
+TEST_F(Tiers, TheTierIsNotObservable) {
+  results_.clear();
+  run(options(Jit::Never), 30000, 3);
+  run(options(Jit::Always), 30000, 3);
+  run(options(Jit::Auto), 30000, 3);
+  EXPECT_EQ(results_[0], results_[1]);
+  EXPECT_EQ(results_[0], results_[2]);
+}
+
+TEST_F(Tiers, WithoutACompilerTheEvaluatorGoesOn) {
+  auto statistics = run(options(Jit::Auto, "/nowhere/compiler"), 100000, 200);
+  EXPECT_EQ(statistics.compiledLaunches, 0u);
+  EXPECT_EQ(statistics.compileFailure, "no C++ compiler was found (set KELPIE_CXX)");
+  std::string error;
+  run(options(Jit::Always, "/nowhere/compiler"), 10, 1, &error);
+  EXPECT_EQ(error, "the kernels could not be compiled: no C++ compiler was found (set KELPIE_CXX)");
+}
+
+TEST_F(Tiers, ABrokenCompilerIsReported) {
+  std::string error;
+  run(options(Jit::Always, "/bin/false"), 10, 1, &error);
+  EXPECT_THAT(error, ::testing::HasSubstr("/bin/false failed on a generated kernel"));
+}
+
+TEST_F(Tiers, ADamagedObjectIsMadeAgain) {
+  run(options(Jit::Always), 1000, 1);
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    EXPECT_EQ(entry.path().extension(), ".so") << "left behind: " << entry.path();
+    fs::resize_file(entry.path(), 10);
+  }
+  auto statistics = run(options(Jit::Always), 1000, 1);
+  EXPECT_EQ(statistics.compiledUnits, 1u);
+  EXPECT_EQ(statistics.compiledLaunches, 1u);
+}
+
+TEST(Runtime, ListsItsTargets) {
+  std::string why;
+  EXPECT_EQ(runtime::targetNames(), (std::vector<std::string>{"interp", "cpu", "cuda"}));
+  EXPECT_EQ(runtime::makeTarget("interp", why)->name(), "interp");
+  EXPECT_EQ(runtime::makeTarget("cpu", why)->name(), "cpu");
+  EXPECT_EQ(runtime::makeTarget("vax", why), nullptr);
+  EXPECT_EQ(why, "there is no target \"vax\"");
+}
+
+TEST(Runtime, EmitsCode) {
+  Builder b;
+  VarId xs = b.globalArray("xs", floats({1}));
+  b.result(b.launch(b.map(b.flat(xs), {b.op(ScalarOp::Sqrt, b.at(xs))}), "roots")[0]);
+  std::string cpu = runtime::generatedCode(b.program, "cpu");
+  EXPECT_THAT(cpu, ::testing::HasSubstr("roots[i] = k_sqrt(xs[i]);"));
+  EXPECT_THAT(cpu, ::testing::Not(::testing::HasSubstr("k_atomic_max(int64_t* to")));
+  EXPECT_THAT(runtime::generatedCode(b.program, "cpu", {}, true),
+              ::testing::HasSubstr("k_atomic_max(int64_t* to"));
+  EXPECT_THAT(runtime::generatedCode(b.program, "cuda"), ::testing::HasSubstr("__global__"));
+}
+
+}  // namespace
+}  // namespace kelpie::testing
