@@ -127,7 +127,8 @@ class Flattener {
   Value choose(ExprRef condition, const Value& a, const Value& b);
   Values choose(ExprRef condition, const Values& a, const Values& b);
   ViewPtr guard(const ViewPtr& v, ExprRef condition, bool wanted);
-  bool canFail(const View& v) const;
+  bool partial(ExprRef e) const;
+  bool partial(const View& v) const;
   ViewPtr chooseView(ExprRef condition, const ViewPtr& a, const ViewPtr& b);
   Value listed(const std::vector<Value>& values, size_t low, size_t high, ExprRef position);
   Value zero(const CoreType& type);

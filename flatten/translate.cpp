@@ -343,16 +343,28 @@ ViewPtr Flattener::guard(const ViewPtr& v, ExprRef condition, bool wanted) {
   return result;
 }
 
-/// Whether storing the view evaluates an expression that can fail.
-bool Flattener::canFail(const View& v) const {
-  auto fails = [](ExprRef e) { return e && e->canFail; };
-  if (fails(v.start) || fails(v.stride) || fails(v.condition)) return true;
-  if ((v.first && canFail(*v.first)) || (v.second && canFail(*v.second))) return true;
+/// Has a check, or loads from a position that may be out of range for instances that do not take this branch:
+/// anything but an array over the context's own instances, segments or their descriptors.
+bool Flattener::partial(ExprRef e) const {
+  if (!e) return false;
+  if (e->canFail) return true;
+  auto own = [](ExprRef position) {
+    if (position->kind == ExprKind::Op && position->op == ScalarOp::Add)
+      position = position->operands[position->operands[0]->kind == ExprKind::Param ? 0 : 1];
+    return position->kind == ExprKind::Param && position->index < 2;
+  };
+  return lcu::anyNode({e}, [&](ExprRef n) { return n->kind == ExprKind::Load && !own(n->operands[0]); });
+}
+
+/// Whether storing the view for all instances evaluates a partial expression.
+bool Flattener::partial(const View& v) const {
+  if (partial(v.start) || partial(v.stride) || partial(v.condition)) return true;
+  if ((v.first && partial(*v.first)) || (v.second && partial(*v.second))) return true;
   for (const Value& value : v.values) {
-    if (value.isScalar() ? value.scalar()->canFail : value.sequence().length->canFail) return true;
+    if (partial(value.isScalar() ? value.scalar() : value.sequence().length)) return true;
     if (!value.isScalar())
       for (const ViewPtr& view : value.sequence().views)
-        if (canFail(*view)) return true;
+        if (partial(*view)) return true;
   }
   return false;
 }
@@ -368,8 +380,8 @@ ViewPtr Flattener::chooseView(ExprRef condition, const ViewPtr& a, const ViewPtr
   auto view = std::make_shared<View>();
   view->kind = View::Kind::Choice;
   view->condition = condition;
-  view->first = canFail(*a) ? guard(a, condition, true) : a;
-  view->second = canFail(*b) ? guard(b, condition, false) : b;
+  view->first = partial(*a) ? guard(a, condition, true) : a;
+  view->second = partial(*b) ? guard(b, condition, false) : b;
   return view;
 }
 
@@ -386,10 +398,10 @@ Value Flattener::choose(ExprRef condition, const Value& a, const Value& b) {
   };
   for (size_t k = 0; k < left.views.size(); ++k) {
     if (empty(left))
-      result.views.push_back(canFail(*right.views[k]) ? guard(right.views[k], condition, false)
+      result.views.push_back(partial(*right.views[k]) ? guard(right.views[k], condition, false)
                                                       : right.views[k]);
     else if (empty(right))
-      result.views.push_back(canFail(*left.views[k]) ? guard(left.views[k], condition, true) : left.views[k]);
+      result.views.push_back(partial(*left.views[k]) ? guard(left.views[k], condition, true) : left.views[k]);
     else
       result.views.push_back(chooseView(condition, left.views[k], right.views[k]));
   }

@@ -80,6 +80,15 @@ TEST(Flatten, GuardedViews) {
       "let a = [[1],[2,3]] in {{x + i : x in if i < 2 then a[i] else [7]} : i in [0,5]};");
 }
 
+// Descriptors of the literals are loaded only at positions that exist in them.
+TEST(Flatten, ListedNestedLiterals) {
+  expectAgreement(
+      "let v = take([take([[[[1]]]], 0)], 0) in if #v > 0 then v[0] else"
+      " [[[[5], [2, 4], [3]], [[6], [2, 6], take([5], 0), [7]], [[2], take([3], 0), [3]]], [[[3, 3], [5, "
+      "4]]],"
+      " [[[4, 1, 4, 2]], [[5]]]];");
+}
+
 // KELPIE_RANDOM_PROGRAMS sets their number, KELPIE_RANDOM_SEED the first seed; a failure names its seed.
 TEST(Flatten, RandomPrograms) {
   auto setting = [](const char* name, uint32_t otherwise) {
