@@ -230,36 +230,34 @@ KELPIE_DEVICE bool failedBefore(const Launch& launch) {
 }
 
 /// Records an error unless an earlier one is known. Errors are rare, so a lock will do.
-static __device__ __noinline__ void recordError(const Launch& launch, int64_t element, uint32_t binding, uint32_t site,
-                                                int64_t payload0, int64_t payload1) {
-  volatile ErrorWord* error = launch.error;
+static __device__ __noinline__ void recordError(ErrorWord* word, unsigned long long launch, int64_t element,
+                                                uint32_t binding, uint32_t site, int64_t payload0, int64_t payload1) {
+  volatile ErrorWord* error = word;
   // Elements only decrease while the launch runs, so a stale look is safe and spares most of the crowd the lock.
-  if (error->launch == launch.number && error->element < element) return;
-  while (atomicCAS(&launch.error->lock, 0u, 1u) != 0) {
+  if (error->launch == launch && error->element < element) return;
+  while (atomicCAS(&word->lock, 0u, 1u) != 0) {
   }
   __threadfence();
-  const bool later = error->launch == launch.number &&
+  const bool later = error->launch == launch &&
                      (error->element < element || (error->element == element && error->binding <= binding));
-  if (!later && (error->launch == 0 || error->launch == launch.number)) {
+  if (!later && (error->launch == 0 || error->launch == launch)) {
     error->element = element;
     error->binding = binding;
     error->site = site;
     error->payload[0] = payload0;
     error->payload[1] = payload1;
     __threadfence();
-    error->launch = launch.number;
+    error->launch = launch;
   }
   __threadfence();
-  atomicExch(&launch.error->lock, 0u);
+  atomicExch(&word->lock, 0u);
 }
 
-/// Takes the next tile number, the same for all threads: tiles are numbered in the order in which their blocks
-/// start, so a block may wait for all lower tiles. Each block takes one; the counter is zero again afterwards.
-/// Contains a barrier.
-KELPIE_DEVICE int64_t takeTicket(const Launch& launch, uint32_t& shared) {
-  if (threadIdx.x == 0) shared = atomicInc(&launch.counters[0], gridDim.x - 1);
-  __syncthreads();
-  return shared;
+/// Hands out tile numbers in the order in which blocks ask, so that a block may wait for all lower tiles: they are
+/// held by blocks that run. A block asks until it gets a number that is not a tile, and no more; the counter is
+/// zero again when all have. Called by one thread.
+KELPIE_DEVICE uint32_t takeTicket(const Launch& launch) {
+  return atomicInc(&launch.counters[0], uint32_t(launch.tiles) + gridDim.x - 1);
 }
 
 /// Whether this block is the last one to get here; what the other blocks wrote before is then visible.

@@ -15,7 +15,8 @@ int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   return std::max<int64_t>(1, (work + tileSize() - 1) / tileSize());
 }
 
-int64_t CudaPass::blocks(int64_t tiles) const {
+int64_t CudaPass::blocks(int64_t tiles, int64_t resident) const {
+  if (persistent) return std::min(tiles, resident);
   return grid == Grid::Chunks ? std::min(tiles, kMaxChunks) : tiles;
 }
 

@@ -23,9 +23,9 @@ namespace kelpie::codegen::cuda {
 /// How a pass is cut into blocks.
 enum class Grid : uint8_t {
   Single,  ///< one block: Once bindings only
-  Tiles,   ///< one block a tile of a flat space
+  Tiles,   ///< tiles of a flat space
   Chunks,  ///< blocks take tiles in turn; at most kMaxChunks, whatever the device, so that sums are reproducible
-  Merged,  ///< one block a tile of the merged list of elements and segment ends (segments.cuh)
+  Merged,  ///< tiles of the merged list of elements and segment ends (segments.cuh)
 };
 constexpr int64_t kMaxChunks = 2112;  ///< 16 for each multiprocessor of a large device
 
@@ -43,6 +43,7 @@ struct CudaPass {
   Grid grid = Grid::Tiles;
   TileShape shape;
   int levels = 0;           ///< look-back levels: states of that many words a tile
+  bool persistent = false;  ///< blocks take tiles until none is left: as many as fit the device are enough
   bool needsLaunch = true;  ///< false: nothing happens when there are no elements and no segments
   int64_t fixedBytes = 0;   ///< scratch of the launch
   int64_t bytesPerTile = 0;
@@ -51,7 +52,8 @@ struct CudaPass {
   /// Elements (Tiles, Chunks) or entries of the merged list (Merged) of a tile.
   int64_t tileSize() const { return grid == Grid::Merged ? shape.items() - shape.width : shape.items(); }
   int64_t tiles(const LaunchExtents& extents) const;
-  int64_t blocks(int64_t tiles) const;
+  /// `resident`: blocks that run on the device at the same time.
+  int64_t blocks(int64_t tiles, int64_t resident) const;
 };
 
 /// A kernel with its passes; arrays between passes are results of the earlier and parameters of the later ones.

@@ -38,6 +38,7 @@ class PassGenerator {
     chooseNames();
     pass_.grid = plan_.grid;
     pass_.shape = plan_.shape;
+    pass_.persistent = plan_.persistent();
     placeScratch();
     bool onlyElements = !plan_.needsLookBack() && !plan_.finishes() && !hasSegmentOffsets();
     pass_.needsLaunch = !onlyElements;
@@ -54,15 +55,13 @@ class PassGenerator {
       prologue();
       for (uint32_t k = 0; k < plan_.stages.size(); ++k) {
         stage(k);
+        if (k == 0 && plan_.merged()) line(2, "SegmentMap<S>::lookUp(queue, segments, launch.tiles, n, splits);");
         if (!plan_.levels[k].fields.empty()) scanLevel(k);
       }
       compactions();
       totals();
       segmentResults();
-      if (plan_.grid == Grid::Chunks) {
-        indent_ -= 2;
-        line(2, "}}");
-      }
+      endOfTile();
       finish();
     }
     line(0, "}}");
@@ -129,7 +128,7 @@ class PassGenerator {
     };
     d.size = [this](VarId v) { return parameterNames_.at({ParameterKind::Size, v}); };
     d.fail = [this](lcu::SiteId site, const std::string& a, const std::string& b) {
-      return fmt::format("recordError(launch, {}, {}, {}, {}, {});", failElement_, failBinding_, site, a, b);
+      return fmt::format("recordError(launch.error, launch.number, {}, {}, {}, {}, {});", failElement_, failBinding_, site, a, b);
     };
     d.variableName = [this](VarId v) { return identifier(program_.vars.at(v).name); };
     d.wrapCalls = true;
@@ -216,7 +215,8 @@ class PassGenerator {
     }
     if (!plan_.reductions.empty()) out_ += reductionText(plan_.reductions, "Reduction", kernel_, fieldNames());
     line(0, "struct Shared {{");
-    line(2, "uint32_t ticket;");
+    if (plan_.persistent()) line(2, "TileQueue::Shared tile;");
+    if (plan_.finishes()) line(2, "uint32_t finished;");
     if (plan_.merged()) line(2, "SegmentMap<S>::Shared map;");
     for (size_t k = 0; k < plan_.levels.size(); ++k) {
       if (!plan_.levels[k].fields.empty()) line(2, "BlockScan<S, {}>::Shared {};", levelName(k), scanName(k));
@@ -263,7 +263,9 @@ class PassGenerator {
     for (const KernelOutput& o : info_.outputs) {
       parameters.push_back(fmt::format("{}* __restrict__ {}", typeName(o.type), outputNames_.at(o.var)));
     }
-    std::string text = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", plan_.shape.threads, pass_.entry);
+    std::string bounds = std::to_string(plan_.shape.threads);
+    if (plan_.blocksAtOnce > 1) bounds += ", " + std::to_string(plan_.blocksAtOnce);
+    std::string text = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", bounds, pass_.entry);
     size_t column = text.size();
     for (size_t k = 0; k < parameters.size(); ++k) {
       std::string piece = parameters[k] + (k + 1 < parameters.size() ? ", " : ") {");
@@ -284,32 +286,86 @@ class PassGenerator {
   }
 
   void prologue() {
-    if (plan_.merged()) line(2, "SegmentMap<S>::clear(shared.map);");
-    if (!plan_.reductions.empty()) line(2, "Reduction::Value acc = Reduction::identity();");
-    if (plan_.grid == Grid::Chunks) {
-      line(2, "for (int64_t order = blockIdx.x; order < launch.tiles; order += gridDim.x) {{");
-      indent_ += 2;
-    } else if (plan_.needsLookBack()) {
-      line(2, "const int64_t order = takeTicket(launch, shared.ticket);");
-    } else {
-      line(2, "const int64_t order = blockIdx.x;");
-      if (plan_.merged()) line(2, "__syncthreads();");
-    }
     if (plan_.merged()) {
       if (info_.offsetsParameter) {
         line(2, "const OffsetSegments segments{{{}, m}};", names_[*info_.offsetsParameter]);
       } else {
         line(2, "const RegularSegments segments{{length, m}};");
       }
-      line(2, "const SegmentTile tile = SegmentMap<S>::find(segments, order, launch.tiles, n, splits, shared.map);");
-      if (plan_.borders) line(2, "const SegmentMap<S> borders(tile, shared.map);");
-      if (plan_.numbers) {
-        line(2, "int number[S::kRows][S::kWidth];");
-        line(2, "SegmentMap<S>::numbers(tile, shared.map, number);");
+    }
+    if (plan_.persistent()) {
+      line(2, "TileQueue queue;");
+      line(2, "queue.ask(launch);");
+      if (plan_.merged()) {
+        line(2, "SegmentMap<S>::lookUp(queue, segments, launch.tiles, n, splits);");
+        line(2, "SegmentMap<S>::clear(shared.map);");
       }
+      line(2, "queue.pass(shared.tile);");
+      line(2, "__syncthreads();");
+      line(2, "while (shared.tile.order < launch.tiles) {{");
+      indent_ += 2;
+      line(2, "const int64_t order = shared.tile.order;");
+    } else if (plan_.grid == Grid::Chunks) {
+      line(2, "Reduction::Value acc = Reduction::identity();");
+      line(2, "for (int64_t order = blockIdx.x; order < launch.tiles; order += gridDim.x) {{");
+      indent_ += 2;
+    } else {
+      line(2, "const int64_t order = blockIdx.x;");
+    }
+    if (plan_.merged()) {
+      line(2, "const SegmentTile tile = SegmentMap<S>::locate(order, launch.tiles, n + m, shared.tile.split);");
     } else {
       line(2, "const Tile tile = flatTile<S>(order, launch.tiles, n);");
     }
+    if (plan_.persistent()) line(2, "queue.ask(launch);  // for the next one");
+    if (!plan_.stages.empty()) loadPacks(0);
+    if (plan_.persistent() && !plan_.reductions.empty()) line(2, "Reduction::Value acc = Reduction::identity();");
+    if (plan_.merged()) {
+      line(2, "SegmentMap<S>::mark(segments, tile, shared.map);");
+      std::vector<std::string> initial;
+      for (const LevelPlan& level : plan_.levels) {
+        for (const Field& f : level.fields) {
+          const Soac& soac = kernel_.bindings[f.binding];
+          if (soac.kind != SoacKind::Reduce || !f.segmented) continue;
+          initial.push_back(fmt::format("shared.{}[k] = {};", fieldName(f), literalText(soac.combine.identity[f.component])));
+        }
+      }
+      if (!initial.empty()) {
+        line(2, "for (int k = threadIdx.x; k < tile.ends; k += S::kThreads) {{  // what empty segments keep");
+        for (const std::string& text : initial) line(4, "{}", text);
+        line(2, "}}");
+      }
+      line(2, "__syncthreads();");
+      if (plan_.borders) line(2, "const SegmentMap<S> borders(tile, shared.map);");
+      if (plan_.numbersInThunks) declareNumbers();
+    }
+  }
+
+  void declareNumbers() {
+    line(2, "int number[S::kRows][S::kWidth];");
+    line(2, "SegmentMap<S>::numbers(tile, shared.map, number);");
+    numbersDeclared_ = true;
+  }
+
+  void endOfTile() {
+    if (plan_.persistent() && !plan_.reductions.empty()) {
+      line(2, "const Reduction::Value total = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
+      line(2, "if (threadIdx.x == 0) {}[order] = total;", partials());
+    }
+    if (plan_.persistent()) {
+      line(2, "__syncthreads();");
+      if (plan_.merged()) line(2, "SegmentMap<S>::clear(shared.map);");
+      line(2, "queue.pass(shared.tile);");
+      line(2, "__syncthreads();");
+    }
+    if (plan_.persistent() || plan_.grid == Grid::Chunks) {
+      indent_ -= 2;
+      line(2, "}}");
+    }
+  }
+
+  std::string partials() const {
+    return fmt::format("reinterpret_cast<Reduction::Value*>(launch.values + {})", valuesAt(partialsAt_));
   }
 
   // ---- element thunks -------------------------------------------------------------------------------------
@@ -344,22 +400,25 @@ class PassGenerator {
     return emitter;
   }
 
+  void loadPacks(size_t number) {
+    const StagePlan& stage = plan_.stages[number];
+    if (stage.packs.empty()) return;
+    for (VarId v : stage.packs) {
+      packNames_[v] = unique(identifier(program_.vars.at(v).name) + "_pack");
+      line(2, "Pack<{}, S::kWidth> {}[S::kRows];", typeName(typeOf(v)), packNames_[v]);
+    }
+    line(2, "KELPIE_UNROLL");
+    line(2, "{}", kRowLoop);
+    for (VarId v : stage.packs) {
+      line(4, "{}[row] = loadPack<S>({}, tile, row);", packNames_.at(v), parameterNames_.at({ParameterKind::Array, v}));
+    }
+    line(2, "}}");
+  }
+
   void stage(size_t number) {
     const StagePlan& stage = plan_.stages[number];
     const bool hasLevel = !plan_.levels[number].fields.empty();
-    for (VarId v : stage.packs) {
-      std::string name = unique(identifier(program_.vars.at(v).name) + "_pack");
-      packNames_[v] = name;
-      line(2, "Pack<{}, S::kWidth> {}[S::kRows];", typeName(typeOf(v)), name);
-    }
-    if (!stage.packs.empty()) {
-      line(2, "KELPIE_UNROLL");
-      line(2, "{}", kRowLoop);
-      for (VarId v : stage.packs) {
-        line(4, "{}[row] = loadPack<S>({}, tile, row);", packNames_.at(v), parameterNames_.at({ParameterKind::Array, v}));
-      }
-      line(2, "}}");
-    }
+    if (number > 0) loadPacks(number);
     if (hasLevel) line(2, "{}::Value own{}[S::kRows][S::kWidth];", levelName(number), number + 1);
     std::vector<VarId> stored;
     for (uint32_t b : stage.bindings) {
@@ -548,6 +607,10 @@ class PassGenerator {
       }
     }
     if (!inclusive && !exclusive) return;
+    bool staged = std::any_of(level.fields.begin(), level.fields.end(), [&](const Field& f) {
+      return f.segmented && kernel_.bindings[f.binding].kind == SoacKind::Reduce;
+    });
+    if (staged && !numbersDeclared_) declareNumbers();
     line(2, "KELPIE_UNROLL");
     line(2, "{}", kRowLoop);
     line(4, "KELPIE_UNROLL");
@@ -682,13 +745,10 @@ class PassGenerator {
       line(2, "}}");
     }
     line(2, "__syncthreads();");
+    if (!reduced.empty()) line(2, "const bool below = SegmentMap<S>::beganBelow(tile, shared.map);");
     line(2, "for (int k = threadIdx.x; k < tile.ends; k += S::kThreads) {{");
     line(4, "const int64_t segment = tile.firstSegment + k;");
-    if (!reduced.empty() || !ranked.empty()) line(4, "const int64_t end = segments.begin(segment + 1);");
-    if (!reduced.empty()) {
-      line(4, "const bool empty = segments.begin(segment) == end;");
-      line(4, "const bool lower = end <= tile.base + tile.first;  // all its elements are in lower tiles");
-    }
+    if (!ranked.empty()) line(4, "const int64_t end = segments.begin(segment + 1);");
     Dialect d = dialect();
     d.param = [](uint32_t) { return std::string("segment"); };
     failElement_ = "segment";
@@ -706,8 +766,8 @@ class PassGenerator {
     for (const Result& r : reduced) {
       const Soac& soac = kernel_.bindings[r.field->binding];
       const std::string name = fieldName(*r.field);
-      line(4, "const {} {} = empty ? {}({}) : lower ? shared.{}.carry.{} : shared.{}[k];", typeName(r.field->type), name,
-           typeName(r.field->type), literalText(soac.combine.identity[r.field->component]), scanName(r.level), name, name);
+      line(4, "const {} {} = below && k == 0 ? shared.{}.carry.{} : shared.{}[k];", typeName(r.field->type), name,
+           scanName(r.level), name, name);
       defined(soac.results[r.field->component]);
     }
     for (const Result& r : ranked) {
@@ -734,15 +794,15 @@ class PassGenerator {
 
   void finish() {
     if (!plan_.finishes()) return;
-    if (!plan_.reductions.empty()) {
+    const bool chunks = plan_.grid == Grid::Chunks;
+    if (chunks) {
       line(2, "Reduction::Value total = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
-      line(2, "Reduction::Value* const partials = reinterpret_cast<Reduction::Value*>(launch.values + {});",
-           valuesAt(partialsAt_));
-      line(2, "if (threadIdx.x == 0) partials[{}] = total;", plan_.grid == Grid::Chunks ? "blockIdx.x" : "order");
+      line(2, "if (threadIdx.x == 0) {}[blockIdx.x] = total;", partials());
     }
-    line(2, "if (!isLastBlock(launch, shared.ticket)) return;");
+    line(2, "if (!isLastBlock(launch, shared.finished)) return;");
     if (!plan_.reductions.empty()) {
-      line(2, "if (gridDim.x > 1) total = BlockReduce<S::kWarps, Reduction>::fold(partials, gridDim.x, shared.reduction);");
+      line(2, "{}total = BlockReduce<S::kWarps, Reduction>::fold({}, {}, shared.reduction);",
+           chunks ? "if (gridDim.x > 1) " : "const Reduction::Value ", partials(), chunks ? "gridDim.x" : "launch.tiles");
     }
     line(2, "if (threadIdx.x != 0) return;");
     finishBindings(2);
@@ -793,6 +853,7 @@ class PassGenerator {
   std::map<VarId, std::string> cellValues_;
   std::map<VarId, std::string> packNames_;
   std::set<VarId> itemArrays_;
+  bool numbersDeclared_ = false;
   std::map<VarId, int64_t> scratchCells_;
   std::vector<int64_t> valuesAt_;
   int64_t partialsAt_ = 0;

@@ -81,7 +81,8 @@ class Planner {
     if (plan_.stages.size() <= binding.level) plan_.stages.resize(binding.level + 1);
     plan_.stages[binding.level].bindings.push_back(b);
     bool segmented = soac.space.segmented();
-    plan_.numbers |= binding.usesSegment || binding.usesPosition;
+    plan_.numbersInThunks |= binding.usesSegment || binding.usesPosition;
+    plan_.numbers |= plan_.numbersInThunks;
     switch (soac.kind) {
       case SoacKind::Scan:
         addOperator(level(binding.level).fields, b, segmented);
@@ -210,7 +211,7 @@ class Planner {
     }
     for (const LevelPlan& level : plan_.levels)
       for (const Field& f : level.fields) words += f.count ? 2 : sizeOf(f.type) / 2;
-    if (plan_.numbers) ++words;
+    if (plan_.numbersInThunks) ++words;
 
     shape.width = smallest >= 8 ? 2 : 4;
     int items = std::min(options_.maxItems, std::max(1, kItemWords / std::max(1, words)));
@@ -223,6 +224,10 @@ class Planner {
     if (shape.width == 3) shape.width = 2;
     shape.rows = std::clamp(items / shape.width, 1, options_.maxRows);
     while (shape.rows & (shape.rows - 1)) shape.rows &= shape.rows - 1;
+    if (plan_.persistent()) {
+      const int filled = shape.rows * shape.width * words;
+      plan_.blocksAtOnce = std::max(1, (filled <= 64 ? 1024 : filled <= 80 ? 768 : 256) / shape.threads);
+    }
     // A tile of a merged list must have room beside the aligned start.
     if (plan_.merged() && shape.threads * shape.rows <= 1) shape.rows = 2;
   }

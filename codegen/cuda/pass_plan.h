@@ -41,13 +41,16 @@ struct PassPlan {
   std::vector<uint32_t> finish;     ///< Once bindings
   Grid grid = Grid::Tiles;
   TileShape shape;
+  int blocksAtOnce = 1;          ///< blocks of a multiprocessor that registers must suffice for
   bool numbers = false;          ///< segments of items are needed
+  bool numbersInThunks = false;  ///< ... by thunks
   bool borders = false;          ///< segment borders of items are needed
   int bufferBytesPerItem = 0;    ///< compaction buffer
   int stagedBytesPerItem = 0;    ///< results of segments, ranks of survivors
 
   bool merged() const { return grid == Grid::Merged; }
   bool needsLookBack() const;
+  bool persistent() const { return merged() || needsLookBack(); }
   bool finishes() const { return !reductions.empty() || !finish.empty(); }
 };
 

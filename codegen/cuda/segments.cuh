@@ -56,57 +56,78 @@ struct SegmentMap {
 
   struct Shared {
     /// 0, or: the segment number (less firstSegment) that begins at this memory offset.
-    uint16_t marks[S::kItems + 4];
+    alignas(8) uint16_t marks[S::kItems + 4];
     /// Segment (likewise) of the first element of each warp's chunk, warps in memory order.
     uint16_t chunkSegment[S::kWarps];
-    int64_t split[2];
   };
 
-  /// Clears the marks; a barrier must follow before `find`.
+  /// Clears the marks; a barrier must follow before `mark`.
   static __device__ __forceinline__ void clear(Shared& shared) {
     uint32_t* words = reinterpret_cast<uint32_t*>(shared.marks);
     for (int k = threadIdx.x; k < (S::kItems + 4) / 2; k += S::kThreads) words[k] = 0;
     if (threadIdx.x < S::kWarps) shared.chunkSegment[threadIdx.x] = 0;
   }
 
-  /// Tile number `tile`, in order, with its borders marked. `splits`: split(k * kEntries) of all tiles, or null
-  /// where they are few: then two threads search. Contains barriers.
+  /// Looks up where the tile asked for begins and ends. `splits`: split(k * kEntries) for all tiles, or null where they
+  /// are few: then two threads search.
   template <class Segments>
-  static __device__ __forceinline__ SegmentTile find(const Segments& segments, int64_t tile, int64_t tiles, int64_t extent,
-                                                     const int64_t* splits, Shared& shared) {
-    const int64_t place = S::kBackward ? tiles - 1 - tile : tile;
+  static __device__ __forceinline__ void lookUp(TileQueue& queue, const Segments& segments, int64_t tiles, int64_t extent,
+                                                const int64_t* splits) {
+    if (warpIndex() != 0) return;
+    const int64_t tile = __shfl_sync(kFullWarp, queue.next, 0);
+    if (tile >= tiles || laneIndex() > 1) return;
+    const int64_t place = (S::kBackward ? tiles - 1 - tile : tile) + laneIndex();
     const int64_t all = extent + segments.count;
+    queue.nextSplit =
+        splits != nullptr ? splits[place] : segments.split(place * kEntries < all ? place * kEntries : all, extent);
+  }
+
+  /// Tile number `tile`, in order, between two splits.
+  static __device__ __forceinline__ SegmentTile locate(int64_t tile, int64_t tiles, int64_t all,
+                                                       const int64_t (&split)[2]) {
+    const int64_t splitBegin = split[0], splitEnd = split[1];
+    const int64_t place = S::kBackward ? tiles - 1 - tile : tile;
     const int64_t diagonal = place * kEntries;
     const int64_t diagonalEnd = diagonal + kEntries < all ? diagonal + kEntries : all;
-    if (threadIdx.x < 2) {
-      const int64_t mine = threadIdx.x == 0 ? diagonal : diagonalEnd;
-      shared.split[threadIdx.x] =
-          splits != nullptr ? splits[place + threadIdx.x] : segments.split(mine, extent);
-    }
-    __syncthreads();
     SegmentTile result;
-    result.firstSegment = shared.split[0];
-    result.ends = int(shared.split[1] - shared.split[0]);
-    const int64_t begin = diagonal - shared.split[0];
-    const int64_t end = diagonalEnd - shared.split[1];
+    result.firstSegment = splitBegin;
+    result.ends = int(splitEnd - splitBegin);
+    const int64_t begin = diagonal - splitBegin;
     result.base = begin / S::kWidth * S::kWidth;
     result.first = int(begin - result.base);
-    result.count = int(end - begin);
-    // Mark where segments firstSegment+1 .. firstSegment+ends begin. Of several at one place only one has elements;
-    // the last of all is marked in any case, since its mark says that an end lies there.
-    for (int k = threadIdx.x + 1; k <= result.ends; k += S::kThreads) {
-      const int64_t segment = result.firstSegment + k;
-      const int from = int(segments.begin(segment) - result.base);
-      const int to = k == result.ends ? S::kItems : int(segments.begin(segment + 1) - result.base);
-      if (k == result.ends || to > from) {
-        shared.marks[from] = uint16_t(k);
-        for (int chunk = (from + S::kChunk - 1) / S::kChunk; chunk < S::kWarps && chunk * S::kChunk < to; ++chunk) {
+    result.count = int(diagonalEnd - splitEnd - begin);
+    return result;
+  }
+
+  /// Marks where segments firstSegment+1 .. firstSegment+ends begin. Of several at one place only one has elements;
+  /// the last of all is marked in any case, since its mark says that an end lies there. A barrier must follow.
+  template <class Segments>
+  static __device__ __forceinline__ void mark(const Segments& segments, const SegmentTile& tile, Shared& shared) {
+    constexpr int kAtOnce = 4;  // loads in flight
+    for (int first = threadIdx.x + 1; first <= tile.ends; first += kAtOnce * S::kThreads) {
+      int from[kAtOnce], to[kAtOnce];
+      KELPIE_UNROLL
+      for (int j = 0; j < kAtOnce; ++j) {
+        const int k = first + j * S::kThreads;
+        const int64_t segment = tile.firstSegment + k;
+        from[j] = k <= tile.ends ? int(segments.begin(segment) - tile.base) : 0;
+        to[j] = k < tile.ends ? int(segments.begin(segment + 1) - tile.base) : S::kItems;
+      }
+      KELPIE_UNROLL
+      for (int j = 0; j < kAtOnce; ++j) {
+        const int k = first + j * S::kThreads;
+        if (k > tile.ends || (k < tile.ends && to[j] == from[j])) continue;
+        shared.marks[from[j]] = uint16_t(k);
+        for (int chunk = (from[j] + S::kChunk - 1) / S::kChunk; chunk < S::kWarps && chunk * S::kChunk < to[j]; ++chunk) {
           shared.chunkSegment[chunk] = uint16_t(k);
         }
       }
     }
-    __syncthreads();
-    return result;
+  }
+
+  /// Whether the elements of the first segment that ends in the tile are all in lower tiles (in memory).
+  static __device__ __forceinline__ bool beganBelow(const SegmentTile& tile, const Shared& shared) {
+    return tile.ends > 0 && shared.marks[tile.first] != 0;
   }
 
   uint32_t heads = 0;  ///< bit of an item: a segment begins with it, in order

@@ -34,6 +34,27 @@ struct Shape {
   static __device__ __forceinline__ int offset(int row, int v) { return group(row) + slot(v); }
 };
 
+/// The tile that a block works on, and the next one, asked for while it works: the answer is there when it is needed.
+/// Blocks take tiles until there are none left.
+struct TileQueue {
+  struct Shared {
+    uint32_t order;
+    int64_t split[2];  ///< segmented spaces: where the tile begins and ends (segments.cuh)
+  };
+  uint32_t next = 0;      ///< thread 0
+  int64_t nextSplit = 0;  ///< threads 0 and 1
+
+  /// Asks for a tile.
+  __device__ __forceinline__ void ask(const Launch& launch) {
+    if (threadIdx.x == 0) next = takeTicket(launch);
+  }
+  /// Makes it known to all; barriers must be before and after.
+  __device__ __forceinline__ void pass(Shared& shared) const {
+    if (threadIdx.x == 0) shared.order = next;
+    if (threadIdx.x < 2) shared.split[threadIdx.x] = nextSplit;
+  }
+};
+
 /// The elements base+first .. base+first+count-1; `base` is a multiple of the width.
 struct Tile {
   int64_t base;

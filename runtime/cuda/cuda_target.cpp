@@ -139,8 +139,11 @@ Failure CudaTarget::prepare(const ProgramKernels& program) {
     if (auto failure = device_->compile(compiled.text.source, entries, compiled.module)) return failure;
     for (const auto& kernel : compiled.text.kernels) {
       compiled.functions.emplace_back();
-      for (const CudaPass& pass : kernel.passes)
-        compiled.functions.back().push_back(compiled.module->function(pass.entry));
+      for (const CudaPass& pass : kernel.passes) {
+        Function function = compiled.module->function(pass.entry);
+        int64_t resident = pass.persistent ? device_->residentBlocks(function, pass.shape.threads) : 0;
+        compiled.functions.back().push_back({function, resident});
+      }
     }
     compiled.split = compiled.module->function("kelpie_split");
     compiled.fill1 = compiled.module->function("kelpie_fill1");
@@ -288,7 +291,8 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, const CompiledProgr
   }
   for (DevicePointer p : outputs) arguments.add(p);
   ++statistics_.launches;
-  return device_->launch(program.functions[kernel][passNumber], pass.blocks(word.tiles), pass.shape.threads,
+  const auto& code = program.functions[kernel][passNumber];
+  return device_->launch(code.function, pass.blocks(word.tiles, code.resident), pass.shape.threads,
                          arguments.addresses());
 }
 

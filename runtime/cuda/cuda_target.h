@@ -38,10 +38,13 @@ class CudaTarget final : public Target {
   struct CompiledProgram {
     codegen::cuda::CudaModule text;
     std::unique_ptr<Module> module;
-    std::vector<std::vector<Function>> functions;  ///< by kernel and pass
+    struct PassCode {
+      Function function;
+      int64_t resident;  ///< blocks that run at the same time
+    };
+    std::vector<std::vector<PassCode>> functions;  ///< by kernel and pass
     Function split = nullptr, fill1 = nullptr, fill4 = nullptr, fill8 = nullptr;
   };
-  struct PassLaunch;
 
   Failure start();  ///< allocates the error word and the counters, once
   Failure reserveStates(int64_t words);

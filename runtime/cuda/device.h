@@ -38,6 +38,8 @@ class Device {
   /// Compiles a generated module (codegen/cuda/cuda_module.h); `entries` are its entry points.
   virtual Failure compile(const std::string& source, const std::vector<std::string>& entries,
                           std::unique_ptr<Module>& module) = 0;
+  /// How many blocks of a function run at the same time.
+  virtual int64_t residentBlocks(Function function, int threads) = 0;
   /// `arguments` are addresses of the arguments, as for cuLaunchKernel.
   virtual Failure launch(Function function, int64_t blocks, int threads, void** arguments) = 0;
   virtual Failure grade(const GradeRequest& request) = 0;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
 
 #include "codegen/cuda/device_library.h"
 #include "runtime/cuda/device_grade.h"
@@ -38,6 +38,7 @@ struct Driver {
   int (*moduleLoadData)(void**, const void*) = nullptr;
   int (*moduleUnload)(void*) = nullptr;
   int (*moduleGetFunction)(void**, void*, const char*) = nullptr;
+  int (*occupancy)(int*, void*, int, size_t) = nullptr;
   int (*launchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
                       void**) = nullptr;
 
@@ -64,6 +65,7 @@ struct Driver {
     library.get(moduleLoadData, "cuModuleLoadData");
     library.get(moduleUnload, "cuModuleUnload");
     library.get(moduleGetFunction, "cuModuleGetFunction");
+    library.get(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
     library.get(launchKernel, "cuLaunchKernel");
   }
 
@@ -76,7 +78,7 @@ struct Driver {
   }
 };
 
-constexpr int kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76;  // CUdevice_attribute
+constexpr int kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76, kMultiprocessors = 16;  // CUdevice_attribute
 constexpr int kReleaseThreshold = 4;                                       // CUmemPool_attribute
 constexpr unsigned kNonBlocking = 1;                                       // CUstream_flags
 
@@ -112,6 +114,7 @@ class DriverDevice final : public Device {
     int major = 0, minor = 0;
     driver_.deviceGetAttribute(&major, kComputeCapabilityMajor, device_);
     driver_.deviceGetAttribute(&minor, kComputeCapabilityMinor, device_);
+    driver_.deviceGetAttribute(&multiprocessors_, kMultiprocessors, device_);
     architecture_ = major * 10 + minor;
     if (architecture_ < 80) return fmt::format("the GPU has compute capability {}.{}; 8.0 is needed", major, minor);
     driver_.deviceTotalMem(&memory_, device_);
@@ -170,6 +173,12 @@ class DriverDevice final : public Device {
     return std::nullopt;
   }
 
+  int64_t residentBlocks(Function function, int threads) override {
+    int blocks = 0;
+    if (!function || driver_.occupancy(&blocks, function, threads, 0) != 0) blocks = 1;
+    return int64_t{std::max(blocks, 1)} * std::max(multiprocessors_, 1);
+  }
+
   Failure launch(Function function, int64_t blocks, int threads, void** arguments) override {
     if (!function) return "a module lacks one of its kernels";
     if (blocks > INT32_MAX) return fmt::format("a launch of {} blocks is too large for the device", blocks);
@@ -186,7 +195,7 @@ class DriverDevice final : public Device {
   Driver driver_;
   NvrtcCompiler compiler_;
   CodeCache cache_;
-  int device_ = 0, architecture_ = 0;
+  int device_ = 0, architecture_ = 0, multiprocessors_ = 0;
   size_t memory_ = 0;
   void *context_ = nullptr, *stream_ = nullptr;
 };

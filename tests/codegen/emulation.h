@@ -70,7 +70,7 @@ void invoke(void (*kernel)(Parameters...), void** arguments) {
 #define __global__
 #define __forceinline__ inline
 #define __noinline__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define threadIdx (kelpie_machine->thread().threadIdx)
 #define blockIdx (kelpie_machine->thread().blockIdx)
 #define blockDim (kelpie_machine->thread().blockDim)
