@@ -24,6 +24,7 @@ struct Candidate {
   ExprRef pull = nullptr;  ///< as it is now: other maps may have been inlined into it
   bool generator = false;
   bool hostUse = false;    ///< used outside of kernels
+  bool isRead = false;     ///< otherwise than element by element
   double recomputing = 0;  ///< in all readers that are not pointwise, beyond the loads they save
   bool inlined = false;
 };
@@ -66,15 +67,17 @@ class Inliner {
     lcu::forEachBlock(program_, [&](const lcu::Block& block) {
       for (const lcu::Stmt& stmt : block.stmts) {
         const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
-        if (!launch || launch->kernel.bindings[0].kind != SoacKind::Map) continue;
+        if (!launch) continue;
         const Soac& map = launch->kernel.bindings[0];
+        const bool once = map.kind == SoacKind::Once;
+        if (map.kind != SoacKind::Map && !once) continue;
         for (size_t k = 0; k < map.pull.size(); ++k) {
-          if (!mayBeCopied(map.pull[k])) continue;
+          if (!mayBeCopied(map.pull[k]) || (once && readsCells(map.pull[k]))) continue;
           Candidate candidate;
           candidate.map = &map;
           candidate.result = k;
           candidate.pull = map.pull[k];
-          candidate.generator = isGenerator(map.pull[k]);
+          candidate.generator = !once && isGenerator(map.pull[k]);
           candidates_[map.results[k]] = candidate;
         }
       }
@@ -105,6 +108,7 @@ class Inliner {
     });
     for (const auto& [var, candidate] : candidates_) {
       const ExprRef extent = program_.vars[var].extent;
+      if (!extent) continue;  // a cell
       for (VarId read : lcu::freeVars(std::vector{extent})) useOnHost(read);
     }
   }
@@ -122,17 +126,26 @@ class Inliner {
     }
     const double elements = soac.kind == SoacKind::Once ? 1 : model_.elements(soac.space.extent);
     lcu::forEachNode(thunksOf(soac), [&](ExprRef e) {
-      if (e->kind != ExprKind::Load || isPointwise(e, soac)) return;
+      if (e->kind != ExprKind::Host && (e->kind != ExprKind::Load || isPointwise(e, soac))) return;
       const auto it = candidates_.find(e->index);
       if (it == candidates_.end()) return;
+      it->second.isRead = true;
       it->second.recomputing +=
           elements * std::max(0.0, model_.evaluation(it->second.pull) - model_.costs().cachedLoad);
     });
   }
 
-  static bool isPointwise(ExprRef load, const Soac& soac) {
+  /// Element %i of an array over the same elements.
+  bool isPointwise(ExprRef load, const Soac& soac) const {
     const ExprRef at = load->operands[0];
-    return soac.kind != SoacKind::Once && at->kind == ExprKind::Param && at->index == 0;
+    return soac.kind != SoacKind::Once && at->kind == ExprKind::Param && at->index == 0 &&
+           program_.vars[load->index].extent == soac.space.extent;
+  }
+
+  bool readsCells(ExprRef e) const {
+    return lcu::anyNode({e}, [&](ExprRef node) {
+      return node->kind == ExprKind::Host && program_.vars[node->index].kind == lcu::VarKind::Cell;
+    });
   }
 
   void decide() {
@@ -143,9 +156,10 @@ class Inliner {
         decisions_.push_back({name, "generator"});
         continue;
       }
-      if (candidate.hostUse || candidate.recomputing <= 0) continue;
-      const double storing = model_.costs().launch / static_cast<double>(candidate.map->pull.size()) +
-                             2 * model_.bytesOf(var) * model_.costs().byte;
+      if (candidate.hostUse || !candidate.isRead) continue;
+      const double storing =
+          model_.costs().launch / static_cast<double>(candidate.map->pull.size()) +
+          (candidate.map->kind == SoacKind::Once ? 0 : 2 * model_.bytesOf(var) * model_.costs().byte);
       if (candidate.recomputing > storing) continue;
       candidate.inlined = true;
       decisions_.push_back({name, fmt::format("recomputing takes {:.1f} us, storing {:.1f} us",
@@ -154,7 +168,7 @@ class Inliner {
   }
 
   void inlineInto(Soac& soac) {
-    const auto change = [&](ExprRef e) { return inlined(e, soac.kind == SoacKind::Once); };
+    const auto change = [&](ExprRef e) { return inlined(e, soac); };
     for (auto* es : {&soac.pull, &soac.effects, &soac.combine.result}) {
       for (ExprRef& e : *es) e = change(e);
     }
@@ -163,16 +177,15 @@ class Inliner {
     }
   }
 
-  ExprRef inlined(ExprRef e, bool once) {
+  ExprRef inlined(ExprRef e, const Soac& reader) {
     return program_.arena->rewrite(e, [&](ExprRef node) -> ExprRef {
-      if (node->kind != ExprKind::Load) return nullptr;
+      if (node->kind != ExprKind::Load && node->kind != ExprKind::Host) return nullptr;
       const auto it = candidates_.find(node->index);
       if (it == candidates_.end() || !it->second.inlined) return nullptr;
-      const ExprRef at = node->operands[0];
-      const bool pointwise = !once && at->kind == ExprKind::Param && at->index == 0;
-      if (pointwise && !it->second.generator) return nullptr;
-      const ExprRef position = inlined(at, once);
-      return inlined(program_.arena->substituteParams({it->second.pull}, {position})[0], once);
+      if (node->kind == ExprKind::Host) return inlined(it->second.pull, reader);
+      if (isPointwise(node, reader) && !it->second.generator) return nullptr;
+      const ExprRef position = inlined(node->operands[0], reader);
+      return inlined(program_.arena->substituteParams({it->second.pull}, {position})[0], reader);
     });
   }
 

@@ -6,6 +6,9 @@
 // of recomputing is below that of a launch, storing and loading. Pulls with checks or loops stay. Pointwise
 // reads of these are left to clustering, which has them for free.
 //
+// The same holds for a Once that only loads and computes: its readers can do that. (One that finishes a
+// reduction is left: it costs nothing in the reduction's kernel.)
+//
 // In: λcu before fusion, sizes normalised. After it the maps concerned may have no uses left (dead_code.h).
 #pragma once
 

@@ -451,7 +451,51 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
                              ""},
-                      Golden{"Normalise",
+                      Golden{"MapGather",
+           R"(function map_gather(xs: [int64], ys: [int64], n: int64) {
+  kernel a {
+    let a: [int64; #xs] = MAP flat #xs { i => xs[i] + 1 }
+    return a
+  }
+  kernel b {
+    let b: [int64; n] = MAP flat n { i => if i < #xs then a[i] else ys[i - #xs] }
+    return b
+  }
+  return b
+}
+)",
+           R"(function map_gather(xs: [int64], ys: [int64], n: int64) {
+  kernel b {
+    let b: [int64; n] = MAP flat n { i => if i < #xs then xs[i] + 1 else ys[i - #xs] }
+    return b
+  }
+  return b
+}
+)",
+           ""},
+    Golden{"OnceInReaders",
+           R"(function once_in_readers(xs: [int64]) {
+  kernel a {
+    let a: &int64 = ONCE { xs[#xs / 2] }
+    return a
+  }
+  kernel b {
+    let b: [bool; #xs] = MAP flat #xs { i => xs[i] < a }
+    return b
+  }
+  return b
+}
+)",
+           R"(function once_in_readers(xs: [int64]) {
+  kernel b {
+    let b: [bool; #xs] = MAP flat #xs { i => xs[i] < xs[#xs / 2] }
+    return b
+  }
+  return b
+}
+)",
+           ""},
+    Golden{"Normalise",
                              R"(function normalise(xs: [int64]) {
   kernel a {
     let a: &int64 = REDUCE flat #xs { i => xs[i] } (0) { x, y => x + y }
