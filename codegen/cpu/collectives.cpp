@@ -164,6 +164,9 @@ void KernelText::compact(uint32_t b) {
   errorBinding_ = b;
   ExpressionEmitter emitter(dialect_, indent_ + 2);
   defineLocalReads(emitter, b);
+  for (size_t c = 0; c < width(b); ++c) {
+    if (tiledPulls_.contains({b, c})) emitter.define(soac(b).pull[c], stem(b, c) + "_values[e]");
+  }
   const auto texts = emitter.emit(soac(b).pull);
   for (size_t c = 0; c < width(b); ++c) {
     if (const KernelOutput* o = output(b, c + 1)) {
@@ -173,7 +176,7 @@ void KernelText::compact(uint32_t b) {
   open(format("for (int64_t k = 0; k < {}_count; ++k) {{", name));
   line(format("const int64_t e = {}_index[k], i = begin + e;", name));
   line("(void)i;");
-  declareIndices(info_.bindings[b].usesSegment, info_.bindings[b].usesPosition);
+  if (lateNeedsSegments(b)) declareIndices(true, true);
   out_ += emitter.takeStatements();
   close();
 }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/diagnostic.h"
 
@@ -357,10 +358,16 @@ void KernelText::blockBody(const Indices& bindings, uint32_t upTo, bool last, bo
   line("const int64_t count = end - begin;");
   line("(void)count;");
   if (segmented()) line("(void)s_begin, (void)s_end;");
-  const bool indices = std::any_of(bindings.begin(), bindings.end(), [&](uint32_t b) {
-    return info_.bindings[b].usesSegment || info_.bindings[b].usesPosition;
-  });
-  if (indices && segmented()) segmentsOfElements();
+  for (uint32_t level = 0; level <= upTo; ++level) {
+    Indices here;
+    for (uint32_t b : bindings)
+      if (info_.bindings[b].level == level) here.push_back(b);
+    findTiledPulls(here);
+  }
+  if (std::any_of(bindings.begin(), bindings.end(),
+                  [&](uint32_t b) { return last && lateNeedsSegments(b); })) {
+    segmentsOfElements();
+  }
   for (uint32_t level = 0; level <= upTo; ++level) {
     Indices here;
     for (uint32_t b : bindings)
@@ -434,31 +441,78 @@ void KernelText::defineLocalReads(ExpressionEmitter& emitter, uint32_t b) const 
   }
 }
 
-/// The thunks of one level, for all elements of the block.
-void KernelText::elementLoop(const Indices& bindings, bool last) {
-  bool usesSegment = false, usesPosition = false, races = false;
+/// Finds the pulls of filters that the loop over the elements computes anyway.
+void KernelText::findTiledPulls(const Indices& bindings) {
+  std::vector<ExprRef> roots;
+  bool filters = false;
+  for (uint32_t b : bindings) {
+    const auto thunks = eagerThunks(soac(b));
+    roots.insert(roots.end(), thunks.begin(), thunks.end());
+    filters |= soac(b).kind == SoacKind::Filter;
+  }
+  if (!filters) return;
+  std::unordered_set<ExprRef> computed;
+  for (const auto& step : scheduleExpressions(roots).blocks[0].steps) computed.insert(step.node);
+  for (uint32_t b : bindings) {
+    if (soac(b).kind != SoacKind::Filter) continue;
+    for (size_t c = 0; c < width(b); ++c) {
+      if (computed.contains(soac(b).pull[c])) tiledPulls_.insert({b, c});
+    }
+  }
+}
+
+/// Whether the loop over the survivors of a filter asks for segments or positions in them.
+bool KernelText::lateNeedsSegments(uint32_t b) const {
+  if (soac(b).kind != SoacKind::Filter || !segmented()) return false;
+  std::vector<ExprRef> roots;
+  for (size_t c = 0; c < width(b); ++c)
+    if (!tiledPulls_.contains({b, c})) roots.push_back(soac(b).pull[c]);
+  bool needs = false;
+  lcu::forEachNode(roots, [&](ExprRef e) { needs |= e->kind == ExprKind::Param && e->index != 0; });
+  return needs;
+}
+
+void KernelText::declareTiles(const Indices& bindings) {
+  for (uint32_t b : bindings) {
+    const Soac& binding = soac(b);
+    const bool keeps = binding.kind == SoacKind::Filter || binding.kind == SoacKind::Partition;
+    if (keeps) line(format("bool {}_keep[{}];", stem(b, 0), blockSize()));
+    for (size_t c = 0; c < width(b); ++c) {
+      const bool collects = binding.kind == SoacKind::Reduce || binding.kind == SoacKind::Scan;
+      if (readsValuesDirectly(b, c)) {
+        const VarId v = binding.pull[c]->index;
+        const std::string from =
+            producer_.contains(v) ? tileOf(v) : info_.parameter(ParameterKind::Array, v)->name + " + begin";
+        line(format("const {}* {}_values = {};", typeName(b, c), stem(b, c), from));
+      } else if (collects || binding.kind == SoacKind::Partition || tiledPulls_.contains({b, c}) ||
+                 (binding.kind == SoacKind::Map && needsTile(binding.results[c]))) {
+        line(format("{} {}_values[{}];", typeName(b, c), stem(b, c), blockSize()));
+      }
+    }
+  }
+}
+
+/// What one element of the block costs: the thunks of the bindings, and where their values go.
+KernelText::ElementStatements KernelText::elementStatements(const Indices& bindings, bool last,
+                                                            ExpressionEmitter& emitter) {
+  ElementStatements result;
   key_ = "i";
-  // The loop is written first, to know whether there is anything to do in it.
-  ExpressionEmitter emitter(dialect_, indent_ + 2);
+  auto store = [&](const std::string& to, const std::string& text) {
+    emitter.statement(to + " = " + text + ";");
+  };
   for (uint32_t b : bindings) {
     const Soac& binding = soac(b);
     errorBinding_ = b;
-    usesSegment |= info_.bindings[b].usesSegment;
-    usesPosition |= info_.bindings[b].usesPosition;
     for (VarId v : info_.bindings[b].localReads) {
-      // The where of a filter reads what this loop makes by name, its pull reads arrays: names win here.
-      const auto [producer, c] = producer_.at(v);
+      // What this loop makes is read by name; what an earlier one made, from its array.
+      const uint32_t producer = producer_.at(v).first;
       const bool sameLoop =
           soac(producer).kind == SoacKind::Map && info_.bindings[producer].level == info_.bindings[b].level;
       if (sameLoop || !needsTile(v)) continue;
       for (ExprRef load : loadsOf_.at(v)) emitter.define(load, tileOf(v) + "[e]");
     }
-    const std::vector<ExprRef> roots = eagerThunks(binding);
-    const std::vector<std::string> texts = emitter.emit(roots);
+    const std::vector<std::string> texts = emitter.emit(eagerThunks(binding));
     size_t next = binding.effects.size();
-    auto store = [&](const std::string& to, const std::string& text) {
-      emitter.statement(to + " = " + text + ";");
-    };
     switch (binding.kind) {
       case SoacKind::Map:
         for (size_t c = 0; c < width(b); ++c) {
@@ -494,7 +548,7 @@ void KernelText::elementLoop(const Indices& bindings, bool last) {
           if (binding.unique) {
             store(format("{}[{}]", o->name, position), texts[next + c]);
           } else {
-            races = true;
+            result.races = true;
             emitter.statement(format("k_atomic_max(&{}[{}], {});", o->name, position, texts[next + c]));
           }
         }
@@ -506,33 +560,65 @@ void KernelText::elementLoop(const Indices& bindings, bool last) {
         }
     }
   }
-  const std::string statements = emitter.takeStatements();
-
   for (uint32_t b : bindings) {
-    const Soac& binding = soac(b);
-    const bool keeps = binding.kind == SoacKind::Filter || binding.kind == SoacKind::Partition;
-    if (keeps) line(format("bool {}_keep[{}];", stem(b, 0), blockSize()));
-    for (size_t c = 0; c < width(b); ++c) {
-      const bool collects = binding.kind == SoacKind::Reduce || binding.kind == SoacKind::Scan;
-      if (readsValuesDirectly(b, c)) {
-        const VarId v = binding.pull[c]->index;
-        const std::string from =
-            producer_.contains(v) ? tileOf(v) : info_.parameter(ParameterKind::Array, v)->name + " + begin";
-        line(format("const {}* {}_values = {};", typeName(b, c), stem(b, c), from));
-      } else if (collects || binding.kind == SoacKind::Partition ||
-                 (binding.kind == SoacKind::Map && needsTile(binding.results[c]))) {
-        line(format("{} {}_values[{}];", typeName(b, c), stem(b, c), blockSize()));
-      }
+    for (size_t c = 0; c < width(b) && last; ++c) {
+      if (tiledPulls_.contains({b, c})) store(stem(b, c) + "_values[e]", emitter.atomic(soac(b).pull[c]));
     }
   }
-  if (statements.empty()) return;
-  if (!races) line("#pragma GCC ivdep");
-  open("for (int64_t i = begin; i < end; ++i) {");
-  line("const int64_t e = i - begin;");
-  line("(void)e;");
-  declareIndices(usesSegment, usesPosition);
-  out_ += statements;
-  close();
+  result.text = emitter.takeStatements();
+  return result;
+}
+
+/// The thunks of one level, for all elements of the block. When they look at segments there are two loops:
+/// long segments one after the other, with what depends on the segment alone in front; short ones element by
+/// element.
+void KernelText::elementLoop(const Indices& bindings, bool last) {
+  bool usesSegment = false, usesPosition = false;
+  for (uint32_t b : bindings) {
+    usesSegment |= info_.bindings[b].usesSegment;
+    usesPosition |= info_.bindings[b].usesPosition;
+  }
+  const bool looksAtSegments = segmented() && (usesSegment || usesPosition);
+  declareTiles(bindings);
+  ExpressionEmitter probe(dialect_, 0);
+  if (elementStatements(bindings, last, probe).text.empty()) return;
+  auto loop = [&](const std::string& from, const std::string& to, const auto& indices,
+                  ExpressionEmitter& emitter) {
+    const ElementStatements statements = elementStatements(bindings, last, emitter);
+    if (!statements.races) line("#pragma GCC ivdep");
+    open(format("for (int64_t i = {}; i < {}; ++i) {{", from, to));
+    line("const int64_t e = i - begin;");
+    line("(void)e;");
+    indices();
+    out_ += statements.text;
+    close();
+  };
+  if (looksAtSegments) {
+    constexpr int kLongSegments = 8;
+    open(format("if (count >= {} * (s_end - s_begin)) {{", kLongSegments));
+    openSegments();
+    line("if (from >= to) continue;");
+    ExpressionEmitter inner(dialect_, indent_ + 2);
+    out_ += segmentScope(bindings, indent_, inner);
+    loop(
+        "from", "to",
+        [&] {
+          if (usesPosition) line("const int64_t p = i - first;");
+        },
+        inner);
+    close();
+    indent_ -= 2;
+    open("} else {");
+    segmentsOfElements();
+  }
+  ExpressionEmitter emitter(dialect_, indent_ + 2);
+  loop(
+      "begin", "end",
+      [&] {
+        if (looksAtSegments) declareIndices(usesSegment, usesPosition);
+      },
+      emitter);
+  if (looksAtSegments) close();
 }
 
 /// Maps over segments, once the reductions of a segment are known.

@@ -42,6 +42,19 @@ class KernelText {
   void blockBody(const Indices& bindings, uint32_t upTo, bool last, bool part);
   void segmentsOfElements();
   void elementLoop(const Indices& bindings, bool last);
+  struct ElementStatements {
+    std::string text;
+    bool races = false;  ///< several elements may write the same place
+  };
+  ElementStatements elementStatements(const Indices& bindings, bool last, ExpressionEmitter& emitter);
+  void declareTiles(const Indices& bindings);
+  void findTiledPulls(const Indices& bindings);
+  bool lateNeedsSegments(uint32_t b) const;
+
+  // ---- segment_scope.cpp ----
+  /// Statements that compute, once a segment, what the thunks of the bindings need of it; defines it in
+  /// `inner`.
+  std::string segmentScope(const Indices& bindings, int indent, ExpressionEmitter& inner);
   void declareIndices(bool usesSegment, bool usesPosition);
   void epilogueFunction();
   void finishing();
@@ -109,6 +122,8 @@ class KernelText {
   std::set<lcu::VarId> localReads_;  ///< results of bindings that other bindings read
   std::set<lcu::VarId> tiles_;       ///< of these, the ones kept in block-local arrays
   std::unordered_map<lcu::VarId, std::vector<lcu::ExprRef>> loadsOf_;  ///< pointwise reads of local results
+  /// (binding, component) of filters whose pull the loop over the elements computes anyway, for its where.
+  std::set<std::pair<uint32_t, size_t>> tiledPulls_;
   std::string key_;  ///< of errors in the thunks being emitted
   uint32_t errorBinding_ = 0;
   const char* parameterNames_[3] = {"i", "s", "p"};
