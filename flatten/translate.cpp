@@ -163,7 +163,7 @@ Space Flattener::spaceFor(ExprRef length, Context& context) {
   if (context.isRoot()) {
     space = flat(extent(length, context));
     if (space.extent != length && context.block != block_) return space;
-  } else if (!length->usesParam && !readsDevice(length)) {
+  } else if (!length->usesParam && !length->canFail && !readsDevice(length)) {
     ExprRef each = extent(length, rootOf(context));
     space.kind = SpaceKind::Regular;
     space.segments = context.space.extent;

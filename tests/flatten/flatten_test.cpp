@@ -80,6 +80,11 @@ TEST(Flatten, GuardedViews) {
       "let a = [[1],[2,3]] in {{x + i : x in if i < 2 then a[i] else [7]} : i in [0,5]};");
 }
 
+// A check that fails for every instance fails only where there are instances, though it is the same for all.
+TEST(Flatten, FailingLengthsInBranchesNotTaken) {
+  expectAgreement("{eql([x, x, x, x], [x, x]) : x in [1, 2]}; {eql([x], [x]) : x in [1, 2]};");
+}
+
 // Descriptors of the literals are loaded only at positions that exist in them.
 TEST(Flatten, ListedNestedLiterals) {
   expectAgreement(
