@@ -9,6 +9,7 @@
 
 #include "fusion/contraction.h"
 #include "fusion/rules.h"
+#include "fusion/solve_greedy.h"
 #include "fusion/solve_ilp.h"
 
 namespace kelpie::fusion {
@@ -164,9 +165,16 @@ class PairExplainer {
     if (!group) return "what would have to be in their kernel, too, cannot be there";
     const PartitionProblem forced = contracted(region_.problem, *group);
     if (!clusterOrder(forced, separate(forced.nodes))) return "together they would depend on themselves";
-    const Partition best = solveIlp(forced, PairTable(forced), {kSecondsForOnePair, true, true});
+    const PairTable pairs(forced);
+    const bool small = forced.nodes <= kNodesSolvedForOnePair;
+    Partition best;
+    if (small) {
+      best = solveIlp(forced, pairs, {kSecondsForOnePair, true, true});
+    } else {
+      best.cluster = solveGreedy(forced, pairs);
+    }
     const double more = costOf(region_.problem, expanded(best.cluster, *group)) - cost_;
-    const char* qualifier = best.proven() ? "the best" : "a good";
+    const char* qualifier = small && best.proven() ? "the best" : "a good";
     if (std::abs(more) <= 1e-9 * (1 + cost_))
       return fmt::format("{} schedule with both together takes as long", qualifier);
     return fmt::format("by cost: {} schedule with both together takes {:.2f} us instead of {:.2f}", qualifier,
@@ -213,7 +221,8 @@ class PairExplainer {
     return normalised(result);
   }
 
-  static constexpr double kSecondsForOnePair = 0.2;
+  static constexpr int kNodesSolvedForOnePair = 50;  ///< beyond, greedy says what a pair costs
+  static constexpr double kSecondsForOnePair = 0.1;
 
   const DependenceGraph& graph_;
   const RegionProblem& region_;
@@ -306,7 +315,8 @@ std::vector<PairReport> explainPairs(const DependenceGraph& graph, const RegionP
       }
     }
   }
-  const int n = problem.problem.nodes;
+  constexpr int kNodesForAllPairs = 60;  // beyond, only pairs that have something to do with each other
+  const int n = problem.problem.nodes <= kNodesForAllPairs ? problem.problem.nodes : 0;
   for (int a = 0; a < n; ++a) {
     for (int b = a + 1; b < n; ++b) {
       if (pairs.canShare(a, b)) interesting.insert({a, b});

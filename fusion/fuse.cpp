@@ -117,7 +117,9 @@ class Fuser {
     Partition chosen;
     for (Strategy s : {Strategy::None, Strategy::Delayed, Strategy::Greedy, Strategy::Ilp}) {
       if (s != options_.strategy && !options_.compare) continue;
-      const Partition partition = solve(s, problem, pairs, options_.seconds);
+      const double left = std::max(0.0, options_.totalSeconds - searched_);
+      const Partition partition = solve(s, problem, pairs, std::min(options_.seconds, left));
+      if (s == Strategy::Ilp) searched_ += partition.seconds;
       report.strategies.push_back(describeStrategy(s, partition, problem));
       if (s == options_.strategy) chosen = partition;
     }
@@ -211,6 +213,7 @@ class Fuser {
   lcu::Program& program_;
   const FusionOptions& options_;
   FusionReport report_;
+  double searched_ = 0;  ///< seconds of the integer programs so far
 };
 
 }  // namespace

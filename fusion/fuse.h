@@ -26,7 +26,9 @@ struct FusionOptions {
   Strategy strategy = Strategy::Ilp;
   TargetCosts costs = cudaCosts();
   SizeClasses sizes;
-  double seconds = 5;    ///< limit of the searches of one region
+  double seconds = 5;  ///< limit of the searches of one region
+  double totalSeconds =
+      15;                ///< of all regions together; after that, regions are scheduled greedily and improved
   bool compare = false;  ///< solve every region by every strategy, for the report
   bool explain = false;  ///< fill the report's pairs
 };

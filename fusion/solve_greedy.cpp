@@ -77,12 +77,18 @@ class Clustering {
     return saving;
   }
 
-  bool mayMerge(int a, int b) const {
+  /// Whether no pair of nodes keeps the clusters apart for good.
+  bool mayShare(int a, int b) const {
     for (int u : members_[a]) {
       for (int v : members_[b]) {
         if (!pairs_.canShare(u, v)) return false;
       }
     }
+    return true;
+  }
+
+  bool mayMerge(int a, int b) const {
+    if (!mayShare(a, b)) return false;
     double weight = 0;
     for (int c : {a, b}) {
       for (int v : members_[c]) weight += problem_.weight[v];
@@ -163,6 +169,7 @@ class Clustering {
 };
 
 constexpr double kTiny = 1e-9;
+constexpr int kNodesMoved = 300;  ///< in larger problems moving single nodes takes too long for what it gives
 
 void mergeGreedily(Clustering& clustering) {
   // Savings of all pairs; only those of the merged clusters change from one round to the next.
@@ -170,7 +177,7 @@ void mergeGreedily(Clustering& clustering) {
   std::map<std::pair<int, int>, double> savings;
   const auto price = [&](int a, int b) {
     if (a > b) std::swap(a, b);
-    const double saving = clustering.mergeSaving(a, b);
+    const double saving = clustering.mayShare(a, b) ? clustering.mergeSaving(a, b) : 0;
     if (saving > kTiny) {
       savings[{a, b}] = saving;
     } else {
@@ -242,6 +249,7 @@ Assignment improve(const PartitionProblem& problem, const PairTable& pairs, Assi
     mergeGreedily(clustering);
     cluster = normalised(clustering.cluster());
     cost = costOf(problem, cluster);
+    if (problem.nodes > kNodesMoved) break;
     for (int v = 0; v < problem.nodes; ++v) {
       int clusters = 0;
       for (int c : cluster) clusters = std::max(clusters, c + 1);
