@@ -130,7 +130,7 @@ std::string fusionReportAsText(const std::vector<FormReport>& forms, const Sourc
       if (const StrategyReport* strategy = chosenStrategy(region)) after += strategy->launches;
     }
     if (!out.empty()) out += '\n';
-    out += fmt::format("{}: {}: {} kernels before fusion, {} after, decided in {:.1f} ms\n", form.place,
+    out += fmt::format("{}: {}: kernels {} before fusion, {} after; decided in {:.1f} ms\n", form.place,
                        form.name, before, after, 1000 * form.report.seconds);
     for (const fusion::InlinedMap& map : form.report.inlined)
       out += fmt::format("  {} is computed by its readers: {}\n", map.map, map.reason);

@@ -1,7 +1,9 @@
 // The command `kelpie`.
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -21,12 +23,27 @@
 namespace kelpie::driver {
 namespace {
 
-/// Set by SIGINT; looked at between statements of a running program. A second SIGINT ends the process.
+/// Set by SIGINT; looked at between the operations of a running program. A second SIGINT ends the process.
 std::atomic<bool> interrupted = false;
 
 void onInterrupt(int) {
   interrupted = true;
   std::signal(SIGINT, SIG_DFL);
+  constexpr std::string_view text =
+      "kelpie: stopping after the current operation; once more to end at once\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+}
+
+/// Lets allocations fail, which is reported, before the machine runs out of memory, which is not. Only for
+/// the reference interpreter: the targets have limits of their own, and a GPU's driver reserves address space
+/// freely.
+void limitMemory() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0) return;
+  const auto machine =
+      static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+  limit.rlim_cur = std::min(limit.rlim_cur, machine / 4 * 3);
+  setrlimit(RLIMIT_AS, &limit);
 }
 
 class Driver {
@@ -151,6 +168,7 @@ int Driver::run(const std::vector<FormResult>& forms) {
   const std::unique_ptr<Services> services = makeServices(std::move(serviceOptions));
 
   std::signal(SIGINT, onInterrupt);
+  if (backend->name() == "reference") limitMemory();
   Runner runner(sources_, *backend, *services, output_,
                 {options_.printLength, options_.verbose, colour_, &interrupted});
   return runner.run(forms) ? 0 : 1;
