@@ -2,8 +2,8 @@
 //
 //   gpu_bench [log2 of the number of elements, 27]
 //
-// A job is launched in batches between two synchronisations; the median over batches, per launch, is reported.
-// Results are compared with a plain computation in double precision on the host.
+// A job is launched in batches between two synchronisations; the median over batches, per launch, is
+// reported. Results are compared with a plain computation in double precision on the host.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -79,8 +79,8 @@ class Bench {
 
   /// Outputs of the job as bytes, in order of KernelInfo::outputs.
   using Verify = std::function<std::string(const std::vector<std::vector<std::byte>>&)>;
-  void run(const std::string& job, const std::string& kernel, int64_t elements, int64_t segments, double bytes,
-           const Verify& verify = {}) {
+  void run(const std::string& job, const std::string& kernel, int64_t elements, int64_t segments,
+           double bytes, const Verify& verify = {}) {
     size_t number = known_.number(kernel);
     const codegen::KernelInfo& info = program_.kernels[number].info;
     codegen::LaunchExtents extents;
@@ -133,8 +133,10 @@ class Bench {
       wrong = verify(results);
     }
     for (auto p : outputs) target_.deallocate(p);
-    std::printf("{\"job\": \"%s\", \"who\": \"kelpie\", \"ms\": %.5f, \"bytes\": %.0f, \"issue_ms\": %.5f, \"wrong\": \"%s\"}\n",
-                job.c_str(), times[times.size() / 2], bytes, hostTime, wrong.c_str());
+    std::printf(
+        "{\"job\": \"%s\", \"who\": \"kelpie\", \"ms\": %.5f, \"bytes\": %.0f, \"issue_ms\": %.5f, "
+        "\"wrong\": \"%s\"}\n",
+        job.c_str(), times[times.size() / 2], bytes, hostTime, wrong.c_str());
     std::fflush(stdout);
   }
 
@@ -169,7 +171,9 @@ std::vector<int64_t> offsetsOf(const std::string& kind, int64_t n) {
   return offsets;
 }
 
-const float* floats(const std::vector<std::byte>& bytes) { return reinterpret_cast<const float*>(bytes.data()); }
+const float* floats(const std::vector<std::byte>& bytes) {
+  return reinterpret_cast<const float*>(bytes.data());
+}
 
 /// ||got - expected|| / ||expected|| is small.
 std::string near(const float* got, const std::vector<double>& expected) {
@@ -191,7 +195,8 @@ void runAll(int exponent) {
   auto program = known.programKernels();
   auto before = Clock::now();
   check(target->prepare(program));
-  std::printf("{\"job\": \"compile_all\", \"who\": \"kelpie\", \"ms\": %.3f, \"bytes\": 0}\n", milliseconds(before, Clock::now()));
+  std::printf("{\"job\": \"compile_all\", \"who\": \"kelpie\", \"ms\": %.3f, \"bytes\": 0}\n",
+              milliseconds(before, Clock::now()));
 
   const int64_t n = int64_t{1} << exponent;
   const double all = 4.0 * static_cast<double>(n);
@@ -225,7 +230,8 @@ void runAll(int exponent) {
   bench.run("scan", "scan", n, 0, 2 * all, [&](const auto& out) {
     double running = 0;
     for (size_t k = 0; k < xs.size(); ++k) {
-      if (std::abs(floats(out[0])[k] - running) > 1e-6 * static_cast<double>(n)) return "element " + std::to_string(k);
+      if (std::abs(floats(out[0])[k] - running) > 1e-6 * static_cast<double>(n))
+        return "element " + std::to_string(k);
       running += xs[k];
     }
     return std::string();
@@ -251,10 +257,11 @@ void runAll(int exponent) {
     std::vector<double> sums(static_cast<size_t>(m));
     for (size_t s = 0; s < sums.size(); ++s)
       for (int64_t k = offsets[s]; k < offsets[s + 1]; ++k) sums[s] += xs[static_cast<size_t>(k)];
-    bench.run(std::string("segmented_sum_") + kind, "segmented_sum", n, m, all + 12.0 * static_cast<double>(m),
+    bench.run(std::string("segmented_sum_") + kind, "segmented_sum", n, m,
+              all + 12.0 * static_cast<double>(m),
               [&](const auto& out) { return near(floats(out[0]), sums); });
-    bench.run(std::string("segmented_scan_") + kind, "segmented_scan", n, m, 2 * all + 8.0 * static_cast<double>(m),
-              [&](const auto& out) {
+    bench.run(std::string("segmented_scan_") + kind, "segmented_scan", n, m,
+              2 * all + 8.0 * static_cast<double>(m), [&](const auto& out) {
                 std::vector<double> expected(xs.size());
                 for (size_t s = 0; s < sums.size(); ++s) {
                   double running = 0;
@@ -289,7 +296,8 @@ void runAll(int exponent) {
     double bytes = 8.0 * static_cast<double>(nonzeros) + 12.0 * static_cast<double>(m) + 4.0 * columns;
     auto verify = [&](const auto& out) { return near(floats(out[0]), rows); };
     bench.run(std::string("spmv32_") + kind, "spmv32", nonzeros, m, bytes, verify);
-    bench.run(std::string("spmv_") + kind, "spmv", nonzeros, m, bytes + 4.0 * static_cast<double>(nonzeros), verify);
+    bench.run(std::string("spmv_") + kind, "spmv", nonzeros, m, bytes + 4.0 * static_cast<double>(nonzeros),
+              verify);
   }
   const int64_t options = n / 4;
   std::vector<float> spot(static_cast<size_t>(options)), strike = spot, years = spot;

@@ -18,7 +18,9 @@ namespace {
 std::vector<int32_t> offsetsOf(const std::string& kind, int64_t n) {
   std::vector<int32_t> offsets = {0};
   std::mt19937_64 random(1);
-  auto grow = [&](int64_t length) { offsets.push_back(static_cast<int32_t>(std::min(n, offsets.back() + length))); };
+  auto grow = [&](int64_t length) {
+    offsets.push_back(static_cast<int32_t>(std::min(n, offsets.back() + length)));
+  };
   if (kind == "half_giant") grow(n / 2);
   while (offsets.back() < n) {
     if (kind == "8") grow(8);
@@ -65,8 +67,8 @@ int main(int argc, char** argv) {
     float* dOut = upload(std::vector<float>(m));
     cusparseSpMatDescr_t matrix;
     cusparseDnVecDescr_t x, y;
-    cusparseCreateCsr(&matrix, m, columns, nonzeros, dOffsets, dCol, dVal, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
-                      CUSPARSE_INDEX_BASE_ZERO, CUDA_R_32F);
+    cusparseCreateCsr(&matrix, m, columns, nonzeros, dOffsets, dCol, dVal, CUSPARSE_INDEX_32I,
+                      CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_32F);
     cusparseCreateDnVec(&x, columns, dV, CUDA_R_32F);
     cusparseCreateDnVec(&y, m, dOut, CUDA_R_32F);
     double best = 1e30;
@@ -74,12 +76,12 @@ int main(int argc, char** argv) {
       const float one = 1, zero = 0;
       size_t bytes = 0;
       void* buffer = nullptr;
-      cusparseSpMV_bufferSize(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, matrix, x, &zero, y, CUDA_R_32F, algorithm,
-                              &bytes);
+      cusparseSpMV_bufferSize(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, matrix, x, &zero, y, CUDA_R_32F,
+                              algorithm, &bytes);
       cudaMalloc(&buffer, bytes + 16);
       auto run = [&] {
-        return cusparseSpMV(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, matrix, x, &zero, y, CUDA_R_32F, algorithm,
-                            buffer);
+        return cusparseSpMV(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, matrix, x, &zero, y, CUDA_R_32F,
+                            algorithm, buffer);
       };
       if (run() != CUSPARSE_STATUS_SUCCESS) continue;
       run();
@@ -97,8 +99,8 @@ int main(int argc, char** argv) {
       best = std::min<double>(best, times[7]);
       cudaFree(buffer);
     }
-    std::printf("{\"job\": \"spmv32_%s\", \"who\": \"cusparse\", \"ms\": %.5f, \"bytes\": %.0f}\n", kind, best,
-                8.0 * static_cast<double>(nonzeros) + 8.0 * static_cast<double>(m) + 4.0 * columns);
+    std::printf("{\"job\": \"spmv32_%s\", \"who\": \"cusparse\", \"ms\": %.5f, \"bytes\": %.0f}\n", kind,
+                best, 8.0 * static_cast<double>(nonzeros) + 8.0 * static_cast<double>(m) + 4.0 * columns);
     std::fflush(stdout);
     cusparseDestroySpMat(matrix);
     cusparseDestroyDnVec(x);

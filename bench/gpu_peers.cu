@@ -7,15 +7,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
-#include <random>
-#include <string>
-#include <vector>
-
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_segmented_reduce.cuh>
 #include <cub/device/device_select.cuh>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -30,7 +29,9 @@ void check(cudaError_t error, const char* what) {
 template <class T>
 struct Device {
   T* data = nullptr;
-  explicit Device(size_t count) { check(cudaMalloc(&data, std::max<size_t>(count, 16) * sizeof(T)), "cudaMalloc"); }
+  explicit Device(size_t count) {
+    check(cudaMalloc(&data, std::max<size_t>(count, 16) * sizeof(T)), "cudaMalloc");
+  }
   ~Device() { cudaFree(data); }
   Device(const Device&) = delete;
   void put(const std::vector<T>& values) {
@@ -62,7 +63,8 @@ double median(const std::function<void()>& job) {
 }
 
 void report(const std::string& job, const char* who, double ms, double bytes) {
-  std::printf("{\"job\": \"%s\", \"who\": \"%s\", \"ms\": %.5f, \"bytes\": %.0f}\n", job.c_str(), who, ms, bytes);
+  std::printf("{\"job\": \"%s\", \"who\": \"%s\", \"ms\": %.5f, \"bytes\": %.0f}\n", job.c_str(), who, ms,
+              bytes);
   std::fflush(stdout);
 }
 
@@ -114,7 +116,8 @@ int main(int argc, char** argv) {
   Device<float> in(static_cast<size_t>(n)), out(static_cast<size_t>(n));
   in.put(host);
 
-  report("copy", "cudaMemcpy", median([&] { cudaMemcpyAsync(out.data, in.data, all, cudaMemcpyDeviceToDevice); }), 2 * all);
+  report("copy", "cudaMemcpy",
+         median([&] { cudaMemcpyAsync(out.data, in.data, all, cudaMemcpyDeviceToDevice); }), 2 * all);
   {
     Cub sum([&](void* s, size_t& b) { return cub::DeviceReduce::Sum(s, b, in.data, out.data, n); });
     report("sum", "cub", median([&] { sum(); }), all);
@@ -127,7 +130,9 @@ int main(int argc, char** argv) {
   }
   {
     Device<int64_t> count(1);
-    Cub filter([&](void* s, size_t& b) { return cub::DeviceSelect::If(s, b, in.data, out.data, count.data, n, Positive()); });
+    Cub filter([&](void* s, size_t& b) {
+      return cub::DeviceSelect::If(s, b, in.data, out.data, count.data, n, Positive());
+    });
     report("filter", "cub", median([&] { filter(); }), 1.5 * all);
   }
   for (const char* kind : {"8", "1024", "1048576", "zipf", "half_giant"}) {
@@ -137,7 +142,8 @@ int main(int argc, char** argv) {
     deviceOffsets.put(offsets);
     Device<float> sums(static_cast<size_t>(m));
     Cub sum([&](void* s, size_t& b) {
-      return cub::DeviceSegmentedReduce::Sum(s, b, in.data, sums.data, m, deviceOffsets.data, deviceOffsets.data + 1);
+      return cub::DeviceSegmentedReduce::Sum(s, b, in.data, sums.data, m, deviceOffsets.data,
+                                             deviceOffsets.data + 1);
     });
     report(std::string("segmented_sum_") + kind, "cub", median([&] { sum(); }),
            all + 12.0 * static_cast<double>(m));

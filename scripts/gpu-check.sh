@@ -67,7 +67,6 @@ for example in examples/*.nesl; do
   [ $cuda -ne 0 ] && verdict="FAILED on cuda ($cuda, on cpu $cpu)"
   note "$(printf '%-24s %s' "$name" "$verdict")"
 done
-(cd "$out" && tar czf examples.tar.gz examples && rm -rf examples)
 
 # Small runs under compute-sanitizer. initcheck also reports wide loads that reach into the padding of a buffer.
 if command -v compute-sanitizer >/dev/null; then
@@ -87,3 +86,5 @@ fi
 echo "whole run: $((SECONDS - begin)) s"
 cat "$summary"
 python3 scripts/gpu_table.py "$out"/bench_*.log | tee "$out/table.txt"
+# Few files travel better than many: all but the summary, the table and the times go into one.
+(cd "$out" && tar czf logs.tar.gz examples gpu.txt test_gpu.log *check.log 2>/dev/null; rm -rf examples gpu.txt test_gpu.log *check.log)

@@ -1,8 +1,8 @@
 // Base of the device library: platforms, scalar types, the scalar functions of generated thunks.
 //
-// The library is compiled with every program by NVRTC, so it includes nothing and stays small. It also compiles
-// with a host compiler under KELPIE_EMULATION, where tests run blocks and warps as fibers; the few places that
-// name the machine (inline PTX, shared memory) are marked by that macro.
+// The library is compiled with every program by NVRTC, so it includes nothing and stays small. It also
+// compiles with a host compiler under KELPIE_EMULATION, where tests run blocks and warps as fibers; the few
+// places that name the machine (inline PTX, shared memory) are marked by that macro.
 #pragma once
 
 #if defined(KELPIE_EMULATION)
@@ -108,7 +108,7 @@ KELPIE_DEVICE int64_t k_shl(int64_t a, int64_t n) { return int64_t(uint64_t(a) <
 KELPIE_DEVICE int32_t k_shr(int32_t a, int32_t n) { return a >> (n & 31); }
 KELPIE_DEVICE int64_t k_shr(int64_t a, int64_t n) { return a >> (n & 63); }
 
-#define KELPIE_MATH(name, function)                           \
+#define KELPIE_MATH(name, function)                            \
   KELPIE_DEVICE float name(float x) { return function##f(x); } \
   KELPIE_DEVICE double name(double x) { return function(x); }
 KELPIE_MATH(k_sqrt, sqrt)
@@ -151,15 +151,23 @@ KELPIE_DEVICE To truncated(From x, From limit, To least, To greatest) {
 template <>
 struct Conversion<int32_t> {
   template <class From>
-  static __device__ int32_t of(From x) { return int32_t(x); }
-  static __device__ int32_t of(float x) { return truncated<int32_t>(x, 2147483648.0f, -2147483647 - 1, 2147483647); }
-  static __device__ int32_t of(double x) { return truncated<int32_t>(x, 2147483648.0, -2147483647 - 1, 2147483647); }
+  static __device__ int32_t of(From x) {
+    return int32_t(x);
+  }
+  static __device__ int32_t of(float x) {
+    return truncated<int32_t>(x, 2147483648.0f, -2147483647 - 1, 2147483647);
+  }
+  static __device__ int32_t of(double x) {
+    return truncated<int32_t>(x, 2147483648.0, -2147483647 - 1, 2147483647);
+  }
 };
 template <>
 struct Conversion<int64_t> {
   static constexpr int64_t kGreatest = 9223372036854775807ll;
   template <class From>
-  static __device__ int64_t of(From x) { return int64_t(x); }
+  static __device__ int64_t of(From x) {
+    return int64_t(x);
+  }
   static __device__ int64_t of(float x) {
     return truncated<int64_t>(x, 9223372036854775808.0f, -kGreatest - 1, kGreatest);
   }
@@ -170,22 +178,30 @@ struct Conversion<int64_t> {
 template <>
 struct Conversion<uint8_t> {
   template <class From>
-  static __device__ uint8_t of(From x) { return uint8_t(uint64_t(Conversion<int64_t>::of(x))); }
+  static __device__ uint8_t of(From x) {
+    return uint8_t(uint64_t(Conversion<int64_t>::of(x)));
+  }
 };
 template <>
 struct Conversion<bool> {
   template <class From>
-  static __device__ bool of(From x) { return x != From(0); }
+  static __device__ bool of(From x) {
+    return x != From(0);
+  }
 };
 template <>
 struct Conversion<float> {
   template <class From>
-  static __device__ float of(From x) { return float(x); }
+  static __device__ float of(From x) {
+    return float(x);
+  }
 };
 template <>
 struct Conversion<double> {
   template <class From>
-  static __device__ double of(From x) { return double(x); }
+  static __device__ double of(From x) {
+    return double(x);
+  }
 };
 template <class To, class From>
 KELPIE_DEVICE To k_convert(From x) {
@@ -194,8 +210,8 @@ KELPIE_DEVICE To k_convert(From x) {
 
 // ---- launches and errors ----------------------------------------------------------------------------------
 
-/// The first run-time error of a program: by launch, then by element, then by order of bindings. `launch` is 0
-/// while there is none.
+/// The first run-time error of a program: by launch, then by element, then by order of bindings. `launch` is
+/// 0 while there is none.
 struct ErrorWord {
   unsigned long long launch;
   int64_t element;
@@ -210,8 +226,9 @@ struct alignas(16) StateWord {
   uint32_t tag;
 };
 
-/// What the host tells every kernel. Scratch memory is shared by all kernels of a stream, one after the other:
-/// `counters` are zero between launches, tags of `states` name the epoch they belong to, `values` is raw.
+/// What the host tells every kernel. Scratch memory is shared by all kernels of a stream, one after the
+/// other: `counters` are zero between launches, tags of `states` name the epoch they belong to, `values` is
+/// raw.
 struct Launch {
   unsigned long long number;  ///< 1, 2, ... along the stream; the passes of one kernel share theirs
   ErrorWord* error;
@@ -231,9 +248,11 @@ KELPIE_DEVICE bool failedBefore(const Launch& launch) {
 
 /// Records an error unless an earlier one is known. Errors are rare, so a lock will do.
 static __device__ __noinline__ void recordError(ErrorWord* word, unsigned long long launch, int64_t element,
-                                                uint32_t binding, uint32_t site, int64_t payload0, int64_t payload1) {
+                                                uint32_t binding, uint32_t site, int64_t payload0,
+                                                int64_t payload1) {
   volatile ErrorWord* error = word;
-  // Elements only decrease while the launch runs, so a stale look is safe and spares most of the crowd the lock.
+  // Elements only decrease while the launch runs, so a stale look is safe and spares most of the crowd the
+  // lock.
   if (error->launch == launch && error->element < element) return;
   while (atomicCAS(&word->lock, 0u, 1u) != 0) {
   }
@@ -253,9 +272,9 @@ static __device__ __noinline__ void recordError(ErrorWord* word, unsigned long l
   atomicExch(&word->lock, 0u);
 }
 
-/// Hands out tile numbers in the order in which blocks ask, so that a block may wait for all lower tiles: they are
-/// held by blocks that run. A block asks until it gets a number that is not a tile, and no more; the counter is
-/// zero again when all have. Called by one thread.
+/// Hands out tile numbers in the order in which blocks ask, so that a block may wait for all lower tiles:
+/// they are held by blocks that run. A block asks until it gets a number that is not a tile, and no more; the
+/// counter is zero again when all have. Called by one thread.
 KELPIE_DEVICE uint32_t takeTicket(const Launch& launch) {
   return atomicInc(&launch.counters[0], uint32_t(launch.tiles) + gridDim.x - 1);
 }

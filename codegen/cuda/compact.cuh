@@ -5,8 +5,8 @@
 
 namespace kelpie {
 
-/// Stores keep-marked items to out[0..], item number rank[row][v] of the tile. `count` of them in all; `buffer`
-/// holds kItems values. Contains barriers; the buffer must not be in use.
+/// Stores keep-marked items to out[0..], item number rank[row][v] of the tile. `count` of them in all;
+/// `buffer` holds kItems values. Contains barriers; the buffer must not be in use.
 template <class S, class T>
 KELPIE_DEVICE void storeCompacted(T* out, const T (&items)[S::kRows][S::kWidth], uint32_t keep,
                                   const uint32_t (&rank)[S::kRows][S::kWidth], int count, T* buffer) {

@@ -1,13 +1,15 @@
 // λcu kernels -> CUDA C++: one source for all kernels of a program, and what a host must know to launch them.
 //
 // In:  a verified program and its kernels (fused or not).
-// Out: a `CudaModule`. Its source includes the device library (device_library.h) and has, for each kernel, one
+// Out: a `CudaModule`. Its source includes the device library (device_library.h) and has, for each kernel,
+// one
 //      entry point a *pass*. Most kernels are one pass; scans in opposite directions need one each
 //      (pass_split.h).
 //
-// A pass runs over tiles of the anchor space (codegen/cuda/tile.cuh). For each level of the kernel, in order: pull the
-// items of the level, then scan what the level carries across the tile (scan.cuh); then compacted results,
-// results of segments and their epilogues; the block that finishes last folds reductions and runs Once bindings.
+// A pass runs over tiles of the anchor space (codegen/cuda/tile.cuh). For each level of the kernel, in order:
+// pull the items of the level, then scan what the level carries across the tile (scan.cuh); then compacted
+// results, results of segments and their epilogues; the block that finishes last folds reductions and runs
+// Once bindings.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +26,8 @@ namespace kelpie::codegen::cuda {
 enum class Grid : uint8_t {
   Single,  ///< one block: Once bindings only
   Tiles,   ///< tiles of a flat space
-  Chunks,  ///< blocks take tiles in turn; at most kMaxChunks, whatever the device, so that sums are reproducible
+  Chunks,  ///< blocks take tiles in turn; at most kMaxChunks, whatever the device, so that sums are
+           ///< reproducible
   Merged,  ///< tiles of the merged list of elements and segment ends (segments.cuh)
 };
 constexpr int64_t kMaxChunks = 2112;  ///< 16 for each multiprocessor of a large device
@@ -37,7 +40,8 @@ struct TileShape {
 
 struct CudaPass {
   lcu::Kernel kernel;
-  std::vector<uint32_t> bindings;  ///< numbers of its bindings in the whole kernel, by which errors are ordered
+  std::vector<uint32_t>
+      bindings;  ///< numbers of its bindings in the whole kernel, by which errors are ordered
   KernelInfo info;
   std::string entry;  ///< name of the entry point
   Grid grid = Grid::Tiles;
@@ -56,7 +60,8 @@ struct CudaPass {
   int64_t blocks(int64_t tiles, int64_t resident) const;
 };
 
-/// A kernel with its passes; arrays between passes are results of the earlier and parameters of the later ones.
+/// A kernel with its passes; arrays between passes are results of the earlier and parameters of the later
+/// ones.
 struct CudaKernel {
   std::vector<CudaPass> passes;
 };

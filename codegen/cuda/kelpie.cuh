@@ -7,8 +7,8 @@
 #include "segments.cuh"
 
 /// Where the tiles of a segmented space begin (segments.cuh); tiles + 1 threads.
-extern "C" __global__ void kelpie_split(const int64_t* offsets, int64_t segments, int64_t extent, int64_t entries,
-                                        int64_t tiles, int64_t* splits) {
+extern "C" __global__ void kelpie_split(const int64_t* offsets, int64_t segments, int64_t extent,
+                                        int64_t entries, int64_t tiles, int64_t* splits) {
   kelpie::splitSegments(kelpie::OffsetSegments{offsets, segments}, extent, entries, tiles, splits);
 }
 
@@ -24,4 +24,6 @@ extern "C" __global__ void kelpie_fill1(uint8_t* out, int64_t count, uint64_t bi
 extern "C" __global__ void kelpie_fill4(uint32_t* out, int64_t count, uint64_t bits) {
   fillWith(out, count, uint32_t(bits));
 }
-extern "C" __global__ void kelpie_fill8(uint64_t* out, int64_t count, uint64_t bits) { fillWith(out, count, bits); }
+extern "C" __global__ void kelpie_fill8(uint64_t* out, int64_t count, uint64_t bits) {
+  fillWith(out, count, bits);
+}

@@ -154,8 +154,8 @@ std::string levelText(const LevelPlan& level, const std::string& name, const lcu
 
 std::string reductionText(const std::vector<Field>& fields, const std::string& name,
                           const lcu::Kernel& kernel, const FieldNames& names) {
-  std::string text = fmt::format(  // Whole words: the last block reads the others' partials word by word.
-      "struct {} {{\n  struct alignas(4) Value {{\n{}  }};\n", name, members(fields, false, names));
+  std::string text = fmt::format(
+      "struct {} {{\n  struct Value {{\n{}  }};\n", name, members(fields, false, names));
   text += identityFunction(fields, "Value", "identity", kernel, names);
   text += fmt::format(
       "  static __device__ __forceinline__ Value combine(const Value& a, const Value& b) {{\n    Value r;\n{}"

@@ -1,13 +1,13 @@
 // Single-pass prefix over tiles by decoupled look-back (Merrill and Garland), with reproducible rounding.
 //
-// Each tile publishes the fold of its own elements (Aggregate), finds the nearest lower tile that knows the fold
-// of everything up to its end (Prefix), and folds the aggregates in between onto it *in index order*. The prefix
-// of a tile is therefore ((a0 + a1) + a2) + ... whatever was finished when: the same bits in every run.
-// Operators whose result does not depend on association (L::kExact) are folded as a tree instead.
+// Each tile publishes the fold of its own elements (Aggregate), finds the nearest lower tile that knows the
+// fold of everything up to its end (Prefix), and folds the aggregates in between onto it *in index order*.
+// The prefix of a tile is therefore ((a0 + a1) + a2) + ... whatever was finished when: the same bits in every
+// run. Operators whose result does not depend on association (L::kExact) are folded as a tree instead.
 //
-// L is a level: { Carry; bool kSegmented, kRestarts, kExact; Carry merge(Carry a, Carry b, bool head) }, where
-// `head` says that a segment begins in b, so that the segmented parts of a do not count. kRestarts: all parts
-// are segmented; a tile with a head then knows its prefix at once.
+// L is a level: { Carry; bool kSegmented, kRestarts, kExact; Carry merge(Carry a, Carry b, bool head) },
+// where `head` says that a segment begins in b, so that the segmented parts of a do not count. kRestarts: all
+// parts are segmented; a tile with a head then knows its prefix at once.
 #pragma once
 
 #include "base.cuh"
@@ -16,15 +16,16 @@ namespace kelpie {
 
 enum State : uint32_t { kAbsent = 0, kAggregate = 1, kPrefix = 2 };
 
-/// One write, one read: 16 bytes are moved by single instructions, so a tag never comes with another's payload.
+/// One write, one read: 16 bytes are moved by single instructions, so a tag never comes with another's
+/// payload.
 KELPIE_DEVICE void storeWord(StateWord* place, const StateWord& word) {
 #if defined(KELPIE_EMULATION)
   *place = word;
 #else
   const unsigned long long low = word.payload[0] | (unsigned long long)(word.payload[1]) << 32;
   const unsigned long long high = word.payload[2] | (unsigned long long)(word.tag) << 32;
-  asm volatile("{ .reg .b128 t; mov.b128 t, {%1, %2}; st.relaxed.gpu.global.b128 [%0], t; }" ::"l"(place), "l"(low),
-               "l"(high)
+  asm volatile("{ .reg .b128 t; mov.b128 t, {%1, %2}; st.relaxed.gpu.global.b128 [%0], t; }" ::"l"(place),
+               "l"(low), "l"(high)
                : "memory");
 #endif
 }
@@ -52,13 +53,13 @@ template <class Carry>
 struct States {
   static constexpr bool kPacked = sizeof(Carry) <= 12;
   StateWord* words;
-  Carry* values;   ///< unless packed: aggregates, then prefixes
+  Words<Carry>* values;  ///< unless packed: aggregates, then prefixes
   int64_t tiles;
   uint32_t epoch;  ///< tells this launch from earlier ones
 
   __device__ States(const Launch& launch, int level, int64_t valuesAt)
       : words(launch.states + level * launch.tiles),
-        values(reinterpret_cast<Carry*>(launch.values + valuesAt)),
+        values(reinterpret_cast<Words<Carry>*>(launch.values + valuesAt)),
         tiles(launch.tiles),
         epoch(launch.epoch) {}
 
@@ -68,11 +69,12 @@ struct States {
     bits.value = carry;
     KELPIE_UNROLL
     for (int k = 0; k < 3; ++k) {
-      word.payload[k] = kPacked && k < int(sizeof(bits.word) / 4) ? bits.word[k < int(sizeof(bits.word) / 4) ? k : 0] : 0;
+      word.payload[k] =
+          kPacked && k < int(sizeof(bits.word) / 4) ? bits.word[k < int(sizeof(bits.word) / 4) ? k : 0] : 0;
     }
     word.tag = epoch << 3 | uint32_t(head) << 2 | state;
     if (!kPacked) {
-      values[(state == kPrefix ? tiles : 0) + tile] = carry;
+      values[(state == kPrefix ? tiles : 0) + tile] = bits;
       __threadfence();
     }
     storeWord(words + tile, word);
@@ -90,8 +92,7 @@ struct States {
       carry = bits.value;
     } else {
       __threadfence();
-      const volatile uint32_t* source =
-          reinterpret_cast<const volatile uint32_t*>(values + (state == kPrefix ? tiles : 0) + tile);
+      const volatile uint32_t* source = values[(state == kPrefix ? tiles : 0) + tile].word;
       Words<Carry> bits;
       KELPIE_UNROLL
       for (int k = 0; k < int(sizeof(bits.word) / 4); ++k) bits.word[k] = source[k];
@@ -112,7 +113,8 @@ KELPIE_DEVICE typename L::Carry foldLanes(typename L::Carry carry, uint32_t head
     for (int d = 1; d < 32; d *= 2) {
       const Carry left = shuffleUp(carry, d);
       // Lanes lane-d+1..lane are folded so far; a head among those after `from` cuts off what comes before.
-      const bool head = L::kSegmented && (heads & ((2u << lane) - 1) & ~((2u << (lane - d < 0 ? 0 : lane - d)) - 1)) != 0;
+      const bool head =
+          L::kSegmented && (heads & ((2u << lane) - 1) & ~((2u << (lane - d < 0 ? 0 : lane - d)) - 1)) != 0;
       if (lane - d >= from) carry = L::merge(left, carry, head);
     }
     return shuffleFrom(carry, 31);
@@ -124,8 +126,8 @@ KELPIE_DEVICE typename L::Carry foldLanes(typename L::Carry carry, uint32_t head
   return folded;
 }
 
-/// Publishes `own`, the fold of tile `tile`, and gives the fold of all lower tiles. Called by all lanes of one
-/// warp with equal arguments. `head`: a segment begins in the tile. All lower tiles must have started.
+/// Publishes `own`, the fold of tile `tile`, and gives the fold of all lower tiles. Called by all lanes of
+/// one warp with equal arguments. `head`: a segment begins in the tile. All lower tiles must have started.
 template <class L>
 KELPIE_DEVICE typename L::Carry lookBack(const States<typename L::Carry>& states, int64_t tile,
                                          const typename L::Carry& own, bool head) {

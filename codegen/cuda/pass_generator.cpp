@@ -55,7 +55,8 @@ class PassGenerator {
       prologue();
       for (uint32_t k = 0; k < plan_.stages.size(); ++k) {
         stage(k);
-        if (k == 0 && plan_.merged()) line(2, "SegmentMap<S>::lookUp(queue, segments, launch.tiles, n, splits);");
+        if (k == 0 && plan_.merged())
+          line(2, "SegmentMap<S>::lookUp(queue, segments, launch.tiles, n, splits);");
         if (!plan_.levels[k].fields.empty()) scanLevel(k);
       }
       compactions();
@@ -98,7 +99,8 @@ class PassGenerator {
       if (parameter.kind == ParameterKind::Cell) cellValues_[parameter.var] = unique(names_[p] + "Value");
     }
     for (const Soac& soac : kernel_.bindings)
-      for (VarId v : soac.results) fields_[v] = unique(identifier(program_.vars.at(v).name) + "_" + std::to_string(v));
+      for (VarId v : soac.results)
+        fields_[v] = unique(identifier(program_.vars.at(v).name) + "_" + std::to_string(v));
   }
   /// Stem of everything that concerns result `v` of this kernel.
   const std::string& stem(VarId v) const { return fields_.at(v); }
@@ -128,7 +130,8 @@ class PassGenerator {
     };
     d.size = [this](VarId v) { return parameterNames_.at({ParameterKind::Size, v}); };
     d.fail = [this](lcu::SiteId site, const std::string& a, const std::string& b) {
-      return fmt::format("recordError(launch.error, launch.number, {}, {}, {}, {}, {});", failElement_, failBinding_, site, a, b);
+      return fmt::format("recordError(launch.error, launch.number, {}, {}, {}, {}, {});", failElement_,
+                         failBinding_, site, a, b);
     };
     d.variableName = [this](VarId v) { return identifier(program_.vars.at(v).name); };
     d.wrapCalls = true;
@@ -182,13 +185,15 @@ class PassGenerator {
   }
 
   std::string valuesAt(int64_t perTile) const {
+    if (perTile == 0) return std::to_string(pass_.fixedBytes);
     return fmt::format("{} + {} * launch.tiles", pass_.fixedBytes, perTile);
   }
 
   // ---- declarations ---------------------------------------------------------------------------------------
 
   void header() {
-    line(0, "// ---- {} {}", pass_.entry, std::string(std::max<size_t>(4, 100 - std::min<size_t>(96, pass_.entry.size())), '-'));
+    line(0, "// ---- {} {}", pass_.entry,
+         std::string(std::max<size_t>(4, 100 - std::min<size_t>(96, pass_.entry.size())), '-'));
     std::string previous;
     for (const Soac& soac : kernel_.bindings) {
       std::string text = soac.origin.empty() ? "" : "in " + soac.origin;
@@ -211,9 +216,11 @@ class PassGenerator {
     const TileShape& s = plan_.shape;
     line(0, "using S = Shape<{}, {}, {}, {}>;", s.threads, s.rows, s.width, s.backward);
     for (size_t k = 0; k < plan_.levels.size(); ++k) {
-      if (!plan_.levels[k].fields.empty()) out_ += levelText(plan_.levels[k], levelName(k), kernel_, fieldNames());
+      if (!plan_.levels[k].fields.empty())
+        out_ += levelText(plan_.levels[k], levelName(k), kernel_, fieldNames());
     }
-    if (!plan_.reductions.empty()) out_ += reductionText(plan_.reductions, "Reduction", kernel_, fieldNames());
+    if (!plan_.reductions.empty())
+      out_ += reductionText(plan_.reductions, "Reduction", kernel_, fieldNames());
     line(0, "struct Shared {{");
     if (plan_.persistent()) line(2, "TileQueue::Shared tile;");
     if (plan_.finishes()) line(2, "uint32_t finished;");
@@ -226,7 +233,8 @@ class PassGenerator {
       for (const Field& f : level.fields) {
         const Soac& soac = kernel_.bindings[f.binding];
         if (f.count && soac.space.segmented()) {
-          line(2, "uint16_t rank{}[S::kItems + 1];  // survivors before an element of the tile", f.binding + 1);
+          line(2, "uint16_t rank{}[S::kItems + 1];  // survivors before an element of the tile",
+               f.binding + 1);
         } else if (soac.kind == SoacKind::Reduce && f.segmented) {
           line(2, "{} {}[S::kItems];  // by segment", typeName(f.type), fieldName(f));
         }
@@ -265,13 +273,16 @@ class PassGenerator {
     }
     std::string bounds = std::to_string(plan_.shape.threads);
     if (plan_.blocksAtOnce > 1) bounds += ", " + std::to_string(plan_.blocksAtOnce);
-    std::string text = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", bounds, pass_.entry);
+    std::string text =
+        fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", bounds, pass_.entry);
     size_t column = text.size();
     for (size_t k = 0; k < parameters.size(); ++k) {
-      std::string piece = parameters[k] + (k + 1 < parameters.size() ? ", " : ") {");
-      if (column + piece.size() > 110) {
+      std::string piece = parameters[k] + (k + 1 < parameters.size() ? "," : ") {");
+      if (column + piece.size() > 108) {
         text += "\n    ";
         column = 4;
+      } else if (k > 0) {
+        piece = " " + piece;
       }
       text += piece;
       column += piece.size();
@@ -313,13 +324,15 @@ class PassGenerator {
       line(2, "const int64_t order = blockIdx.x;");
     }
     if (plan_.merged()) {
-      line(2, "const SegmentTile tile = SegmentMap<S>::locate(order, launch.tiles, n + m, shared.tile.split);");
+      line(2,
+           "const SegmentTile tile = SegmentMap<S>::locate(order, launch.tiles, n + m, shared.tile.split);");
     } else {
       line(2, "const Tile tile = flatTile<S>(order, launch.tiles, n);");
     }
     if (plan_.persistent()) line(2, "queue.ask(launch);  // for the next one");
     if (!plan_.stages.empty()) loadPacks(0);
-    if (plan_.persistent() && !plan_.reductions.empty()) line(2, "Reduction::Value acc = Reduction::identity();");
+    if (plan_.persistent() && !plan_.reductions.empty())
+      line(2, "Reduction::Value acc = Reduction::identity();");
     if (plan_.merged()) {
       line(2, "SegmentMap<S>::mark(segments, tile, shared.map);");
       std::vector<std::string> initial;
@@ -327,7 +340,8 @@ class PassGenerator {
         for (const Field& f : level.fields) {
           const Soac& soac = kernel_.bindings[f.binding];
           if (soac.kind != SoacKind::Reduce || !f.segmented) continue;
-          initial.push_back(fmt::format("shared.{}[k] = {};", fieldName(f), literalText(soac.combine.identity[f.component])));
+          initial.push_back(fmt::format("shared.{}[k] = {};", fieldName(f),
+                                        literalText(soac.combine.identity[f.component])));
         }
       }
       if (!initial.empty()) {
@@ -349,8 +363,9 @@ class PassGenerator {
 
   void endOfTile() {
     if (plan_.persistent() && !plan_.reductions.empty()) {
-      line(2, "const Reduction::Value total = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
-      line(2, "if (threadIdx.x == 0) {}[order] = total;", partials());
+      line(2,
+           "const Reduction::Value total = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
+      line(2, "if (threadIdx.x == 0) {}[order].value = total;", partials());
     }
     if (plan_.persistent()) {
       line(2, "__syncthreads();");
@@ -365,7 +380,7 @@ class PassGenerator {
   }
 
   std::string partials() const {
-    return fmt::format("reinterpret_cast<Reduction::Value*>(launch.values + {})", valuesAt(partialsAt_));
+    return fmt::format("reinterpret_cast<Words<Reduction::Value>*>(launch.values + {})", valuesAt(partialsAt_));
   }
 
   // ---- element thunks -------------------------------------------------------------------------------------
@@ -410,7 +425,8 @@ class PassGenerator {
     line(2, "KELPIE_UNROLL");
     line(2, "{}", kRowLoop);
     for (VarId v : stage.packs) {
-      line(4, "{}[row] = loadPack<S>({}, tile, row);", packNames_.at(v), parameterNames_.at({ParameterKind::Array, v}));
+      line(4, "{}[row] = loadPack<S>({}, tile, row);", packNames_.at(v),
+           parameterNames_.at({ParameterKind::Array, v}));
     }
     line(2, "}}");
   }
@@ -524,7 +540,8 @@ class PassGenerator {
   }
 
   /// Later thunks of the same stage read the value of a Map by name.
-  void defineLocal(VarId v, const std::string& text, ScalarType type, size_t stage, ExpressionEmitter& emitter) {
+  void defineLocal(VarId v, const std::string& text, ScalarType type, size_t stage,
+                   ExpressionEmitter& emitter) {
     ExprRef load = nullptr;
     for (uint32_t b : plan_.stages[stage].bindings) {
       lcu::forEachNode(thunksOf(kernel_.bindings[b]), [&](ExprRef e) {
@@ -577,7 +594,8 @@ class PassGenerator {
       if (soac.unique) {
         line(8, "{}[{}] = {};", *out, to, texts[j + 1]);
       } else {
-        line(8, "atomicMax(reinterpret_cast<long long*>({} + {}), static_cast<long long>({}));", *out, to, texts[j + 1]);
+        line(8, "atomicMax(reinterpret_cast<long long*>({} + {}), static_cast<long long>({}));", *out, to,
+             texts[j + 1]);
       }
     }
   }
@@ -589,13 +607,14 @@ class PassGenerator {
     const std::string scan = scanName(number);
     line(2, "BlockScan<S, {}> {};", levelName(number), scan);
     line(2, "{}.run(own{}, {}, {}, shared.{}, States<{}::Carry>(launch, {}, {}), order);", scan, number + 1,
-         level.segmented ? "borders.heads" : "0", level.segmented ? "borders.ends" : "false", scan, levelName(number),
-         number, valuesAt(valuesAt_[number]));
+         level.segmented ? "borders.heads" : "0", level.segmented ? "borders.ends" : "false", scan,
+         levelName(number), number, valuesAt(valuesAt_[number]));
     bool inclusive = false, exclusive = false;
     for (const Field& f : level.fields) {
       const Soac& soac = kernel_.bindings[f.binding];
       if (f.count || (soac.kind == SoacKind::Scan && !soac.inclusive)) exclusive = true;
-      if (soac.kind == SoacKind::Reduce ? soac.space.segmented() : soac.kind == SoacKind::Scan && soac.inclusive) {
+      if (soac.kind == SoacKind::Reduce ? soac.space.segmented()
+                                        : soac.kind == SoacKind::Scan && soac.inclusive) {
         inclusive = true;
       }
       if (soac.kind == SoacKind::Scan) {
@@ -617,21 +636,27 @@ class PassGenerator {
     line(4, "{}", kItemLoop);
     if (exclusive) line(6, "const {}::Carry before = {}.exclusive(row, v);", levelName(number), scan);
     if (inclusive) {
-      line(6, "const {}::Carry upTo = {}.inclusive(row, v, own{}[row][v]);", levelName(number), scan, number + 1);
+      line(6, "const {}::Carry upTo = {}.inclusive(row, v, own{}[row][v]);", levelName(number), scan,
+           number + 1);
     }
     for (const Field& f : level.fields) {
       const Soac& soac = kernel_.bindings[f.binding];
       const std::string field = fieldName(f);
       if (f.count) {
-        line(6, "rank{}[row][v] = uint32_t(before.{} - shared.{}.carry.{});", f.binding + 1, field, scan, field);
+        line(6, "rank{}[row][v] = uint32_t(before.{} - shared.{}.carry.{});", f.binding + 1, field, scan,
+             field);
         if (soac.space.segmented()) {
-          line(6, "if (tile.contains(S::offset(row, v))) shared.rank{0}[S::offset(row, v)] = uint16_t(rank{0}[row][v]);",
+          line(6,
+               "if (tile.contains(S::offset(row, v))) shared.rank{0}[S::offset(row, v)] = "
+               "uint16_t(rank{0}[row][v]);",
                f.binding + 1);
         }
       } else if (soac.kind == SoacKind::Scan) {
-        line(6, "{}[row][v] = {}.{};", items(soac.results[f.component]), soac.inclusive ? "upTo" : "before", field);
+        line(6, "{}[row][v] = {}.{};", items(soac.results[f.component]), soac.inclusive ? "upTo" : "before",
+             field);
       } else if (soac.space.segmented()) {
-        line(6, "if (borders.tails >> (row * S::kWidth + v) & 1) shared.{}[number[row][v]] = upTo.{};", field, field);
+        line(6, "if (borders.tails >> (row * S::kWidth + v) & 1) shared.{}[number[row][v]] = upTo.{};", field,
+             field);
       }
     }
     line(4, "}}");
@@ -639,7 +664,8 @@ class PassGenerator {
       const Soac& soac = kernel_.bindings[f.binding];
       if (f.count || soac.kind != SoacKind::Scan) continue;
       VarId v = soac.results[f.component];
-      if (const std::string* out = outputName(v)) line(4, "storeRow<S>({}, tile, row, {}[row]);", *out, items(v));
+      if (const std::string* out = outputName(v))
+        line(4, "storeRow<S>({}, tile, row, {}[row]);", *out, items(v));
     }
     line(2, "}}");
   }
@@ -654,8 +680,8 @@ class PassGenerator {
         uint32_t b = f.binding + 1;
         for (size_t j = 0; j < soac.pull.size(); ++j) {
           if (const std::string* out = compactedOutput(soac, j, true)) {
-            line(2, "storeCompacted<S>({} + {}, {}, keep{}, rank{}, int({} - {}),", *out, lower, items(soac.results[j + 1]),
-                 b, b, total, lower);
+            line(2, "storeCompacted<S>({} + {}, {}, keep{}, rank{}, int({} - {}),", *out, lower,
+                 items(soac.results[j + 1]), b, b, total, lower);
             line(2, "                  reinterpret_cast<{}*>(shared.buffer));", typeName(soac.pull[j]->type));
           }
         }
@@ -677,8 +703,8 @@ class PassGenerator {
           if (const std::string* out = compactedOutput(soac, j, false)) {
             line(4, "storeCompacted<S>({} + (tile.base + tile.first - {}), {}, dropped, lower,", *out, lower,
                  items(soac.results[j + 1]));
-            line(4, "                  tile.count - int({} - {}), reinterpret_cast<{}*>(shared.buffer));", total, lower,
-                 typeName(soac.pull[j]->type));
+            line(4, "                  tile.count - int({} - {}), reinterpret_cast<{}*>(shared.buffer));",
+                 total, lower, typeName(soac.pull[j]->type));
           }
         }
         line(2, "}}");
@@ -699,10 +725,11 @@ class PassGenerator {
           }
         } else if (soac.kind != SoacKind::Scan && !f.segmented && !soac.space.segmented()) {
           VarId cell = f.count ? soac.results[0] : soac.results[f.component];
-          if (const std::string* out = outputName(cell)) lines.push_back(fmt::format("*{} = {};", *out, total));
+          if (const std::string* out = outputName(cell))
+            lines.push_back(fmt::format("*{} = {};", *out, total));
           if (auto it = scratchCells_.find(cell); it != scratchCells_.end()) {
-            lines.push_back(fmt::format("*reinterpret_cast<{}*>(launch.values + {}) = {};", typeName(typeOf(cell)),
-                                        it->second, total));
+            lines.push_back(fmt::format("*reinterpret_cast<{}*>(launch.values + {}) = {};",
+                                        typeName(typeOf(cell)), it->second, total));
           }
         }
       }
@@ -766,14 +793,14 @@ class PassGenerator {
     for (const Result& r : reduced) {
       const Soac& soac = kernel_.bindings[r.field->binding];
       const std::string name = fieldName(*r.field);
-      line(4, "const {} {} = below && k == 0 ? shared.{}.carry.{} : shared.{}[k];", typeName(r.field->type), name,
-           scanName(r.level), name, name);
+      line(4, "const {} {} = below && k == 0 ? shared.{}.carry.{} : shared.{}[k];", typeName(r.field->type),
+           name, scanName(r.level), name, name);
       defined(soac.results[r.field->component]);
     }
     for (const Result& r : ranked) {
       VarId v = kernel_.bindings[r.field->binding].results[0];
-      line(4, "{}[segment + 1] = shared.{}.carry.{} + shared.rank{}[end - tile.base];", *outputName(v), scanName(r.level),
-           fieldName(*r.field), r.field->binding + 1);
+      line(4, "{}[segment + 1] = shared.{}.carry.{} + shared.rank{}[end - tile.base];", *outputName(v),
+           scanName(r.level), fieldName(*r.field), r.field->binding + 1);
     }
     for (uint32_t b : plan_.epilogues) {
       const Soac& soac = kernel_.bindings[b];
@@ -797,12 +824,13 @@ class PassGenerator {
     const bool chunks = plan_.grid == Grid::Chunks;
     if (chunks) {
       line(2, "Reduction::Value total = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
-      line(2, "if (threadIdx.x == 0) {}[blockIdx.x] = total;", partials());
+      line(2, "if (threadIdx.x == 0) {}[blockIdx.x].value = total;", partials());
     }
     line(2, "if (!isLastBlock(launch, shared.finished)) return;");
     if (!plan_.reductions.empty()) {
       line(2, "{}total = BlockReduce<S::kWarps, Reduction>::fold({}, {}, shared.reduction);",
-           chunks ? "if (gridDim.x > 1) " : "const Reduction::Value ", partials(), chunks ? "gridDim.x" : "launch.tiles");
+           chunks ? "if (gridDim.x > 1) " : "const Reduction::Value ", partials(),
+           chunks ? "gridDim.x" : "launch.tiles");
     }
     line(2, "if (threadIdx.x != 0) return;");
     finishBindings(2);
@@ -817,7 +845,8 @@ class PassGenerator {
       cellValues_[v] = "total." + fieldName(f);
     }
     for (const auto& [cell, at] : scratchCells_) {
-      line(indent, "const {0} {1} = *reinterpret_cast<volatile {0}*>(launch.values + {2});", typeName(typeOf(cell)), stem(cell), at);
+      line(indent, "const {0} {1} = *reinterpret_cast<volatile {0}*>(launch.values + {2});",
+           typeName(typeOf(cell)), stem(cell), at);
       cellValues_[cell] = stem(cell);
     }
     ExpressionEmitter emitter(d, indent);

@@ -215,10 +215,12 @@ class Planner {
 
     shape.width = smallest >= 8 ? 2 : 4;
     int items = std::min(options_.maxItems, std::max(1, kItemWords / std::max(1, words)));
-    items = std::min<int>(items, static_cast<int>(std::max<size_t>(1, kUnrolledNodes / std::max<size_t>(1, nodes))));
+    items = std::min<int>(items,
+                          static_cast<int>(std::max<size_t>(1, kUnrolledNodes / std::max<size_t>(1, nodes))));
     int bytes = (plan_.merged() ? 2 : 0) + plan_.stagedBytesPerItem + plan_.bufferBytesPerItem;
     if (bytes > 0) items = std::min(items, kSharedBytes / (bytes * shape.threads));
-    if (plan_.merged()) items = std::min(items, 65535 / shape.threads);  // segment numbers of a tile take 16 bits
+    if (plan_.merged())
+      items = std::min(items, 65535 / shape.threads);  // segment numbers of a tile take 16 bits
     while (bytes * shape.threads > kSharedBytes && shape.threads > 32) shape.threads /= 2;
     shape.width = std::min(shape.width, std::max(1, items));
     if (shape.width == 3) shape.width = 2;

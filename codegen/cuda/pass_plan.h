@@ -1,6 +1,7 @@
 // What a pass computes where: the decisions of code generation, made before any text is written.
 //
-// In:  a kernel with one direction and its KernelInfo. Out: `PassPlan`: levels with the fields that each carries,
+// In:  a kernel with one direction and its KernelInfo. Out: `PassPlan`: levels with the fields that each
+// carries,
 //      reductions, reads that are worth wide loads, and the tile shape that fits registers and shared memory.
 #pragma once
 
@@ -57,8 +58,8 @@ struct PassPlan {
 PassPlan planPass(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
                   const CudaOptions& options);
 
-/// The operations of an operator all of whose components are lanewise; empty otherwise: then the whole operator
-/// keeps to the order.
+/// The operations of an operator all of whose components are lanewise; empty otherwise: then the whole
+/// operator keeps to the order.
 std::vector<ScalarOp> laneOperations(const lcu::Operator& combine);
 
 /// Whether the result of an operation does not depend on how it is associated.

@@ -1,11 +1,12 @@
 // A kernel -> kernels that each run over their tiles in one direction.
 //
-// Look-back goes from the first tile to the last, or from the last to the first: a forward and a backward scan
-// cannot share a pass. Filters, partitions, segmented reductions, epilogues and ordered reductions go forward; maps,
-// permutes and commutative reductions go with either.
+// Look-back goes from the first tile to the last, or from the last to the first: a forward and a backward
+// scan cannot share a pass. Filters, partitions, segmented reductions, epilogues and ordered reductions go
+// forward; maps, permutes and commutative reductions go with either.
 //
-// In:  a well-formed kernel. Out: kernels to run one after the other; what a later one reads is returned by the
-// earlier one. Invariant: each has one direction (`runsBackward`), and together they return what the kernel does.
+// In:  a well-formed kernel. Out: kernels to run one after the other; what a later one reads is returned by
+// the earlier one. Invariant: each has one direction (`runsBackward`), and together they return what the
+// kernel does.
 #pragma once
 
 #include <vector>

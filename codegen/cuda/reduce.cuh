@@ -1,8 +1,8 @@
 // Reductions of a whole space by commutative operators, with one fixed tree for each extent.
 //
-// Every thread folds its items, a block its threads, and the block that finishes last folds the blocks' partials
-// in order of their number. How the space is cut does not depend on the device, so neither does the result.
-// R: { Value; Value identity(); Value combine(a, b) }.
+// Every thread folds its items, a block its threads, and the block that finishes last folds the blocks'
+// partials in order of their number. How the space is cut does not depend on the device, so neither does the
+// result. R: { Value; Value identity(); Value combine(a, b) }.
 #pragma once
 
 #include "tile.cuh"
@@ -28,8 +28,9 @@ struct BlockReduce {
     return value;
   }
 
-  /// The fold of partials[0..count), each thread a contiguous part. For the last block only. Contains barriers.
-  static __device__ __forceinline__ Value fold(const Value* partials, int64_t count, Shared& shared) {
+  /// The fold of partials[0..count), each thread a contiguous part. For the last block only. Contains
+  /// barriers.
+  static __device__ __forceinline__ Value fold(const Words<Value>* partials, int64_t count, Shared& shared) {
     const int64_t part = (count + kWarps * 32 - 1) / (kWarps * 32);
     const int64_t begin = part * threadIdx.x;
     const int64_t end = begin + part < count ? begin + part : count;
@@ -41,9 +42,9 @@ struct BlockReduce {
   }
 
   /// A value another block wrote in this launch (not through the read-only cache).
-  static __device__ __forceinline__ Value loadShared(const Value* place) {
+  static __device__ __forceinline__ Value loadShared(const Words<Value>* place) {
     Words<Value> words;
-    const volatile uint32_t* source = reinterpret_cast<const volatile uint32_t*>(place);
+    const volatile uint32_t* source = place->word;
     KELPIE_UNROLL
     for (int k = 0; k < int(sizeof(words.word) / 4); ++k) words.word[k] = source[k];
     return words.value;

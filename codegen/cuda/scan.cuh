@@ -1,12 +1,13 @@
-// Scan of a tile: within rows by warp shuffles, across warps through shared memory, across tiles by look-back.
+// Scan of a tile: within rows by warp shuffles, across warps through shared memory, across tiles by
+// look-back.
 //
 // A level L bundles everything that one scan of the tile carries along (several scans, counts of filters,
 // segmented reductions), so that a kernel pays for shuffles, barriers and look-back once:
 //   Value                     what an item contributes, and its prefix within a warp; identity()
 //   Value combine(a, b, head) b after a; `head`: a segment begins in b, so segmented parts of a do not count
 //   void restart(Value&)      makes segmented parts the identity
-//   Carry widen(Value)        the same between warps and tiles (counts are wider there); start(), merge(a, b, head)
-//   bool kSegmented, kRestarts, kExact   some / all parts are segmented; association does not matter
+//   Carry widen(Value)        the same between warps and tiles (counts are wider there); start(), merge(a, b,
+//   head) bool kSegmented, kRestarts, kExact   some / all parts are segmented; association does not matter
 #pragma once
 
 #include "look_back.cuh"
@@ -30,10 +31,11 @@ struct BlockScan {
   Carry prefix;                       ///< fold of everything before the warp's chunk
   Carry total;                        ///< fold of everything up to the end of the tile
 
-  /// Scans `own` (in order; items outside of the tile hold the identity). Bits of `heads` mark items that begin
-  /// a segment; `ends`: the tile's last segment ends with it. Contains barriers; `shared` must not be in use.
-  __device__ __forceinline__ void run(const Value (&own)[S::kRows][S::kWidth], uint32_t heads, bool ends, Shared& shared,
-                                      const States<Carry>& states, int64_t tile) {
+  /// Scans `own` (in order; items outside of the tile hold the identity). Bits of `heads` mark items that
+  /// begin a segment; `ends`: the tile's last segment ends with it. Contains barriers; `shared` must not be
+  /// in use.
+  __device__ __forceinline__ void run(const Value (&own)[S::kRows][S::kWidth], uint32_t heads, bool ends,
+                                      Shared& shared, const States<Carry>& states, int64_t tile) {
     const int lane = laneIndex();
     Value carry = L::identity();  // fold of the warp's rows so far
     bool rowsRestarted = false;
@@ -42,7 +44,8 @@ struct BlockScan {
       const uint32_t rowHeads = heads >> (row * S::kWidth) & ((1u << S::kWidth) - 1);
       Value lanes = own[row][0];
       KELPIE_UNROLL
-      for (int v = 1; v < S::kWidth; ++v) lanes = L::combine(lanes, own[row][v], L::kSegmented && (rowHeads >> v & 1));
+      for (int v = 1; v < S::kWidth; ++v)
+        lanes = L::combine(lanes, own[row][v], L::kSegmented && (rowHeads >> v & 1));
       uint32_t laneHeads = 0;
       int nearest = -64;  // nearest lane up to this one with a head
       if (L::kSegmented) {

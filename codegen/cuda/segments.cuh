@@ -1,9 +1,9 @@
 // Segmented spaces: tiles of equal work by merge path, and the segments of the items of a tile.
 //
 // The elements of a space and the ends of its segments are merged into one list: an end comes after the last
-// element of its segment. Tiles are equal pieces of that list, so a million empty segments are spread over blocks as
-// evenly as a million elements, and the segments that end in a tile are neighbours. No segment numbers are
-// stored: a tile marks its segment borders in shared memory, and items find theirs with ballots.
+// element of its segment. Tiles are equal pieces of that list, so a million empty segments are spread over
+// blocks as evenly as a million elements, and the segments that end in a tile are neighbours. No segment
+// numbers are stored: a tile marks its segment borders in shared memory, and items find theirs with ballots.
 #pragma once
 
 #include "tile.cuh"
@@ -42,8 +42,8 @@ struct RegularSegments {
   }
 };
 
-/// A tile of the merged list: its elements, and the segments first..first+ends-1 that end in it. Elements behind
-/// the last of these ends belong to segment first+ends, and so on backwards.
+/// A tile of the merged list: its elements, and the segments first..first+ends-1 that end in it. Elements
+/// behind the last of these ends belong to segment first+ends, and so on backwards.
 struct SegmentTile : Tile {
   int64_t firstSegment;
   int ends;
@@ -51,7 +51,8 @@ struct SegmentTile : Tile {
 
 template <class S>
 struct SegmentMap {
-  /// Entries of the merged list in a tile: fewer than positions, so that a tile may begin at an aligned element.
+  /// Entries of the merged list in a tile: fewer than positions, so that a tile may begin at an aligned
+  /// element.
   static constexpr int kEntries = S::kItems - S::kWidth;
 
   struct Shared {
@@ -68,18 +69,19 @@ struct SegmentMap {
     if (threadIdx.x < S::kWarps) shared.chunkSegment[threadIdx.x] = 0;
   }
 
-  /// Looks up where the tile asked for begins and ends. `splits`: split(k * kEntries) for all tiles, or null where they
-  /// are few: then two threads search.
+  /// Looks up where the tile asked for begins and ends. `splits`: split(k * kEntries) for all tiles, or null
+  /// where they are few: then two threads search.
   template <class Segments>
-  static __device__ __forceinline__ void lookUp(TileQueue& queue, const Segments& segments, int64_t tiles, int64_t extent,
-                                                const int64_t* splits) {
+  static __device__ __forceinline__ void lookUp(TileQueue& queue, const Segments& segments, int64_t tiles,
+                                                int64_t extent, const int64_t* splits) {
     if (warpIndex() != 0) return;
     const int64_t tile = __shfl_sync(kFullWarp, queue.next, 0);
     if (tile >= tiles || laneIndex() > 1) return;
     const int64_t place = (S::kBackward ? tiles - 1 - tile : tile) + laneIndex();
     const int64_t all = extent + segments.count;
-    queue.nextSplit =
-        splits != nullptr ? splits[place] : segments.split(place * kEntries < all ? place * kEntries : all, extent);
+    queue.nextSplit = splits != nullptr
+                          ? splits[place]
+                          : segments.split(place * kEntries < all ? place * kEntries : all, extent);
   }
 
   /// Tile number `tile`, in order, between two splits.
@@ -99,10 +101,12 @@ struct SegmentMap {
     return result;
   }
 
-  /// Marks where segments firstSegment+1 .. firstSegment+ends begin. Of several at one place only one has elements;
-  /// the last of all is marked in any case, since its mark says that an end lies there. A barrier must follow.
+  /// Marks where segments firstSegment+1 .. firstSegment+ends begin. Of several at one place only one has
+  /// elements; the last of all is marked in any case, since its mark says that an end lies there. A barrier
+  /// must follow.
   template <class Segments>
-  static __device__ __forceinline__ void mark(const Segments& segments, const SegmentTile& tile, Shared& shared) {
+  static __device__ __forceinline__ void mark(const Segments& segments, const SegmentTile& tile,
+                                              Shared& shared) {
     constexpr int kAtOnce = 4;  // loads in flight
     for (int first = threadIdx.x + 1; first <= tile.ends; first += kAtOnce * S::kThreads) {
       int from[kAtOnce], to[kAtOnce];
@@ -118,7 +122,8 @@ struct SegmentMap {
         const int k = first + j * S::kThreads;
         if (k > tile.ends || (k < tile.ends && to[j] == from[j])) continue;
         shared.marks[from[j]] = uint16_t(k);
-        for (int chunk = (from[j] + S::kChunk - 1) / S::kChunk; chunk < S::kWarps && chunk * S::kChunk < to[j]; ++chunk) {
+        for (int chunk = (from[j] + S::kChunk - 1) / S::kChunk;
+             chunk < S::kWarps && chunk * S::kChunk < to[j]; ++chunk) {
           shared.chunkSegment[chunk] = uint16_t(k);
         }
       }
@@ -142,7 +147,8 @@ struct SegmentMap {
     for (int row = 0; row < S::kRows; ++row) {
       const int group = S::group(row);
       uint32_t border = 0;  // bit k: a border lies before memory offset group+k
-      const Pack<uint16_t, S::kWidth> marks = *reinterpret_cast<const Pack<uint16_t, S::kWidth>*>(shared.marks + group);
+      const Pack<uint16_t, S::kWidth> marks =
+          *reinterpret_cast<const Pack<uint16_t, S::kWidth>*>(shared.marks + group);
       KELPIE_UNROLL
       for (int m = 0; m < S::kWidth; ++m) border |= uint32_t(marks.item[m] != 0) << m;
       border |= uint32_t(shared.marks[group + S::kWidth] != 0) << S::kWidth;

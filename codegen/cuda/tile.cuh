@@ -1,9 +1,9 @@
 // Tiles: how the elements of a block are dealt to its threads, and vector loads and stores.
 //
-// A tile has kItems positions. In *order* each warp owns a contiguous chunk, each row of a warp kWidth consecutive
-// positions a lane: loads are coalesced and wide, and a scan along rows keeps the order without a transpose
-// through shared memory. A backward kernel runs the order against memory: order position q lies at memory
-// offset kItems-1-q, so that every collective is written once.
+// A tile has kItems positions. In *order* each warp owns a contiguous chunk, each row of a warp kWidth
+// consecutive positions a lane: loads are coalesced and wide, and a scan along rows keeps the order without a
+// transpose through shared memory. A backward kernel runs the order against memory: order position q lies at
+// memory offset kItems-1-q, so that every collective is written once.
 #pragma once
 
 #include "base.cuh"
@@ -34,8 +34,8 @@ struct Shape {
   static __device__ __forceinline__ int offset(int row, int v) { return group(row) + slot(v); }
 };
 
-/// The tile that a block works on, and the next one, asked for while it works: the answer is there when it is needed.
-/// Blocks take tiles until there are none left.
+/// The tile that a block works on, and the next one, asked for while it works: the answer is there when it is
+/// needed. Blocks take tiles until there are none left.
 struct TileQueue {
   struct Shared {
     uint32_t order;
@@ -59,7 +59,9 @@ struct TileQueue {
 struct Tile {
   int64_t base;
   int first, count;
-  __device__ __forceinline__ bool contains(int offset) const { return unsigned(offset - first) < unsigned(count); }
+  __device__ __forceinline__ bool contains(int offset) const {
+    return unsigned(offset - first) < unsigned(count);
+  }
   /// Whether any / all of `width` offsets from `group` are in the tile.
   __device__ __forceinline__ bool touches(int group, int width) const {
     return group + width > first && group < first + count;

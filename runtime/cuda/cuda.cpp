@@ -5,7 +5,8 @@
 
 namespace kelpie::runtime {
 
-std::unique_ptr<Target> makeCudaTarget(std::string& why, int ordinal, std::function<std::string(Span)> describe) {
+std::unique_ptr<Target> makeCudaTarget(std::string& why, int ordinal,
+                                       std::function<std::string(Span)> describe) {
   std::unique_ptr<cuda::Device> device = cuda::openDriverDevice(ordinal, why);
   if (!device) return nullptr;
   codegen::cuda::CudaOptions options;

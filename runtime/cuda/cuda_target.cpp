@@ -7,7 +7,6 @@
 
 namespace kelpie::runtime::cuda {
 
-
 using codegen::KernelOutput;
 using codegen::ParameterKind;
 using codegen::cuda::CudaPass;
@@ -204,8 +203,7 @@ Failure CudaTarget::fillPermuted(const LaunchRequest& request, const CompiledPro
 }
 
 Failure CudaTarget::launchPass(const LaunchRequest& request, const CompiledProgram& program, size_t kernel,
-                               size_t passNumber,
-                               std::unordered_map<lcu::VarId, DevicePointer>& between) {
+                               size_t passNumber, std::unordered_map<lcu::VarId, DevicePointer>& between) {
   const KernelEntry& entry = request.program->kernels[kernel];
   const CudaPass& pass = program.text.kernels[kernel].passes[passNumber];
   const auto& extents = request.extents;
@@ -233,7 +231,8 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, const CompiledProgr
   if (pass.levels > 0) {
     word.epoch = static_cast<uint32_t>(++epochs_ & kEpochMask);
     if (word.epoch == 0 && states_) {  // all tags have been used
-      if (auto failure = device_->clear(states_, static_cast<size_t>(stateWords_) * kStateBytes)) return failure;
+      if (auto failure = device_->clear(states_, static_cast<size_t>(stateWords_) * kStateBytes))
+        return failure;
     }
     if (auto failure = reserveStates(pass.levels * word.tiles)) return failure;
     word.states = states_;

@@ -1,8 +1,8 @@
 // The target `cuda`: launches the passes of generated kernels on a device (runtime/cuda/device.h).
 //
 // All kernels of a program are one module, compiled when the program is prepared. Every launch has a
-// number, which the error word carries, so that kernels after a failed one do nothing; every pass an epoch, which
-// look-back states carry, so that they are never cleared between launches.
+// number, which the error word carries, so that kernels after a failed one do nothing; every pass an epoch,
+// which look-back states carry, so that they are never cleared between launches.
 #pragma once
 
 #include <unordered_map>

@@ -61,8 +61,8 @@ Failure gradeOnDevice(Device& device, void* stream, const GradeRequest& request)
     auto* order = static_cast<int64_t*>(request.order);
     uint64_t bytes = 0;
     auto run = [&](void* scratch) {
-      return kelpie_cub_grade(kindOf(request.type), request.keys, order, x.elements, x.segments, offsets, length,
-                              scratch, &bytes, stream);
+      return kelpie_cub_grade(kindOf(request.type), request.keys, order, x.elements, x.segments, offsets,
+                              length, scratch, &bytes, stream);
     };
     int error = run(nullptr);
     if (error == 0) {

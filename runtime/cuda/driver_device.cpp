@@ -13,7 +13,8 @@ namespace kelpie::runtime::cuda {
 
 namespace {
 
-/// The functions of the driver used here. Handles are pointers, device addresses 64-bit numbers, results ints.
+/// The functions of the driver used here. Handles are pointers, device addresses 64-bit numbers, results
+/// ints.
 struct Driver {
   SharedLibrary library{{"libcuda.so.1", "libcuda.so"}};
   int (*init)(unsigned) = nullptr;
@@ -39,8 +40,8 @@ struct Driver {
   int (*moduleUnload)(void*) = nullptr;
   int (*moduleGetFunction)(void**, void*, const char*) = nullptr;
   int (*occupancy)(int*, void*, int, size_t) = nullptr;
-  int (*launchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
-                      void**) = nullptr;
+  int (*launchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
+                      void**, void**) = nullptr;
 
   Driver() {
     library.get(init, "cuInit");
@@ -78,9 +79,10 @@ struct Driver {
   }
 };
 
-constexpr int kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76, kMultiprocessors = 16;  // CUdevice_attribute
-constexpr int kReleaseThreshold = 4;                                       // CUmemPool_attribute
-constexpr unsigned kNonBlocking = 1;                                       // CUstream_flags
+constexpr int kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76,
+              kMultiprocessors = 16;  // CUdevice_attribute
+constexpr int kReleaseThreshold = 4;  // CUmemPool_attribute
+constexpr unsigned kNonBlocking = 1;  // CUstream_flags
 
 class DriverModule final : public Module {
  public:
@@ -116,15 +118,19 @@ class DriverDevice final : public Device {
     driver_.deviceGetAttribute(&minor, kComputeCapabilityMinor, device_);
     driver_.deviceGetAttribute(&multiprocessors_, kMultiprocessors, device_);
     architecture_ = major * 10 + minor;
-    if (architecture_ < 80) return fmt::format("the GPU has compute capability {}.{}; 8.0 is needed", major, minor);
+    if (architecture_ < 80)
+      return fmt::format("the GPU has compute capability {}.{}; 8.0 is needed", major, minor);
     driver_.deviceTotalMem(&memory_, device_);
-    if (auto f = driver_.failure(driver_.primaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain")) return f;
+    if (auto f = driver_.failure(driver_.primaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain"))
+      return f;
     if (auto f = driver_.failure(driver_.ctxSetCurrent(context_), "cuCtxSetCurrent")) return f;
     if (auto f = driver_.failure(driver_.streamCreate(&stream_, kNonBlocking), "cuStreamCreate")) return f;
     void* pool = nullptr;
-    if (auto f = driver_.failure(driver_.defaultMemPool(&pool, device_), "cuDeviceGetDefaultMemPool")) return f;
+    if (auto f = driver_.failure(driver_.defaultMemPool(&pool, device_), "cuDeviceGetDefaultMemPool"))
+      return f;
     uint64_t keepAll = UINT64_MAX;
-    return driver_.failure(driver_.memPoolSetAttribute(pool, kReleaseThreshold, &keepAll), "cuMemPoolSetAttribute");
+    return driver_.failure(driver_.memPoolSetAttribute(pool, kReleaseThreshold, &keepAll),
+                           "cuMemPoolSetAttribute");
   }
 
   DevicePointer allocate(size_t bytes) override {
@@ -143,7 +149,8 @@ class DriverDevice final : public Device {
   }
   Failure download(void* to, DevicePointer from, size_t bytes) override {
     if (bytes > 0) {
-      if (auto f = driver_.failure(driver_.copyToHost(to, at(from), bytes, stream_), "copy from the device")) return f;
+      if (auto f = driver_.failure(driver_.copyToHost(to, at(from), bytes, stream_), "copy from the device"))
+        return f;
     }
     return wait();
   }
@@ -156,7 +163,8 @@ class DriverDevice final : public Device {
   }
   Failure wait() override { return driver_.failure(driver_.streamSynchronize(stream_), "running kernels"); }
 
-  Failure compile(const std::string& source, const std::vector<std::string>&, std::unique_ptr<Module>& module) override {
+  Failure compile(const std::string& source, const std::vector<std::string>&,
+                  std::unique_ptr<Module>& module) override {
     std::string identity = fmt::format("nvrtc {} sm_{}\n", compiler_.version(), architecture_);
     for (const auto& file : codegen::cuda::deviceLibrary()) identity += file.text;
     std::string key = CodeCache::key(identity + source);
@@ -182,9 +190,10 @@ class DriverDevice final : public Device {
   Failure launch(Function function, int64_t blocks, int threads, void** arguments) override {
     if (!function) return "a module lacks one of its kernels";
     if (blocks > INT32_MAX) return fmt::format("a launch of {} blocks is too large for the device", blocks);
-    return driver_.failure(driver_.launchKernel(function, static_cast<unsigned>(blocks), 1, 1,
-                                                static_cast<unsigned>(threads), 1, 1, 0, stream_, arguments, nullptr),
-                           "launching a kernel");
+    return driver_.failure(
+        driver_.launchKernel(function, static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(threads), 1,
+                             1, 0, stream_, arguments, nullptr),
+        "launching a kernel");
   }
 
   Failure grade(const GradeRequest& request) override { return gradeOnDevice(*this, stream_, request); }

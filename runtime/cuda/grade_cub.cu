@@ -1,8 +1,8 @@
-// lcu::Grade by CUB: a stable radix sort by key, then, with several segments, a stable one by segment. Two sorts of the
-// whole take the same time whatever the lengths of the segments are.
-#include "runtime/cuda/grade_cub.h"
-
+// lcu::Grade by CUB: a stable radix sort by key, then, with several segments, a stable one by segment. Two
+// sorts of the whole take the same time whatever the lengths of the segments are.
 #include <cub/device/device_radix_sort.cuh>
+
+#include "runtime/cuda/grade_cub.h"
 
 namespace {
 
@@ -57,8 +57,8 @@ __global__ void finish(const uint32_t* positions, int64_t* order, int64_t n, Seg
 size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 template <class Key, class Ordered>
-int grade(const Key* keys, int64_t* order, int64_t n, const Segments& all, void* scratch, uint64_t* scratchBytes,
-          cudaStream_t stream) {
+int grade(const Key* keys, int64_t* order, int64_t n, const Segments& all, void* scratch,
+          uint64_t* scratchBytes, cudaStream_t stream) {
   const bool segmented = all.offsets != nullptr || all.length > 0;
   int segmentBits = 0;
   while (segmentBits < 32 && (all.count - 1) >> segmentBits != 0) ++segmentBits;
@@ -83,11 +83,11 @@ int grade(const Key* keys, int64_t* order, int64_t n, const Segments& all, void*
   cub::DoubleBuffer<uint32_t> segmentBuffer(segmentsA, segmentsB);
   size_t sortBytes = 0, segmentSortBytes = 0;
   const int keyBits = 8 * static_cast<int>(sizeof(Key));
-  cudaError_t error =
-      cub::DeviceRadixSort::SortPairs(nullptr, sortBytes, keyBuffer, positionBuffer, count, 0, keyBits, stream);
+  cudaError_t error = cub::DeviceRadixSort::SortPairs(nullptr, sortBytes, keyBuffer, positionBuffer, count, 0,
+                                                      keyBits, stream);
   if (error == cudaSuccess && segmented) {
-    error = cub::DeviceRadixSort::SortPairs(nullptr, segmentSortBytes, segmentBuffer, positionBuffer, count, 0,
-                                            segmentBits > 0 ? segmentBits : 1, stream);
+    error = cub::DeviceRadixSort::SortPairs(nullptr, segmentSortBytes, segmentBuffer, positionBuffer, count,
+                                            0, segmentBits > 0 ? segmentBits : 1, stream);
   }
   if (error != cudaSuccess) return error;
   void* sortScratch = take(sortBytes > segmentSortBytes ? sortBytes : segmentSortBytes);
@@ -98,12 +98,13 @@ int grade(const Key* keys, int64_t* order, int64_t n, const Segments& all, void*
 
   const auto blocks = static_cast<unsigned>((n + 255) / 256);
   prepare<<<blocks, 256, 0, stream>>>(keys, keysA, positionsA, n);
-  error = cub::DeviceRadixSort::SortPairs(sortScratch, sortBytes, keyBuffer, positionBuffer, count, 0, keyBits, stream);
+  error = cub::DeviceRadixSort::SortPairs(sortScratch, sortBytes, keyBuffer, positionBuffer, count, 0,
+                                          keyBits, stream);
   if (error != cudaSuccess) return error;
   if (segmented && segmentBits > 0) {
     segmentsOf<<<blocks, 256, 0, stream>>>(positionBuffer.Current(), segmentBuffer.Current(), n, all);
-    error = cub::DeviceRadixSort::SortPairs(sortScratch, segmentSortBytes, segmentBuffer, positionBuffer, count, 0,
-                                            segmentBits, stream);
+    error = cub::DeviceRadixSort::SortPairs(sortScratch, segmentSortBytes, segmentBuffer, positionBuffer,
+                                            count, 0, segmentBits, stream);
     if (error != cudaSuccess) return error;
   }
   finish<<<blocks, 256, 0, stream>>>(positionBuffer.Current(), order, n, all, segmented);
@@ -112,22 +113,27 @@ int grade(const Key* keys, int64_t* order, int64_t n, const Segments& all, void*
 
 }  // namespace
 
-extern "C" int kelpie_cub_grade(int kind, const void* keys, int64_t* order, int64_t elements, int64_t segments,
-                                const int64_t* offsets, int64_t length, void* scratch, uint64_t* scratchBytes,
-                                void* stream) {
+extern "C" int kelpie_cub_grade(int kind, const void* keys, int64_t* order, int64_t elements,
+                                int64_t segments, const int64_t* offsets, int64_t length, void* scratch,
+                                uint64_t* scratchBytes, void* stream) {
   const Segments all{offsets, length, segments};
   auto* s = static_cast<cudaStream_t>(stream);
   switch (kind) {
     case 1:
-      return grade<uint8_t, uint32_t>(static_cast<const uint8_t*>(keys), order, elements, all, scratch, scratchBytes, s);
+      return grade<uint8_t, uint32_t>(static_cast<const uint8_t*>(keys), order, elements, all, scratch,
+                                      scratchBytes, s);
     case 2:
-      return grade<int32_t, uint32_t>(static_cast<const int32_t*>(keys), order, elements, all, scratch, scratchBytes, s);
+      return grade<int32_t, uint32_t>(static_cast<const int32_t*>(keys), order, elements, all, scratch,
+                                      scratchBytes, s);
     case 3:
-      return grade<int64_t, uint64_t>(static_cast<const int64_t*>(keys), order, elements, all, scratch, scratchBytes, s);
+      return grade<int64_t, uint64_t>(static_cast<const int64_t*>(keys), order, elements, all, scratch,
+                                      scratchBytes, s);
     case 4:
-      return grade<float, uint32_t>(static_cast<const float*>(keys), order, elements, all, scratch, scratchBytes, s);
+      return grade<float, uint32_t>(static_cast<const float*>(keys), order, elements, all, scratch,
+                                    scratchBytes, s);
     case 5:
-      return grade<double, uint64_t>(static_cast<const double*>(keys), order, elements, all, scratch, scratchBytes, s);
+      return grade<double, uint64_t>(static_cast<const double*>(keys), order, elements, all, scratch,
+                                     scratchBytes, s);
     default:
       return cudaErrorInvalidValue;
   }

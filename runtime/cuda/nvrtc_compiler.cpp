@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 struct NvrtcCompiler::Api {
   SharedLibrary library{toolkitLibrary({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})};
   int (*version)(int*, int*) = nullptr;
-  int (*createProgram)(void**, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+  int (*createProgram)(void**, const char*, const char*, int, const char* const*,
+                       const char* const*) = nullptr;
   int (*compileProgram)(void*, int, const char* const*) = nullptr;
   int (*destroyProgram)(void**) = nullptr;
   int (*logSize)(void*, size_t*) = nullptr;
@@ -73,7 +74,8 @@ Failure NvrtcCompiler::compile(const std::string& source, int architecture, std:
       api_->log(program, log.data());
       log.resize(size - 1);
     }
-    failure = fmt::format("NVRTC could not compile a generated module: {}\n{}", api_->errorString(result), log);
+    failure =
+        fmt::format("NVRTC could not compile a generated module: {}\n{}", api_->errorString(result), log);
   } else {
     size_t size = 0;
     api_->codeSize(program, &size);
@@ -90,7 +92,8 @@ CodeCache::CodeCache(std::string folder) : folder_(std::move(folder)) {
     return value ? value : "";
   };
   if (folder_.empty()) folder_ = variable("KELPIE_CACHE");
-  if (folder_.empty() && !variable("XDG_CACHE_HOME").empty()) folder_ = variable("XDG_CACHE_HOME") + "/kelpie";
+  if (folder_.empty() && !variable("XDG_CACHE_HOME").empty())
+    folder_ = variable("XDG_CACHE_HOME") + "/kelpie";
   if (folder_.empty() && !variable("HOME").empty()) folder_ = variable("HOME") + "/.cache/kelpie";
 }
 

@@ -1,4 +1,5 @@
-// Generated modules -> machine code for one architecture, by NVRTC, which needs no GPU and is opened at run time.
+// Generated modules -> machine code for one architecture, by NVRTC, which needs no GPU and is opened at run
+// time.
 #pragma once
 
 #include <memory>
@@ -27,7 +28,8 @@ class NvrtcCompiler {
 /// Compiled code kept on disk by content, for later runs. Failing to read or write it only costs time.
 class CodeCache {
  public:
-  /// `folder` empty: $KELPIE_CACHE, else $XDG_CACHE_HOME/kelpie, else ~/.cache/kelpie; none of them: no cache.
+  /// `folder` empty: $KELPIE_CACHE, else $XDG_CACHE_HOME/kelpie, else ~/.cache/kelpie; none of them: no
+  /// cache.
   explicit CodeCache(std::string folder = "");
   /// The name under which code for this text is kept.
   static std::string key(const std::string& text);

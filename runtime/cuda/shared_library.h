@@ -1,4 +1,5 @@
-// A shared library opened at run time: the CUDA driver and NVRTC are used where they exist and needed nowhere.
+// A shared library opened at run time: the CUDA driver and NVRTC are used where they exist and needed
+// nowhere.
 #pragma once
 
 #include <string>

@@ -40,8 +40,9 @@ void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const st
     options.bindings = 1 + static_cast<int>(random() % 5);
     options.canFail = canFail;
     KernelCase testCase = randomKernel(random, options);
-    runtime::ProgramKernels program{testCase.program.get(),
-                                    {{&testCase.kernel, codegen::analyseKernel(testCase.kernel, *testCase.program)}}};
+    runtime::ProgramKernels program{
+        testCase.program.get(),
+        {{&testCase.kernel, codegen::analyseKernel(testCase.kernel, *testCase.program)}}};
     ASSERT_EQ(interp.prepare(program), std::nullopt);
     auto failure = cuda.prepare(program);
     ASSERT_EQ(failure, std::nullopt) << *failure;
@@ -51,11 +52,11 @@ void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const st
         auto expected = runKernel(interp, program, 0, data);
         auto got = runKernel(cuda, program, 0, data);
         std::string different = difference(expected, got, program.kernels[0].info);
-        ASSERT_EQ(different, "") << "seed " << seed << ", kernel " << k << ", " << data.extents.elements
-                                 << " elements, " << data.extents.segments << " segments of " << toString(shape)
-                                 << " length\n"
-                                 << lcu::toString(testCase.kernel, *testCase.program) << "\n"
-                                 << codegen::cuda::generateModule({&testCase.kernel}, *testCase.program, smallBlocks()).source;
+        ASSERT_EQ(different, "")
+            << "seed " << seed << ", kernel " << k << ", " << data.extents.elements << " elements, "
+            << data.extents.segments << " segments of " << toString(shape) << " length\n"
+            << lcu::toString(testCase.kernel, *testCase.program) << "\n"
+            << codegen::cuda::generateModule({&testCase.kernel}, *testCase.program, smallBlocks()).source;
       }
     }
     cuda.release(program);
@@ -69,8 +70,12 @@ const std::vector<Lengths> kLengths = {Lengths::Mixed, Lengths::Zero, Lengths::O
 
 TEST(CudaEmulation, FlatKernels) { compare(1, SpaceKind::Flat, 12, false, kSizes, {Lengths::Mixed}); }
 TEST(CudaEmulation, OffsetKernels) { compare(2, SpaceKind::Offsets, 12, false, {0, 40, 3000}, kLengths); }
-TEST(CudaEmulation, RegularKernels) { compare(3, SpaceKind::Regular, 8, false, {0, 1, 40, 3000}, {Lengths::Mixed, Lengths::Mixed}); }
-TEST(CudaEmulation, FirstErrorIsReported) { compare(4, SpaceKind::Offsets, 6, true, {40, 3000}, {Lengths::Mixed, Lengths::One}); }
+TEST(CudaEmulation, RegularKernels) {
+  compare(3, SpaceKind::Regular, 8, false, {0, 1, 40, 3000}, {Lengths::Mixed, Lengths::Mixed});
+}
+TEST(CudaEmulation, FirstErrorIsReported) {
+  compare(4, SpaceKind::Offsets, 6, true, {40, 3000}, {Lengths::Mixed, Lengths::One});
+}
 
 }  // namespace
 }  // namespace kelpie::tests

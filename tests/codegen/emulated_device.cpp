@@ -250,7 +250,8 @@ Failure EmulatedDevice::checkFences() const {
   for (const auto& [pointer, size] : sizes_) {
     const auto* fence = static_cast<const unsigned char*>(pointer) + size;
     for (size_t k = 0; k < kFence; ++k)
-      if (fence[k] != kFenceByte) return "a kernel wrote past the end of a buffer of " + std::to_string(size) + " bytes";
+      if (fence[k] != kFenceByte)
+        return "a kernel wrote past the end of a buffer of " + std::to_string(size) + " bytes";
   }
   return std::nullopt;
 }
@@ -288,17 +289,19 @@ Failure EmulatedDevice::compile(const std::string& source, const std::vector<std
     std::ofstream out(folder / "module.cpp");
     out << source;
     for (const std::string& entry : entries)
-      out << "extern \"C\" void run_" << entry << "(void** arguments) { emulation::invoke(" << entry << ", arguments); }\n";
+      out << "extern \"C\" void run_" << entry << "(void** arguments) { emulation::invoke(" << entry
+          << ", arguments); }\n";
   }
   std::string command = std::string(KELPIE_HOST_COMPILER) +
                         " -std=c++17 -O1 -w -fwrapv -fPIC -shared -DKELPIE_EMULATION -o '" +
-                        (folder / "module.so").string() + "' '" + (folder / "module.cpp").string() + "' 2> '" +
-                        (folder / "log").string() + "'";
+                        (folder / "module.so").string() + "' '" + (folder / "module.cpp").string() +
+                        "' 2> '" + (folder / "log").string() + "'";
   if (std::system(command.c_str()) != 0) {
     std::ifstream log(folder / "log");
     return "the emulated module does not compile:\n" +
-           std::string(std::istreambuf_iterator<char>(log), std::istreambuf_iterator<char>()).substr(0, 4000) + "\n" +
-           source;
+           std::string(std::istreambuf_iterator<char>(log), std::istreambuf_iterator<char>())
+               .substr(0, 4000) +
+           "\n" + source;
   }
   auto compiled = std::make_unique<Compiled>();
   compiled->library = dlopen((folder / "module.so").c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -312,7 +315,8 @@ Failure EmulatedDevice::compile(const std::string& source, const std::vector<std
   return std::nullopt;
 }
 
-Failure EmulatedDevice::launch(runtime::cuda::Function function, int64_t blocks, int threads, void** arguments) {
+Failure EmulatedDevice::launch(runtime::cuda::Function function, int64_t blocks, int threads,
+                               void** arguments) {
   const auto& handle = *static_cast<Compiled::Handle*>(function);
   Scheduler scheduler(handle.entry, arguments, blocks, threads, random_);
   *handle.machine = static_cast<emulation::Machine*>(&scheduler);

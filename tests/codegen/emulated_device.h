@@ -1,5 +1,5 @@
-// A CUDA device emulated on the host: compiles generated modules with the host compiler against emulation.h, runs
-// threads as fibers. Memory is poisoned when allocated and fenced: writes past an end are found.
+// A CUDA device emulated on the host: compiles generated modules with the host compiler against emulation.h,
+// runs threads as fibers. Memory is poisoned when allocated and fenced: writes past an end are found.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Stands in for CUDA when generated kernels are compiled with the host compiler (tests only).
 //
-// Threads of a block are fibers (emulated_device.cpp) that reach each other through `Machine`; blocks run a few at a
-// time in random order. Shared memory is poisoned for every block.
+// Threads of a block are fibers (emulated_device.cpp) that reach each other through `Machine`; blocks run a
+// few at a time in random order. Shared memory is poisoned for every block.
 #pragma once
 
 #include <math.h>

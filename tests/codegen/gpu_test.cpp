@@ -46,7 +46,8 @@ class Gpu : public testing::Test {
       options.canFail = canFail;
       KernelCase testCase = randomKernel(random_, options);
       runtime::ProgramKernels program{
-          testCase.program.get(), {{&testCase.kernel, codegen::analyseKernel(testCase.kernel, *testCase.program)}}};
+          testCase.program.get(),
+          {{&testCase.kernel, codegen::analyseKernel(testCase.kernel, *testCase.program)}}};
       ASSERT_EQ(interp.prepare(program), std::nullopt);
       auto failure = cuda_->prepare(program);
       ASSERT_EQ(failure, std::nullopt) << *failure;
@@ -56,13 +57,13 @@ class Gpu : public testing::Test {
           // The evaluator is slow: of the largest size only one shape.
           if (size == largest && shape != lengths[static_cast<size_t>(k) % lengths.size()]) continue;
           KernelData data = randomData(random_, testCase, size, shape);
-          std::string different =
-              difference(runKernel(interp, program, 0, data), runKernel(*cuda_, program, 0, data), program.kernels[0].info);
-          ASSERT_EQ(different, "") << "KELPIE_SEED=" << seed_ << ", kernel " << k << ", " << data.extents.elements
-                                   << " elements, " << data.extents.segments << " segments of " << toString(shape)
-                                   << " length\n"
-                                   << lcu::toString(testCase.kernel, *testCase.program) << "\n"
-                                   << codegen::cuda::generateModule({&testCase.kernel}, *testCase.program).source;
+          std::string different = difference(runKernel(interp, program, 0, data),
+                                             runKernel(*cuda_, program, 0, data), program.kernels[0].info);
+          ASSERT_EQ(different, "")
+              << "KELPIE_SEED=" << seed_ << ", kernel " << k << ", " << data.extents.elements << " elements, "
+              << data.extents.segments << " segments of " << toString(shape) << " length\n"
+              << lcu::toString(testCase.kernel, *testCase.program) << "\n"
+              << codegen::cuda::generateModule({&testCase.kernel}, *testCase.program).source;
         }
       }
       cuda_->release(program);
@@ -80,7 +81,9 @@ const std::vector<Lengths> kLengths = {Lengths::Mixed, Lengths::Zero, Lengths::O
 
 TEST_F(Gpu, FlatKernels) { compare(SpaceKind::Flat, false, {Lengths::Mixed}); }
 TEST_F(Gpu, OffsetKernels) { compare(SpaceKind::Offsets, false, kLengths); }
-TEST_F(Gpu, RegularKernels) { compare(SpaceKind::Regular, false, {Lengths::Mixed, Lengths::Mixed, Lengths::Mixed}); }
+TEST_F(Gpu, RegularKernels) {
+  compare(SpaceKind::Regular, false, {Lengths::Mixed, Lengths::Mixed, Lengths::Mixed});
+}
 TEST_F(Gpu, FirstErrorIsReported) { compare(SpaceKind::Offsets, true, {Lengths::Mixed, Lengths::Eight}); }
 
 /// Sums of floats that round give the same bits in every run, and are near the exact sum.
@@ -142,8 +145,8 @@ TEST_F(Gpu, SortsStablyBySegment) {
   };
   const std::vector<int64_t> offsets = {0, 0, 5, 5, 6, 5000, 5000, 20'000};
   const int64_t n = offsets.back();
-  for (ScalarType type : {ScalarType::Bool, ScalarType::Char, ScalarType::Int32, ScalarType::Int64, ScalarType::Float32,
-                          ScalarType::Float64}) {
+  for (ScalarType type : {ScalarType::Bool, ScalarType::Char, ScalarType::Int32, ScalarType::Int64,
+                          ScalarType::Float32, ScalarType::Float64}) {
     std::vector<Scalar> values;
     for (int64_t k = 0; k < n; ++k) {
       Scalar v = Scalar::ofInt(ScalarType::Int64, static_cast<int64_t>(random_() % 300) - 150);

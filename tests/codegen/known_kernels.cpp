@@ -44,7 +44,8 @@ Soac KnownKernels::soac(SoacKind kind, const Space& space, std::vector<ExprRef> 
   for (ExprRef e : s.pull) {
     bool cell = kind == SoacKind::Reduce && !space.segmented();
     ExprRef extent = kind == SoacKind::Reduce ? space.segments : space.extent;
-    s.results.push_back(result("result", cell ? VarKind::Cell : VarKind::Array, e->type, cell ? nullptr : extent));
+    s.results.push_back(
+        result("result", cell ? VarKind::Cell : VarKind::Array, e->type, cell ? nullptr : extent));
   }
   return s;
 }
@@ -70,9 +71,10 @@ ExprRef KnownKernels::blackScholes(ExprRef spot, ExprRef strike, ExprRef years) 
   auto& a = *program.arena;
   auto c = [&](double v) { return a.constant(Scalar::ofFloat(kFloat, v)); };
   ExprRef root = a.op(ScalarOp::Sqrt, years);
-  ExprRef d1 = a.op(ScalarOp::Div,
-                    a.add(a.op(ScalarOp::Ln, a.op(ScalarOp::Div, spot, strike)), a.mul(c(0.02 + 0.5 * 0.3 * 0.3), years)),
-                    a.mul(c(0.3), root));
+  ExprRef d1 = a.op(
+      ScalarOp::Div,
+      a.add(a.op(ScalarOp::Ln, a.op(ScalarOp::Div, spot, strike)), a.mul(c(0.02 + 0.5 * 0.3 * 0.3), years)),
+      a.mul(c(0.3), root));
   ExprRef d2 = a.sub(d1, a.mul(c(0.3), root));
   ExprRef discounted = a.mul(strike, a.op(ScalarOp::Exp, a.mul(c(-0.02), years)));
   return a.sub(a.mul(spot, cumulative(d1)), a.mul(discounted, cumulative(d2)));
@@ -81,7 +83,8 @@ ExprRef KnownKernels::blackScholes(ExprRef spot, ExprRef strike, ExprRef years) 
 KnownKernels::KnownKernels() {
   auto& a = *program.arena;
   ExprRef i = a.param(0);
-  VarId n = program.newVar({"n", VarKind::Host, lcu::kIndex}), m = program.newVar({"m", VarKind::Host, lcu::kIndex});
+  VarId n = program.newVar({"n", VarKind::Host, lcu::kIndex}),
+        m = program.newVar({"m", VarKind::Host, lcu::kIndex});
   Space flat{.kind = SpaceKind::Flat, .extent = a.host(n, lcu::kIndex)};
   array("xs", kFloat, flat.extent);
   array("ys", kFloat, flat.extent);
@@ -90,7 +93,10 @@ KnownKernels::KnownKernels() {
   array("col32", ScalarType::Int32, flat.extent);
   array("v", kFloat, nullptr);
   VarId offsets = array("offsets", ScalarType::Int64, nullptr);
-  Space segmented{.kind = SpaceKind::Offsets, .extent = flat.extent, .segments = a.host(m, lcu::kIndex), .offsets = offsets};
+  Space segmented{.kind = SpaceKind::Offsets,
+                  .extent = flat.extent,
+                  .segments = a.host(m, lcu::kIndex),
+                  .offsets = offsets};
   program.newSite({{}, "index {0} is outside of a sequence of length {1}"});
 
   ExprRef x = at("xs", i);

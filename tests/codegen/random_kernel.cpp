@@ -54,10 +54,9 @@ class Maker {
     m_ = host("m");
     length_ = host("length");
     flat_ = {.kind = SpaceKind::Flat, .extent = arena().host(n_, lcu::kIndex)};
-    segmented_ = {.kind = options_.space,
-                  .extent = flat_.extent,
-                  .segments = arena().host(m_, lcu::kIndex)};
-    if (options_.space == SpaceKind::Offsets) segmented_.offsets = array(kOffsets, ScalarType::Int64, nullptr);
+    segmented_ = {.kind = options_.space, .extent = flat_.extent, .segments = arena().host(m_, lcu::kIndex)};
+    if (options_.space == SpaceKind::Offsets)
+      segmented_.offsets = array(kOffsets, ScalarType::Int64, nullptr);
     if (options_.space == SpaceKind::Regular) segmented_.length = arena().host(length_, lcu::kIndex);
     for (ScalarType t : {ScalarType::Bool, ScalarType::Char, ScalarType::Int32, ScalarType::Int64,
                          ScalarType::Float32, ScalarType::Float64}) {
@@ -80,7 +79,8 @@ class Maker {
     for (const Soac& soac : case_.kernel.bindings) {
       for (VarId v : soac.results) {
         // What is not read later leaves the kernel; counts always do, to know how much of an array counts.
-        bool count = v == soac.results[0] && (soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition);
+        bool count =
+            v == soac.results[0] && (soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition);
         if (count || !read_.contains(v) || pick(3) == 0) case_.kernel.returns.push_back(v);
       }
     }
@@ -144,8 +144,8 @@ class Maker {
   /// x modulo 64, which is also a position in the gathered array.
   ExprRef small(ExprRef x) { return arena().op(ScalarOp::And, x, arena().index(kGatheredSize - 1)); }
   ExprRef checked(ExprRef x, ExprRef i) {
-    return arena().check(arena().op(ScalarOp::NotEqual, x, arena().index(7)), x, Scalar::ofInt(ScalarType::Int64, 0), 1, x,
-                         i);
+    return arena().check(arena().op(ScalarOp::NotEqual, x, arena().index(7)), x,
+                         Scalar::ofInt(ScalarType::Int64, 0), 1, x, i);
   }
   ExprRef test(bool segmented) {
     return arena().op(ScalarOp::Greater, value(segmented), value(segmented, 1));
@@ -168,7 +168,8 @@ class Maker {
 
   ReduceOp operationFor(ScalarType t) {
     if (t == ScalarType::Bool) return pick(2) ? ReduceOp::And : ReduceOp::Xor;
-    if (isFloat(t)) return std::array{ReduceOp::Add, ReduceOp::Max, ReduceOp::Min}[static_cast<size_t>(pick(3))];
+    if (isFloat(t))
+      return std::array{ReduceOp::Add, ReduceOp::Max, ReduceOp::Min}[static_cast<size_t>(pick(3))];
     return std::array{ReduceOp::Add, ReduceOp::Max, ReduceOp::Xor}[static_cast<size_t>(pick(3))];
   }
   /// Pull thunks and operator of a scan or reduction.
@@ -177,7 +178,8 @@ class Maker {
       // (value, position) of the first maximum: not commutative, so the order of combination shows.
       soac.pull = {small(value(segmented)), arena().param(0)};
       auto p = [&](uint32_t k) { return arena().param(k, ScalarType::Int64); };
-      soac.combine.identity = {identity(ReduceOp::Max, ScalarType::Int64), Scalar::ofInt(ScalarType::Int64, -1)};
+      soac.combine.identity = {identity(ReduceOp::Max, ScalarType::Int64),
+                               Scalar::ofInt(ScalarType::Int64, -1)};
       soac.combine.result =
           arena().select(arena().op(ScalarOp::GreaterEqual, p(0), p(2)), {p(0), p(1)}, {p(2), p(3)});
       return;
@@ -189,7 +191,8 @@ class Maker {
       soac.pull.push_back(e);
       soac.combine.identity.push_back(identity(op, e->type));
       uint32_t j = static_cast<uint32_t>(k), all = static_cast<uint32_t>(count);
-      soac.combine.result.push_back(arena().op(scalarOp(op), arena().param(j, e->type), arena().param(all + j, e->type)));
+      soac.combine.result.push_back(
+          arena().op(scalarOp(op), arena().param(j, e->type), arena().param(all + j, e->type)));
     }
   }
 
@@ -231,7 +234,8 @@ class Maker {
         soac.inclusive = pick(2);
         soac.backward = pick(3) == 0;
         soac.withTotal = !segmented && !soac.inclusive && pick(3) == 0;
-        for (ExprRef e : soac.pull) soac.results.push_back(result("scanned", VarKind::Array, e->type, flat_.extent));
+        for (ExprRef e : soac.pull)
+          soac.results.push_back(result("scanned", VarKind::Array, e->type, flat_.extent));
         if (!soac.withTotal)
           for (VarId v : soac.results) local(v, segmented);
         break;
@@ -251,7 +255,8 @@ class Maker {
           size_t k = soac.pull.size();
           for (size_t j = 0; j < k; ++j)
             soac.results.push_back(result("dropped", VarKind::Array, soac.pull[j]->type, nullptr));
-          soac.results.insert(soac.results.begin(), result("true_count", VarKind::Cell, ScalarType::Int64, nullptr));
+          soac.results.insert(soac.results.begin(),
+                              result("true_count", VarKind::Cell, ScalarType::Int64, nullptr));
         } else {
           permute(soac);
         }
@@ -322,8 +327,8 @@ class Maker {
   Random& random_;
   const RandomKernelOptions& options_;
   KernelCase case_;
-  VarId n_ = 0, m_ = 0, length_ = 0, gathered_ = 0, perSegment_ = 0, permutation_ = 0, destinations_ = 0, scale_ = 0,
-        shift_ = 0;
+  VarId n_ = 0, m_ = 0, length_ = 0, gathered_ = 0, perSegment_ = 0, permutation_ = 0, destinations_ = 0,
+        scale_ = 0, shift_ = 0;
   Space flat_, segmented_;
   std::vector<VarId> inputs_, locals_, segmentResults_, cells_;
   std::set<VarId> segmentedLocals_, read_;
@@ -386,7 +391,9 @@ std::vector<int64_t> randomOffsets(Random& random, int64_t size, Lengths lengths
 
 }  // namespace
 
-KernelCase randomKernel(Random& random, const RandomKernelOptions& options) { return Maker(random, options).run(); }
+KernelCase randomKernel(Random& random, const RandomKernelOptions& options) {
+  return Maker(random, options).run();
+}
 
 KernelData randomData(Random& random, const KernelCase& testCase, int64_t size, Lengths lengths) {
   KernelData data;
@@ -530,15 +537,17 @@ LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& k
   return result;
 }
 
-std::string difference(const LaunchResult& expected, const LaunchResult& got, const codegen::KernelInfo& info) {
+std::string difference(const LaunchResult& expected, const LaunchResult& got,
+                       const codegen::KernelInfo& info) {
   if (expected.failure) return "expected side failed: " + *expected.failure;
   if (got.failure) return *got.failure;
-  if (expected.error.has_value() != got.error.has_value()) return expected.error ? "no error was recorded" : "an error was recorded";
+  if (expected.error.has_value() != got.error.has_value())
+    return expected.error ? "no error was recorded" : "an error was recorded";
   if (expected.error) {
     const auto &a = *expected.error, &b = *got.error;
     if (a.site == b.site && a.payload0 == b.payload0 && a.payload1 == b.payload1) return "";
-    return "errors differ: payloads " + std::to_string(a.payload0) + ", " + std::to_string(a.payload1) + " and " +
-           std::to_string(b.payload0) + ", " + std::to_string(b.payload1);
+    return "errors differ: payloads " + std::to_string(a.payload0) + ", " + std::to_string(a.payload1) +
+           " and " + std::to_string(b.payload0) + ", " + std::to_string(b.payload1);
   }
   for (size_t k = 0; k < expected.outputs.size(); ++k) {
     const auto &a = expected.outputs[k], &b = got.outputs[k];

@@ -46,6 +46,7 @@ struct LaunchResult {
 LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& kernels, size_t kernel,
                        const KernelData& data);
 /// Empty when equal; else what differs, in words.
-std::string difference(const LaunchResult& expected, const LaunchResult& got, const codegen::KernelInfo& info);
+std::string difference(const LaunchResult& expected, const LaunchResult& got,
+                       const codegen::KernelInfo& info);
 
 }  // namespace kelpie::tests
