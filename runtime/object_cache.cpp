@@ -166,9 +166,13 @@ void* ObjectCache::find(const std::string& source) {
   return handle;
 }
 
-std::optional<std::string> ObjectCache::start(const std::vector<std::string>& sources) {
+std::optional<std::string> ObjectCache::start(const std::vector<std::string>& wanted) {
   if (!locate()) return "there is no folder to write compiled kernels to (set XDG_CACHE_HOME)";
   if (compiler_.empty()) return "no C++ compiler was found (set KELPIE_CXX)";
+  if (!busy()) begun_.clear();
+  std::vector<std::string> sources;
+  for (const std::string& source : wanted)
+    if (begun_.insert(pathOf(source)).second) sources.push_back(source);
   // One shell for each core works through its share; a finished object gets its name in one step.
   const size_t shells = std::min<size_t>(sources.size(), std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::string> scripts(shells);
@@ -218,6 +222,7 @@ void ObjectCache::wait() {
     }
   }
   workers_.clear();
+  begun_.clear();
 }
 
 std::optional<std::string> ObjectCache::failureOf(const std::string& source) {

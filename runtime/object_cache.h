@@ -8,6 +8,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ class ObjectCache {
   std::string directory_, compiler_, environment_;  ///< environment_: what a key depends on beside the source
   std::map<std::string, void*> loaded_;             ///< by path
   std::vector<int> workers_;                        ///< processes of compilers at work
+  std::set<std::string> begun_;                     ///< paths of the objects that these compilers make
   int started_ = 0;                                 ///< sources given to compilers, to name their files
 };
 

@@ -1,0 +1,200 @@
+// Placement and text of scalar expressions, and what the analysis of kernels finds out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "codegen/expression_emitter.h"
+#include "codegen/kernel_analysis.h"
+#include "tests/runtime/program_builder.h"
+
+namespace kelpie::testing {
+namespace {
+
+using codegen::Dialect;
+using codegen::ExpressionEmitter;
+using codegen::Schedule;
+using codegen::scheduleExpressions;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Dialect plain(const Program& program) {
+  Dialect d;
+  auto name = [&program](VarId v) { return program.vars[v].name; };
+  d.param = [](uint32_t n) { return std::string(1, "isp"[n]); };
+  d.host = [name](VarId v, ScalarType) { return name(v); };
+  d.load = [name](ExprRef e, const std::string& position) { return name(e->index) + "[" + position + "]"; };
+  d.size = [name](VarId v) { return name(v) + "_size"; };
+  d.fail = [](SiteId site, const std::string& p0, const std::string& p1) {
+    return "fail(" + std::to_string(site) + ", " + p0 + ", " + p1 + ");";
+  };
+  d.variableName = name;
+  return d;
+}
+
+struct Emitted {
+  std::string statements;
+  std::vector<std::string> values;
+};
+Emitted emit(const Program& program, const std::vector<ExprRef>& roots) {
+  Dialect dialect = plain(program);
+  ExpressionEmitter emitter(dialect, 0);
+  auto values = emitter.emit(roots);
+  return {emitter.takeStatements(), values};
+}
+
+size_t occurrences(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Emitter, InlinesWhatIsUsedOnceAndNamesWhatIsShared) {
+  Builder b;
+  VarId xs = b.var("xs", VarKind::Array, kF64);
+  ExprRef x = b.at(xs);
+  auto once = emit(b.program, {b.op(ScalarOp::Mul, b.op(ScalarOp::Add, x, b.real(1)), b.real(2))});
+  EXPECT_EQ(once.statements, "");
+  EXPECT_EQ(once.values[0], "(xs[i] + 1.0) * 2.0");
+  auto shared = emit(b.program, {b.op(ScalarOp::Mul, x, x)});
+  EXPECT_EQ(shared.statements, "const double xs_at_1 = xs[i];\n");
+  EXPECT_EQ(shared.values[0], "xs_at_1 * xs_at_1");
+}
+
+TEST(Emitter, ChecksReportAndFallBack) {
+  Builder b;
+  VarId xs = b.var("xs", VarKind::Array, kF64), k = b.var("k", VarKind::Host, kI64);
+  ExprRef fits = b.op(ScalarOp::Less, b.host(k), b.arena().size(xs));
+  ExprRef position =
+      b.arena().check(fits, b.host(k), Scalar::ofInt(kI64, 0), 3, b.host(k), b.arena().size(xs));
+  auto e = emit(b.program, {b.at(xs, position)});
+  EXPECT_EQ(e.statements,
+            "int64_t checked_1 = k;\n"
+            "if (!(k < xs_size)) {\n"
+            "  fail(3, k, xs_size);\n"
+            "  checked_1 = 0;\n"
+            "}\n");
+  EXPECT_EQ(e.values[0], "xs[checked_1]");
+}
+
+TEST(Emitter, LoopsStepTogetherAndStopAtErrors) {
+  Builder b;
+  ExprArena& a = b.arena();
+  uint32_t loop = a.newLoop();
+  ExprRef x = a.loopVar(loop, 0, kI64), y = a.loopVar(loop, 1, kI64);
+  ExprRef checked = a.check(b.op(ScalarOp::Less, y, b.num(1000)), y, Scalar::ofInt(kI64, 0), 1, y, b.num(0));
+  auto result = a.loop(loop, {b.num(0), b.i()}, b.op(ScalarOp::NotEqual, x, y), {y, a.add(checked, x)});
+  auto e = emit(b.program, {result[0]});
+  EXPECT_THAT(e.statements, HasSubstr("bool failed_1 = false;\n"));
+  EXPECT_THAT(e.statements, HasSubstr("while (!failed_1) {\n  if (!(state_1 != state_2)) break;\n"));
+  EXPECT_THAT(e.statements, HasSubstr("  const int64_t next_1 = state_2;\n  const int64_t next_2 ="));
+  EXPECT_THAT(e.statements, HasSubstr("  state_1 = next_1;\n  state_2 = next_2;\n}\n"));
+  EXPECT_EQ(e.values[0], "state_1");
+}
+
+TEST(Emitter, ExtremeConstants) {
+  EXPECT_EQ(codegen::literalText(Scalar::ofInt(kI64, INT64_MIN)), "int64_t(-9223372036854775807ll - 1)");
+  EXPECT_EQ(codegen::literalText(Scalar::ofFloat(kF64, -INFINITY)), "k_double_bits(0xfff0000000000000ull)");
+  EXPECT_EQ(codegen::literalText(Scalar::ofFloat(ScalarType::Float32, 0.5)), "0.5f");
+  EXPECT_EQ(codegen::literalText(Scalar::ofFloat(kF64, 1e300)), "1e+300");
+  EXPECT_EQ(codegen::literalText(Scalar::ofFloat(kF64, -0.0)), "-0.0");
+}
+
+TEST(Schedule, ValuesNeededByOneBranchStayInIt) {
+  Builder b;
+  VarId xs = b.var("xs", VarKind::Array, kI64);
+  ExprRef positive = b.op(ScalarOp::Greater, b.i(), b.num(0));
+  ExprRef before = b.at(xs, b.arena().sub(b.i(), b.num(1)));
+  Schedule s = scheduleExpressions({b.arena().select(positive, b.arena().mul(before, before), b.num(0))});
+  for (const auto& step : s.blocks[0].steps) EXPECT_NE(step.node, before);
+}
+
+TEST(Schedule, ValuesNeededByBothBranchesComeFirst) {
+  Builder b;
+  VarId xs = b.var("xs", VarKind::Array, kI64);
+  ExprRef x = b.at(xs), positive = b.op(ScalarOp::Greater, b.i(), b.num(0));
+  ExprRef chosen = b.arena().select(positive, b.arena().add(x, b.num(1)), b.arena().mul(x, b.num(3)));
+  auto e = emit(b.program, {chosen});
+  EXPECT_EQ(occurrences(e.statements, "xs["), 1u) << e.statements;
+  // Sixty conditionals in a chain, each using the last value in both branches: the text stays linear.
+  ExprRef value = x;
+  for (int k = 0; k < 60; ++k) {
+    value = b.arena().select(b.op(ScalarOp::Greater, value, b.num(k)), b.arena().add(value, b.num(k + 1)),
+                             b.arena().mul(value, b.num(k + 2)));
+  }
+  EXPECT_LT(emit(b.program, {value}).statements.size(), 20000u);
+}
+
+TEST(Schedule, LoopInvariantConditionsComeBeforeTheLoop) {
+  Builder b;
+  ExprArena& a = b.arena();
+  VarId xs = b.var("xs", VarKind::Array, kI64);
+  uint32_t loop = a.newLoop();
+  ExprRef x = a.loopVar(loop, 0, kI64), bound = b.at(xs);
+  auto result = a.loop(loop, {b.num(0)}, b.op(ScalarOp::Less, x, bound), {a.add(x, b.num(1))});
+  Schedule s = scheduleExpressions({result[0]});
+  ASSERT_EQ(s.blocks[0].steps.size(), 2u);
+  EXPECT_EQ(s.blocks[0].steps[0].node, bound);
+}
+
+TEST(Schedule, DeepExpressionsNeedNoStack) {
+  Builder b;
+  ExprRef value = b.i();
+  for (int k = 0; k < 3000; ++k)
+    value = b.arena().add(b.arena().mul(value, b.num(3)), b.op(ScalarOp::Xor, value, b.num(k + 1)));
+  EXPECT_EQ(scheduleExpressions({value}).blocks[0].steps.size(), 9000u);
+  EXPECT_GT(emit(b.program, {value}).statements.size(), 3000u);
+}
+
+TEST(KernelAnalysis, LevelsRolesAndParameters) {
+  Builder b;
+  auto [offsets, xs] = b.globalNested("xs", {0, 1}, floats({1}));
+  VarId scale = b.global("scale", floats({2}));
+  Space seg = b.segmented(offsets, xs);
+  Soac first = b.scan(seg, {b.op(ScalarOp::Mul, b.at(xs), b.host(scale))}, b.sum(kF64));
+  b.named(first, "first");
+  Soac map = b.map(b.flat(xs), {b.op(ScalarOp::Add, b.at(first.results[0]), b.at(xs))});
+  b.named(map, "map");
+  Soac second = b.scan(seg, {b.at(map.results[0])}, b.sum(kF64));
+  b.named(second, "second");
+  Soac total = b.reduce(seg, {b.at(second.results[0])}, b.sum(kF64));
+  b.named(total, "total");
+  Soac root = b.map(b.flat(seg.segments), {b.op(ScalarOp::Sqrt, b.at(total.results[0]))});
+  b.named(root, "root");
+  Kernel kernel{"k", {first, map, second, total, root}, {second.results[0], root.results[0]}};
+  auto info = codegen::analyseKernel(kernel, b.program);
+  EXPECT_EQ(info.space, seg);
+  EXPECT_EQ(info.levels, 2u);
+  std::vector<uint32_t> levels;
+  for (const auto& binding : info.bindings) levels.push_back(binding.level);
+  EXPECT_EQ(levels, (std::vector<uint32_t>{0, 1, 1, 2, 0}));
+  EXPECT_EQ(info.bindings[4].role, codegen::BindingRole::Epilogue);
+  ASSERT_EQ(info.parameters.size(), 3u);  // two arrays, one scalar
+  EXPECT_EQ(info.parameters[*info.offsetsParameter].var, offsets);
+  EXPECT_EQ(info.parameters[2].kind, codegen::ParameterKind::Scalar);
+  ASSERT_EQ(info.outputs.size(), 2u);
+  codegen::LaunchExtents extents{100, 7, 0, {}};
+  EXPECT_EQ(codegen::capacity(info.outputs[0], extents), 100);
+  EXPECT_EQ(codegen::capacity(info.outputs[1], extents), 7);
+}
+
+TEST(KernelAnalysis, OnlyIndependentCommutativeComponentsAreLanewise) {
+  Builder b;
+  ExprArena& a = b.arena();
+  ExprRef a0 = a.param(0), a1 = a.param(1), b0 = a.param(2), b1 = a.param(3);
+  lcu::Operator sums{{Scalar::ofInt(kI64, 0), Scalar::ofInt(kI64, 1)}, {a.add(a0, b0), a.mul(a1, b1)}};
+  EXPECT_TRUE(codegen::lanewiseOperations(sums).has_value());
+  lcu::Operator affine{{Scalar::ofInt(kI64, 1), Scalar::ofInt(kI64, 0)},
+                       {a.mul(a0, b0), a.add(a.mul(a1, b0), b1)}};
+  auto components = codegen::componentOperations(affine);
+  EXPECT_FALSE(components[0].has_value());  // the other component reads it
+  EXPECT_FALSE(components[1].has_value());
+}
+
+TEST(KernelAnalysis, IdentifiersAreC) {
+  EXPECT_EQ(codegen::identifier("a'b"), "a_b");
+  EXPECT_EQ(codegen::identifier("double"), "double_of_nesl");
+  EXPECT_EQ(codegen::identifier("1st"), "x1st");
+  EXPECT_EQ(codegen::identifier(""), "x");
+}
+
+}  // namespace
+}  // namespace kelpie::testing
