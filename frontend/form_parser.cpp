@@ -92,6 +92,8 @@ class FormParser::Impl {
  private:
   ast::Form command(const ScannedForm& form) const;
   ast::ExpPtr longSequence(ScannedForm::LongSequence range);
+  /// The comma between elements that ends the next few of them, or the closing bracket.
+  uint32_t endOfElements(uint32_t begin, uint32_t close) const;
   /// The constant that begins at token `at`, which moves behind it; null if there is none.
   ast::ExpPtr constant(uint32_t& at, uint32_t end);
   void read(uint32_t begin, uint32_t end);
@@ -173,40 +175,38 @@ ast::Form FormParser::Impl::command(const ScannedForm& form) const {
 }
 
 ast::ExpPtr FormParser::Impl::longSequence(ScannedForm::LongSequence range) {
-  constexpr uint32_t kTokensAtOnce = 4096;
   ast::SequenceLiteral literal;
-  uint32_t at = range.open + 1;
-  while (at < range.close) {
-    uint32_t begin = at;
-    if (ast::ExpPtr element = constant(at, range.close);
-        element && (at == range.close || tokens_[at].type == NeslParser::COMMA)) {
+  for (uint32_t begin = range.open + 1;;) {
+    uint32_t end = begin;
+    ast::ExpPtr element = constant(end, range.close);
+    if (element && (end == range.close || tokens_[end].type == NeslParser::COMMA)) {
       literal.elements.push_back(std::move(element));
-      if (at < range.close && ++at == range.close) --at;  // a comma before the bracket: let the parser see it
-      if (at < range.close) continue;
-      break;
+    } else {
+      end = endOfElements(begin, range.close);
+      const auto elements = guarded(begin, end, [&] { return builder_.elements(parser_.elements()); });
+      if (!elements) return nullptr;
+      literal.elements.insert(literal.elements.end(), elements->begin(), elements->end());
     }
-    // Something to compute: some elements at once, up to a comma of this level.
-    uint32_t comma = range.close;
-    int open = 0;
-    for (at = begin; at < range.close; ++at) {
-      if (const auto found = longSequences_.find(at); found != longSequences_.end()) {
-        at = found->second.close;
-        continue;
-      }
-      const uint32_t type = tokens_[at].type;
-      if (type == NeslParser::LPAREN || type == NeslParser::LBRACKET || type == NeslParser::LBRACE) ++open;
-      if (type == NeslParser::RPAREN || type == NeslParser::RBRACKET || type == NeslParser::RBRACE) --open;
-      if (type != NeslParser::COMMA || open > 0) continue;
-      comma = at;
-      if (at - begin >= kTokensAtOnce) break;
-    }
-    if (at >= range.close) comma = range.close;
-    const auto elements = guarded(begin, comma, [&] { return builder_.elements(parser_.elements()); });
-    if (!elements) return nullptr;
-    literal.elements.insert(literal.elements.end(), elements->begin(), elements->end());
-    at = comma + 1;
+    if (end == range.close) break;
+    begin = end + 1;
   }
   return std::make_shared<const ast::Exp>(ast::Exp{std::move(literal), span(range.open, range.close)});
+}
+
+uint32_t FormParser::Impl::endOfElements(uint32_t begin, uint32_t close) const {
+  constexpr uint32_t kTokensAtOnce = 4096;
+  int open = 0;
+  for (uint32_t i = begin; i < close; ++i) {
+    if (const auto found = longSequences_.find(i); found != longSequences_.end()) {
+      i = found->second.close;
+      continue;
+    }
+    const uint32_t type = tokens_[i].type;
+    if (type == NeslParser::LPAREN || type == NeslParser::LBRACKET || type == NeslParser::LBRACE) ++open;
+    if (type == NeslParser::RPAREN || type == NeslParser::RBRACKET || type == NeslParser::RBRACE) --open;
+    if (type == NeslParser::COMMA && open == 0 && i - begin >= kTokensAtOnce) return i;
+  }
+  return close;
 }
 
 ast::ExpPtr FormParser::Impl::constant(uint32_t& at, uint32_t end) {
