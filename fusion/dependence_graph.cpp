@@ -328,13 +328,14 @@ class Builder {
     const lcu::Stmt& stmt = *graph_.nodes[v].stmt;
     std::set<VarId> mine;
     for (VarId var : lcu::freeVars(stmt)) addRoots(var, mine);
-    for (const auto& [guard, checked] : guards_) {
-      const bool concerned = checked.empty() || std::any_of(mine.begin(), mine.end(),
-                                                            [&](VarId var) { return checked.contains(var); });
-      if (concerned) addOrder(guard, v, "comes after a check on the host");
+    for (const Guard& guard : guards_) {
+      const bool concerned = guard.checked.empty() || std::any_of(mine.begin(), mine.end(), [&](VarId var) {
+                               return guard.checked.contains(var);
+                             });
+      if (concerned) addOrder(guard.node, v, "comes after a check on the host");
     }
     const bool hostLet = std::holds_alternative<lcu::HostLet>(stmt.node);
-    if (hostLet && effects_.mayFail(stmt)) guards_.emplace_back(v, mine);
+    if (hostLet && effects_.mayFail(stmt)) guards_.push_back({v, mine});
     if (!hostLet) return;
     for (VarId result : stmt.results) roots_[result] = mine;
   }
@@ -469,7 +470,11 @@ class Builder {
   std::vector<std::map<VarId, ReadWays>> reads_;
   int lastEffect_ = -1;
   std::vector<int> failing_;
-  std::vector<std::pair<int, std::set<VarId>>> guards_;
+  struct Guard {
+    int node;
+    std::set<VarId> checked;
+  };
+  std::vector<Guard> guards_;
   std::map<VarId, std::set<VarId>> roots_;  ///< of host scalars made here
 };
 

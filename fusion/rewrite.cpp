@@ -30,7 +30,8 @@ class Rewriter {
     liftSurvivors();
     needSizes();
     for (bool changed = true; changed;) {
-      changed = inlineMaps() | inlineOnces();
+      changed = inlineMaps();
+      changed |= inlineOnces();
       dropUnused();
       changed |= mergeSideways();
     }

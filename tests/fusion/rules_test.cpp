@@ -50,7 +50,8 @@ TEST_P(Rules, RewriteAsExpected) {
   EXPECT_EQ(fmt::format("{}", fmt::join(rules, " | ")), golden.rules);
 }
 
-// clang-format off: the texts are the point
+// The texts are the point.
+// clang-format off
 INSTANTIATE_TEST_SUITE_P(
     All, Rules,
     ::testing::Values(Golden{"MapMap",
