@@ -10,7 +10,9 @@
 namespace kelpie::runtime {
 namespace {
 
-constexpr int64_t kRadixThreshold = 4096;  ///< longer segments are sorted digit by digit
+constexpr int64_t kRadixThreshold = 4096;       ///< longer segments are sorted digit by digit
+constexpr int64_t kParallelThreshold = 131072;  ///< longer segments by all threads together
+constexpr int64_t kWorthThreads = 32768;        ///< fewer elements are not worth waking threads for
 constexpr size_t kBuckets = 256;
 
 template <typename Unsigned>
@@ -49,7 +51,7 @@ template <typename Key>
 void digitPass(const Item<Key>* from, Item<Key>* to, int64_t n, int shift, int64_t chunks) {
   const int64_t chunk = (n + chunks - 1) / chunks;
   std::vector<std::array<int64_t, kBuckets>> counts(static_cast<size_t>(chunks));
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (chunks > 1)
   for (int64_t c = 0; c < chunks; ++c) {
     auto& count = counts[static_cast<size_t>(c)];
     count.fill(0);
@@ -64,7 +66,7 @@ void digitPass(const Item<Key>* from, Item<Key>* to, int64_t n, int shift, int64
       position += here;
     }
   }
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (chunks > 1)
   for (int64_t c = 0; c < chunks; ++c) {
     auto& next = counts[static_cast<size_t>(c)];
     const int64_t end = std::min(n, (c + 1) * chunk);
@@ -74,9 +76,10 @@ void digitPass(const Item<Key>* from, Item<Key>* to, int64_t n, int shift, int64
 
 template <typename Key, typename T>
 void radixSort(const T* keys, int64_t* order, int64_t n) {
+  const bool parallel = n > kParallelThreshold;
   std::vector<Item<Key>> items(static_cast<size_t>(n)), other(static_cast<size_t>(n));
   Key all = std::numeric_limits<Key>::max(), any = 0;
-#pragma omp parallel for schedule(static) reduction(& : all) reduction(| : any)
+#pragma omp parallel for schedule(static) reduction(& : all) reduction(| : any) if (parallel)
   for (int64_t e = 0; e < n; ++e) {
     const Key key = ordered(keys[e]);
     items[static_cast<size_t>(e)] = {key, e};
@@ -84,13 +87,13 @@ void radixSort(const T* keys, int64_t* order, int64_t n) {
     any |= key;
   }
   const Key differing = all ^ any;
-  const int64_t chunks = std::clamp<int64_t>(n / 65536, 1, 64);
+  const int64_t chunks = parallel ? std::clamp<int64_t>(n / 65536, 1, 64) : 1;
   for (int shift = 0; shift < static_cast<int>(sizeof(Key) * 8); shift += 8) {
     if (((differing >> shift) & 0xff) == 0) continue;
     digitPass(items.data(), other.data(), n, shift, chunks);
     items.swap(other);
   }
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (parallel)
   for (int64_t e = 0; e < n; ++e) order[e] = items[static_cast<size_t>(e)].position;
 }
 
@@ -123,16 +126,19 @@ void gradeTyped(const GradeRequest& r) {
     if (flat) return s == 0 ? 0 : r.extents.elements;
     return offsets ? offsets[s] : s * r.extents.length;
   };
-#pragma omp parallel for schedule(dynamic, 64)
+#pragma omp parallel for schedule(dynamic, 16) if (segments > 1 && r.extents.elements > kWorthThreads)
   for (int64_t s = 0; s < segments; ++s) {
     const int64_t begin = start(s), n = start(s + 1) - begin;
-    if (n <= kRadixThreshold) comparisonSort(keys + begin, order + begin, n);
+    if (n <= kRadixThreshold) {
+      comparisonSort(keys + begin, order + begin, n);
+    } else if (n <= kParallelThreshold) {
+      radixSort<Key>(keys + begin, order + begin, n);
+    }
   }
-  // At most elements / kRadixThreshold of these, each in parallel inside.
-  if (r.extents.elements <= kRadixThreshold) return;
+  if (r.extents.elements <= kParallelThreshold) return;
   for (int64_t s = 0; s < segments; ++s) {
     const int64_t begin = start(s), n = start(s + 1) - begin;
-    if (n > kRadixThreshold) radixSort<Key>(keys + begin, order + begin, n);
+    if (n > kParallelThreshold) radixSort<Key>(keys + begin, order + begin, n);
   }
 }
 

@@ -20,7 +20,9 @@ using lcu::VarId;
 namespace {
 
 /// Loops over fewer blocks than this are not worth waking threads for.
-constexpr int kParallelBlocks = 8;
+constexpr int kParallelBlocks = 32;
+/// Blocks that a thread takes at a time.
+constexpr int kBlocksAtOnce = 8;
 
 bool isName(const std::string& text) {
   return std::all_of(text.begin(), text.end(),

@@ -1,0 +1,105 @@
+// Sorting in the memory of the host against std::stable_sort.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "runtime/host_grade.h"
+
+namespace kelpie::testing {
+namespace {
+
+using runtime::GradeRequest;
+
+template <typename T>
+bool before(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(a) || std::isnan(b)) return !std::isnan(a) && std::isnan(b);
+  }
+  return a < b;
+}
+
+template <typename T>
+void expectGraded(ScalarType type, std::vector<T> keys, const std::vector<int64_t>& offsets) {
+  std::vector<int64_t> order(keys.size() + 1, -1), expected(keys.size() + 1, -1);
+  for (size_t s = 0; s + 1 < offsets.size(); ++s) {
+    auto begin = expected.begin() + offsets[s], end = expected.begin() + offsets[s + 1];
+    std::iota(begin, end, 0);
+    std::stable_sort(begin, end, [&](int64_t a, int64_t b) {
+      return before(keys[static_cast<size_t>(offsets[s] + a)], keys[static_cast<size_t>(offsets[s] + b)]);
+    });
+  }
+  GradeRequest request{};
+  request.type = type;
+  request.keys = keys.data();
+  request.order = order.data();
+  request.space = offsets.size() == 2 ? lcu::SpaceKind::Flat : lcu::SpaceKind::Offsets;
+  request.extents.elements = static_cast<int64_t>(keys.size());
+  request.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
+  request.offsets = const_cast<int64_t*>(offsets.data());
+  runtime::gradeOnHost(request);
+  EXPECT_EQ(order, expected) << toString(type) << ", " << keys.size() << " keys";
+}
+
+template <typename T>
+void everySize(ScalarType type, const std::function<T(std::mt19937_64&)>& key) {
+  std::mt19937_64 random(5);
+  for (size_t n : {0u, 1u, 2u, 31u, 33u, 1000u, 4097u, 200000u}) {
+    std::vector<T> keys(n);
+    for (T& k : keys) k = key(random);
+    expectGraded<T>(type, keys, {0, static_cast<int64_t>(n)});
+    std::vector<int64_t> offsets = {0};
+    while (offsets.back() < static_cast<int64_t>(n)) {
+      const int64_t length =
+          random() % 3 == 0 ? static_cast<int64_t>(random() % 20000) : static_cast<int64_t>(random() % 40);
+      offsets.push_back(std::min(offsets.back() + length, static_cast<int64_t>(n)));
+    }
+    offsets.push_back(static_cast<int64_t>(n));
+    expectGraded<T>(type, keys, offsets);
+  }
+}
+
+TEST(Grade, Ints) {
+  everySize<int64_t>(ScalarType::Int64, [](auto& r) { return static_cast<int64_t>(r()); });
+  everySize<int64_t>(ScalarType::Int64, [](auto& r) { return static_cast<int64_t>(r() % 7) - 3; });
+  everySize<int32_t>(ScalarType::Int32, [](auto& r) { return static_cast<int32_t>(r()); });
+}
+TEST(Grade, Chars) {
+  everySize<uint8_t>(ScalarType::Char, [](auto& r) { return static_cast<uint8_t>(r()); });
+}
+TEST(Grade, Floats) {
+  auto key = [](auto& r) -> double {
+    switch (r() % 10) {
+      case 0:
+        return std::nan("");
+      case 1:
+        return -0.0;
+      case 2:
+        return 0.0;
+      case 3:
+        return -INFINITY;
+      case 4:
+        return INFINITY;
+      default:
+        return (static_cast<double>(r() % 2000) - 1000) * 1e-3;
+    }
+  };
+  everySize<double>(ScalarType::Float64, key);
+  everySize<float>(ScalarType::Float32, [key](auto& r) { return static_cast<float>(key(r)); });
+}
+TEST(Grade, RegularSegments) {
+  std::vector<int64_t> keys = {3, 1, 2, 9, 9, 8}, order(6);
+  GradeRequest request{};
+  request.type = ScalarType::Int64;
+  request.keys = keys.data();
+  request.order = order.data();
+  request.space = lcu::SpaceKind::Regular;
+  request.extents = {6, 2, 3, {}};
+  runtime::gradeOnHost(request);
+  EXPECT_EQ(order, (std::vector<int64_t>{1, 2, 0, 2, 0, 1}));
+}
+
+}  // namespace
+}  // namespace kelpie::testing
