@@ -454,7 +454,8 @@ void KernelText::findTiledPulls(const Indices& bindings) {
   }
   if (!filters) return;
   std::unordered_set<ExprRef> computed;
-  for (const auto& step : scheduleExpressions(roots).blocks[0].steps) computed.insert(step.node);
+  const Schedule schedule = scheduleExpressions(roots);
+  for (const auto& step : schedule.blocks[0].steps) computed.insert(step.node);
   for (uint32_t b : bindings) {
     if (soac(b).kind != SoacKind::Filter) continue;
     for (size_t c = 0; c < width(b); ++c) {

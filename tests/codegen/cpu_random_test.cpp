@@ -67,17 +67,17 @@ void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const st
 }
 
 TEST(CpuRandomKernels, Flat) {
-  compare(11, SpaceKind::Flat, 12, false, {0, 1, 63, 2048, 2049, 40000}, {Lengths::Mixed});
+  compare(11, SpaceKind::Flat, 12, false, {0, 1, 63, 2048, 2049, 150000}, {Lengths::Mixed});
 }
 TEST(CpuRandomKernels, Offsets) {
-  compare(12, SpaceKind::Offsets, 12, false, {0, 5, 1500, 30000},
+  compare(12, SpaceKind::Offsets, 12, false, {0, 5, 1500, 120000},
           {Lengths::Mixed, Lengths::Zero, Lengths::Eight, Lengths::Long, Lengths::Giant});
 }
 TEST(CpuRandomKernels, Regular) {
-  compare(13, SpaceKind::Regular, 8, false, {0, 5, 3000, 30000}, {Lengths::Mixed});
+  compare(13, SpaceKind::Regular, 8, false, {0, 5, 3000, 150000}, {Lengths::Mixed});
 }
 TEST(CpuRandomKernels, FirstErrorIsTheSame) {
-  compare(14, SpaceKind::Offsets, 8, true, {5, 3000, 20000}, {Lengths::Mixed, Lengths::Eight});
+  compare(14, SpaceKind::Offsets, 8, true, {5, 3000, 100000}, {Lengths::Mixed, Lengths::Eight});
 }
 
 }  // namespace
