@@ -3,6 +3,7 @@
 #include <glpk.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -86,16 +87,17 @@ class Search {
     IlpSearch result{incumbent_, bound_, glp_get_num_cols(lp_.get()), glp_get_num_rows(lp_.get()), 0};
     if (seconds <= 0) return result;
     glp_term_out(GLP_OFF);
-    glp_smcp simplex;
-    glp_init_smcp(&simplex);
-    simplex.msg_lev = GLP_MSG_OFF;
-    simplex.tm_lim = static_cast<int>(std::ceil(seconds * 1000));
-    glp_adv_basis(lp_.get(), 0);
-    if (glp_simplex(lp_.get(), &simplex) != 0 || glp_get_status(lp_.get()) != GLP_OPT) return result;
+    const auto start = std::chrono::steady_clock::now();
+    const auto millisecondsLeft = [&] {
+      const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+      return static_cast<int>(1000 * std::max(0.001, seconds - spent.count()));
+    };
+    if (!relax(millisecondsLeft)) return result;
+    fixHopeless();
     glp_iocp search;
     glp_init_iocp(&search);
     search.msg_lev = GLP_MSG_OFF;
-    search.tm_lim = simplex.tm_lim;
+    search.tm_lim = millisecondsLeft();
     search.br_tech = GLP_BR_MFV;
     search.bt_tech = GLP_BT_BLB;
     search.cb_info = this;
@@ -115,6 +117,39 @@ class Search {
   }
 
  private:
+  /// Solves the relaxation, with cuts, before the search. False when time was up before the first solution.
+  template <typename Left>
+  bool relax(const Left& millisecondsLeft) {
+    constexpr int kRounds = 40;
+    glp_smcp simplex;
+    glp_init_smcp(&simplex);
+    simplex.msg_lev = GLP_MSG_OFF;
+    glp_adv_basis(lp_.get(), 0);
+    for (int round = 0; round < kRounds; ++round) {
+      simplex.tm_lim = millisecondsLeft();
+      if (glp_simplex(lp_.get(), &simplex) != 0 || glp_get_status(lp_.get()) != GLP_OPT) return false;
+      bound_ = std::max(bound_, glp_get_obj_val(lp_.get()));
+      simplex.meth = GLP_DUALP;
+      const int before = cuts_;
+      addCuts(lp_.get());
+      if (cuts_ == before) return true;
+    }
+    return glp_simplex(lp_.get(), &simplex) == 0 && glp_get_status(lp_.get()) == GLP_OPT;
+  }
+
+  /// Columns that cannot change without making the relaxation dearer than the incumbent stay where they are.
+  void fixHopeless() {
+    const double room = costOf(problem_, incumbent_) - glp_get_obj_val(lp_.get());
+    const double slack = kTolerance * (1 + std::abs(glp_get_obj_val(lp_.get())));
+    for (int column : z_) {
+      if (column == 0) continue;
+      const double reduced = glp_get_col_dual(lp_.get(), column);
+      const int at = glp_get_col_stat(lp_.get(), column);
+      if (at == GLP_NL && reduced > room + slack) glp_set_col_bnds(lp_.get(), column, GLP_FX, 0, 0);
+      if (at == GLP_NU && -reduced > room + slack) glp_set_col_bnds(lp_.get(), column, GLP_FX, 1, 1);
+    }
+  }
+
   int z(int representative, int v) const {
     return representative <= v ? z_[static_cast<size_t>(representative) * problem_.nodes + v] : 0;
   }

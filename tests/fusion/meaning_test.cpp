@@ -63,5 +63,26 @@ INSTANTIATE_TEST_SUITE_P(All, RandomPrograms,
                                            Sample{"Large", 25, 30, false}, Sample{"Failing", 8, 200, true}),
                          [](const auto& info) { return std::string(info.param.name); });
 
+TEST(Scale, AboutAHundredNodesAreProvenOptimal) {
+  int better = 0;
+  for (uint32_t seed = 0; seed < 6; ++seed) {
+    RandomProgram program(seed, 100, false);
+    FusionOptions options;
+    options.seconds = options.totalSeconds = 60;  // a busy machine is no failure; 0.5 s are usual
+    options.compare = true;
+    const FusionReport report = fuse(program.b.program, options);
+    ASSERT_EQ(report.regions.size(), 1u);
+    std::map<Strategy, const StrategyReport*> by;
+    for (const StrategyReport& s : report.regions[0].strategies) by[s.strategy] = &s;
+    EXPECT_GT(report.regions[0].nodes.size(), 80u);
+    EXPECT_EQ(by[Strategy::Ilp]->gap, 0);
+    EXPECT_LE(by[Strategy::Ilp]->objective, by[Strategy::Greedy]->objective);
+    EXPECT_LE(by[Strategy::Greedy]->objective, by[Strategy::None]->objective);
+    EXPECT_LE(by[Strategy::Ilp]->objective, by[Strategy::Delayed]->objective);
+    better += by[Strategy::Ilp]->objective < by[Strategy::Greedy]->objective - 1e-6;
+  }
+  EXPECT_GT(better, 2);
+}
+
 }  // namespace
 }  // namespace kelpie::fusion

@@ -82,6 +82,21 @@ function f(xs: [int64]) {
               ElementsAre("b"));
 }
 
+// The constraint that the textbook formulation once missed: `as` and `cs` can never be together, since `cs`
+// needs `b`, so their reductions, of different sizes, cannot be either.
+TEST(Schedule, ReductionsOfFiltersThatNeedEachOtherStayApart) {
+  EXPECT_THAT(scheduleOf(R"(
+function f(xs: [int64]) {
+  kernel as { let n: &int64, as: [int64; n] = FILTER flat #xs { i => xs[i] } where { i => xs[i] > 0 } return n, as }
+  kernel b { let b: &int64 = REDUCE flat n { i => as[i] } (0) { x, y => x + y } return b }
+  kernel cs { let m: &int64, cs: [int64; m] = FILTER flat #xs { i => xs[i] } where { i => xs[i] > b } return m, cs }
+  kernel ds { let d: &int64 = REDUCE flat n { i => as[i] } (0) { x, y => max(x, y) } return d }
+  kernel es { let e: &int64 = REDUCE flat m { i => cs[i] } (0) { x, y => x + y } return e }
+  return d, e
+})"),
+              ElementsAre("as_b_ds", "cs_es"));
+}
+
 TEST(Schedule, ASizeIsNoReasonToKeepAnArray) {
   lcu::Program program = read(R"(
 function f(xs: [int64]) {
