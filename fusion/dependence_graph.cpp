@@ -274,8 +274,6 @@ class Builder {
     switch (p->kind) {
       case SoacKind::Map:
       case SoacKind::Scan:
-        if (p->withTotal)
-          return blocking(EdgeClass::Whole, fmt::format("{} has its total behind its elements", name(var)));
         if (p->space.extent != c.space.extent) break;
         return fusible(EdgeClass::Pointwise, fmt::format("reads {}[%i]", name(var)));
       case SoacKind::Reduce:

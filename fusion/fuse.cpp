@@ -14,6 +14,7 @@
 #include "fusion/region_problem.h"
 #include "fusion/rewrite.h"
 #include "fusion/rules.h"
+#include "fusion/scanned_lengths.h"
 #include "fusion/sizes.h"
 #include "fusion/solve_greedy.h"
 #include "fusion/solve_ilp.h"
@@ -76,6 +77,7 @@ class Fuser {
     normaliseSizes(program_);
     removeCommonLaunches(program_);
     if (options_.strategy != Strategy::None) {
+      useScannedLengths(program_);
       report_.inlined = inlineMaps(program_, CostModel(program_, options_.costs, options_.sizes));
     }
     removeDeadCode(program_);

@@ -116,7 +116,7 @@ struct Soac {
 ///     results of its segmented reductions: epilogues; and
 ///   - Once bindings that read cells produced by the kernel's reductions.
 /// A binding may read an array of an earlier binding of the kernel only as Load(array, %i) in the same space,
-/// with array a Map, Scan (not withTotal) result; and cells/segment results as just said.
+/// with array a Map or Scan result (of a Scan withTotal, not the total); and cells/segment results as just said.
 struct Kernel {
   std::string name;
   std::vector<Soac> bindings;

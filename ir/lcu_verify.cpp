@@ -490,8 +490,7 @@ class Verifier {
     if (maker.kind == SoacKind::Reduce)  // by an epilogue, per segment
       return maker.space.segmented() && !reader.space.segmented() &&
              reader.space.extent == maker.space.segments;
-    const bool isPointwise =
-        maker.kind == SoacKind::Map || (maker.kind == SoacKind::Scan && !maker.withTotal);
+    const bool isPointwise = maker.kind == SoacKind::Map || maker.kind == SoacKind::Scan;
     return isPointwise && reader.space.extent == maker.space.extent;
   }
 

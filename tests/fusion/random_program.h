@@ -176,13 +176,9 @@ class RandomProgram {
         Soac scan = b.scan(space, {pull(2)}, combine());
         scan.inclusive = chance(0.5);
         scan.backward = chance(0.3);
-        scan.withTotal = !segmented && chance(0.2);
+        scan.withTotal = !segmented && chance(0.4);
         const VarId r = launch(scan, "scan")[0];
-        if (scan.withTotal) {
-          extended(r, b.arena().add(n, b.num(1)));
-        } else {
-          arrays.push_back(extended(r, n));
-        }
+        arrays.push_back(extended(r, scan.withTotal ? b.arena().add(n, b.num(1)) : n));
         break;
       }
       case 7:

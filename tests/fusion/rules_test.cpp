@@ -496,6 +496,29 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
            ""},
+    Golden{"ScannedLengths",
+           R"(function scanned_lengths(lens: [int64]) {
+  kernel a {
+    let o: [int64; #lens + 1] = SCAN total flat #lens { i => max(lens[i], 0) } (0) { x, y => x + y }
+    return o
+  }
+  kernel b {
+    let l: [int64; #lens], s: [int64; #lens] = MAP flat #lens { i => o[i + 1] - o[i], o[i] }
+    return l, s
+  }
+  return o, l, s
+}
+)",
+           R"(function scanned_lengths(lens: [int64]) {
+  kernel a_b {
+    let o: [int64; #lens + 1] = SCAN total flat #lens { i => max(lens[i], 0) } (0) { x, y => x + y }
+    let l: [int64; #lens], s_4: [int64; #lens] = MAP flat #lens { i => max(lens[i], 0), o[i] }
+    return o, l, s_4
+  }
+  return o, l, s_4
+}
+)",
+           "SCAN-MAP"},
     Golden{"Normalise",
                              R"(function normalise(xs: [int64]) {
   kernel a {
