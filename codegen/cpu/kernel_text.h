@@ -20,6 +20,9 @@
 
 namespace kelpie::codegen::cpu {
 
+/// Thunks evaluated for every element: effects, where, destination, and pull except that of a filter.
+std::vector<lcu::ExprRef> eagerThunks(const lcu::Soac& soac);
+
 class KernelText {
  public:
   KernelText(const lcu::Kernel& kernel, const lcu::Program& program, std::string entry,
@@ -29,19 +32,23 @@ class KernelText {
  private:
   using Indices = std::vector<uint32_t>;  ///< numbers of bindings
 
-  // ---- kernel_text.cpp: the frame of the kernel, loops over elements ----
+  // ---- kernel_text.cpp: the frame of the kernel ----
   void comment();
   void prologue();
   void partials();
   void fillTargets();
   void cutBlocks();
   void openBlocks();
-  void closeBlocks();
   void firstPass(uint32_t level);
   void lastPass();
   void blockBody(const Indices& bindings, uint32_t upTo, bool last, bool part);
-  void segmentsOfElements();
+  void epilogueFunction();
+  void finishing();
+
+  // ---- element_loop.cpp ----
   void elementLoop(const Indices& bindings, bool last);
+  void segmentsOfElements();
+  void declareIndices(bool usesSegment, bool usesPosition);
   struct ElementStatements {
     std::string text;
     bool races = false;  ///< several elements may write the same place
@@ -55,9 +62,6 @@ class KernelText {
   /// Statements that compute, once a segment, what the thunks of the bindings need of it; defines it in
   /// `inner`.
   std::string segmentScope(const Indices& bindings, int indent, ExpressionEmitter& inner);
-  void declareIndices(bool usesSegment, bool usesPosition);
-  void epilogueFunction();
-  void finishing();
 
   // ---- collectives.cpp ----
   void combineFunctions();

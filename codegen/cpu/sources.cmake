@@ -10,6 +10,7 @@ add_custom_command(
 target_sources(kelpie_codegen PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/collectives.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cpu_module.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/element_loop.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel_text.cpp
   ${CMAKE_CURRENT_LIST_DIR}/segment_scope.cpp
   ${KELPIE_CPU_SUPPORT})

@@ -1,0 +1,243 @@
+// The loop over the elements of a block: the thunks of one level, and where their values go.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <unordered_set>
+
+#include "codegen/cpu/kernel_text.h"
+
+namespace kelpie::codegen::cpu {
+
+using fmt::format;
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::Soac;
+using lcu::SoacKind;
+using lcu::VarId;
+
+namespace {
+
+bool isName(const std::string& text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+}
+
+}  // namespace
+
+void KernelText::segmentsOfElements() {
+  line("int64_t segment_of[kMaxBlock];");
+  openSegments();
+  line("for (int64_t e = from - begin; e < to - begin; ++e) segment_of[e] = s;");
+  close();
+}
+
+void KernelText::openSegments() {
+  open("for (int64_t s = s_begin, next = s < s_end ? start(s) : 0; s < s_end; ++s) {");
+  line("const int64_t first = next, last = next = start(s + 1);");
+  line("const int64_t from = first < begin ? begin : first, to = k_least(last, end);");
+  line("(void)from, (void)to;");
+}
+
+void KernelText::declareIndices(bool usesSegment, bool usesPosition) {
+  if (usesSegment || usesPosition) line("const int64_t s = segment_of[e];");
+  if (usesPosition) line("const int64_t p = i - start(s);");
+}
+
+void KernelText::defineLocalReads(ExpressionEmitter& emitter, uint32_t b) const {
+  for (VarId v : info_.bindings[b].localReads) {
+    auto it = loadsOf_.find(v);
+    if (it == loadsOf_.end() || !needsTile(v)) continue;
+    const uint32_t producer = producer_.at(v).first;
+    const bool madeInThisLoop = soac(producer).kind == SoacKind::Map &&
+                                info_.bindings[producer].level == info_.bindings[b].level &&
+                                soac(b).kind != SoacKind::Filter;
+    if (madeInThisLoop) continue;
+    for (ExprRef load : it->second) emitter.define(load, format("{}[e]", tileOf(v)));
+  }
+}
+
+/// Finds the pulls of filters that the loop over the elements computes anyway.
+void KernelText::findTiledPulls(const Indices& bindings) {
+  std::vector<ExprRef> roots;
+  bool filters = false;
+  for (uint32_t b : bindings) {
+    const auto thunks = eagerThunks(soac(b));
+    roots.insert(roots.end(), thunks.begin(), thunks.end());
+    filters |= soac(b).kind == SoacKind::Filter;
+  }
+  if (!filters) return;
+  std::unordered_set<ExprRef> computed;
+  const Schedule schedule = scheduleExpressions(roots);
+  for (const auto& step : schedule.blocks[0].steps) computed.insert(step.node);
+  for (uint32_t b : bindings) {
+    if (soac(b).kind != SoacKind::Filter) continue;
+    for (size_t c = 0; c < width(b); ++c) {
+      if (computed.contains(soac(b).pull[c])) tiledPulls_.insert({b, c});
+    }
+  }
+}
+
+/// Whether the loop over the survivors of a filter asks for segments or positions in them.
+bool KernelText::lateNeedsSegments(uint32_t b) const {
+  if (soac(b).kind != SoacKind::Filter || !segmented()) return false;
+  std::vector<ExprRef> roots;
+  for (size_t c = 0; c < width(b); ++c)
+    if (!tiledPulls_.contains({b, c})) roots.push_back(soac(b).pull[c]);
+  bool needs = false;
+  lcu::forEachNode(roots, [&](ExprRef e) { needs |= e->kind == ExprKind::Param && e->index != 0; });
+  return needs;
+}
+
+void KernelText::declareTiles(const Indices& bindings) {
+  for (uint32_t b : bindings) {
+    const Soac& binding = soac(b);
+    const bool keeps = binding.kind == SoacKind::Filter || binding.kind == SoacKind::Partition;
+    if (keeps) line(format("bool {}_keep[{}];", stem(b, 0), blockSize()));
+    for (size_t c = 0; c < width(b); ++c) {
+      const bool collects = binding.kind == SoacKind::Reduce || binding.kind == SoacKind::Scan;
+      if (readsValuesDirectly(b, c)) {
+        const VarId v = binding.pull[c]->index;
+        const std::string from = producer_.contains(v)
+                                     ? tileOf(v)
+                                     : format("{} + begin", info_.parameter(ParameterKind::Array, v)->name);
+        line(format("const {}* {}_values = {};", typeName(b, c), stem(b, c), from));
+      } else if (collects || binding.kind == SoacKind::Partition || tiledPulls_.contains({b, c}) ||
+                 (binding.kind == SoacKind::Map && needsTile(binding.results[c]))) {
+        line(format("{} {}_values[{}];", typeName(b, c), stem(b, c), blockSize()));
+      }
+    }
+  }
+}
+
+/// What one element of the block costs: the thunks of the bindings, and where their values go.
+KernelText::ElementStatements KernelText::elementStatements(const Indices& bindings, bool last,
+                                                            ExpressionEmitter& emitter) {
+  ElementStatements result;
+  key_ = std::string("i");
+  auto store = [&](const std::string& to, const std::string& text) {
+    emitter.statement(format("{} = {};", to, text));
+  };
+  for (uint32_t b : bindings) {
+    const Soac& binding = soac(b);
+    errorBinding_ = b;
+    for (VarId v : info_.bindings[b].localReads) {
+      // What this loop makes is read by name; what an earlier one made, from its array.
+      const uint32_t producer = producer_.at(v).first;
+      const bool sameLoop =
+          soac(producer).kind == SoacKind::Map && info_.bindings[producer].level == info_.bindings[b].level;
+      if (sameLoop || !needsTile(v)) continue;
+      for (ExprRef load : loadsOf_.at(v)) emitter.define(load, format("{}[e]", tileOf(v)));
+    }
+    const std::vector<std::string> texts = emitter.emit(eagerThunks(binding));
+    size_t next = binding.effects.size();
+    switch (binding.kind) {
+      case SoacKind::Map:
+        for (size_t c = 0; c < width(b); ++c) {
+          const VarId v = binding.results[c];
+          std::string text = texts[next + c];
+          const KernelOutput* o = last ? output(b, c) : nullptr;
+          if (readLocally(v) && !isName(text)) {
+            const std::string name = emitter.freshName(identifier(program_.vars.at(v).name));
+            emitter.statement(format("const {} {} = {};", typeName(b, c), name, text));
+            text = name;
+          }
+          if (readLocally(v) && loadsOf_.contains(v)) {
+            for (ExprRef load : loadsOf_.at(v)) emitter.define(load, text);
+          }
+          if (o) store(format("{}[i]", o->name), text);
+          if (needsTile(v)) store(format("{}[e]", tileOf(v)), text);
+        }
+        break;
+      case SoacKind::Filter:
+        store(format("{}_keep[e]", stem(b, 0)), texts[next]);
+        break;
+      case SoacKind::Partition:
+        store(format("{}_keep[e]", stem(b, 0)), texts[next++]);
+        for (size_t c = 0; c < width(b); ++c) store(format("{}_values[e]", stem(b, c)), texts[next + c]);
+        break;
+      case SoacKind::Permute: {
+        if (!last) break;
+        const std::string position = emitter.freshName("destination");
+        emitter.statement(format("const int64_t {} = {};", position, texts[next++]));
+        for (size_t c = 0; c < width(b); ++c) {
+          const KernelOutput* o = output(b, c);
+          if (!o) continue;
+          if (binding.unique) {
+            store(format("{}[{}]", o->name, position), texts[next + c]);
+          } else {
+            result.races = true;
+            emitter.statement(format("k_atomic_max(&{}[{}], {});", o->name, position, texts[next + c]));
+          }
+        }
+        break;
+      }
+      default:
+        for (size_t c = 0; c < width(b); ++c) {
+          if (!readsValuesDirectly(b, c)) store(format("{}_values[e]", stem(b, c)), texts[next + c]);
+        }
+    }
+  }
+  for (uint32_t b : bindings) {
+    for (size_t c = 0; c < width(b) && last; ++c) {
+      if (tiledPulls_.contains({b, c}))
+        store(format("{}_values[e]", stem(b, c)), emitter.atomic(soac(b).pull[c]));
+    }
+  }
+  result.text = emitter.takeStatements();
+  return result;
+}
+
+/// The thunks of one level, for all elements of the block. When they look at segments there are two loops:
+/// long segments one after the other, with what depends on the segment alone in front; short ones element by
+/// element.
+void KernelText::elementLoop(const Indices& bindings, bool last) {
+  bool usesSegment = false, usesPosition = false;
+  for (uint32_t b : bindings) {
+    usesSegment |= info_.bindings[b].usesSegment;
+    usesPosition |= info_.bindings[b].usesPosition;
+  }
+  const bool looksAtSegments = segmented() && (usesSegment || usesPosition);
+  declareTiles(bindings);
+  ExpressionEmitter probe(dialect_, 0);
+  if (elementStatements(bindings, last, probe).text.empty()) return;
+  auto loop = [&](const std::string& from, const std::string& to, const auto& indices,
+                  ExpressionEmitter& emitter) {
+    const ElementStatements statements = elementStatements(bindings, last, emitter);
+    if (!statements.races) line("#pragma GCC ivdep");
+    open(format("for (int64_t i = {}; i < {}; ++i) {{", from, to));
+    line("const int64_t e = i - begin;");
+    line("(void)e;");
+    indices();
+    out_ += statements.text;
+    close();
+  };
+  if (looksAtSegments) {
+    constexpr int kLongSegments = 8;
+    open(format("if (count >= {} * (s_end - s_begin)) {{", kLongSegments));
+    openSegments();
+    line("if (from >= to) continue;");
+    ExpressionEmitter inner(dialect_, indent_ + 2);
+    out_ += segmentScope(bindings, indent_, inner);
+    loop(
+        "from", "to",
+        [&] {
+          if (usesPosition) line("const int64_t p = i - first;");
+        },
+        inner);
+    close();
+    indent_ -= 2;
+    open("} else {");
+    segmentsOfElements();
+  }
+  ExpressionEmitter emitter(dialect_, indent_ + 2);
+  loop(
+      "begin", "end",
+      [&] {
+        if (looksAtSegments) declareIndices(usesSegment, usesPosition);
+      },
+      emitter);
+  if (looksAtSegments) close();
+}
+
+}  // namespace kelpie::codegen::cpu
