@@ -63,8 +63,9 @@ Failure NvrtcCompiler::compile(const std::string& source, int architecture, std:
     return std::string("NVRTC: ") + api_->errorString(result);
   }
   std::string arch = fmt::format("--gpu-architecture=sm_{}", architecture);
-  const char* options[] = {arch.c_str(), "--std=c++17", "-default-device", "--disable-warnings"};
-  int result = api_->compileProgram(program, 4, options);
+  // Without fused multiply-add a float operation rounds as on every other target.
+  const char* options[] = {arch.c_str(), "--std=c++17", "-default-device", "--disable-warnings", "--fmad=false"};
+  int result = api_->compileProgram(program, 5, options);
   Failure failure;
   if (result != 0) {
     size_t size = 0;
