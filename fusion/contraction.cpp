@@ -55,7 +55,7 @@ class Rules {
     }
     double total = 0;
     for (double w : problem.weight) total += w;
-    weightless_ = total <= problem.budget;
+    withinBudget_ = total <= problem.budget;
   }
 
   /// The reader u may follow, or -1.
@@ -101,7 +101,7 @@ class Rules {
   bool mayFollow(int node, int other) const {
     if (!pairs_.canShare(node, other) || !pairs_.shareMatrix().rowContains(node, other)) return false;
     if (problem_.launch[node] > problem_.launch[other]) return false;
-    if (!weightless_ && problem_.weight[node] > 0) return false;
+    if (!withinBudget_ && problem_.weight[node] > 0) return false;
     for (const Requirement* r : asPair_[node]) {
       if (r->third != other) return false;
     }
@@ -123,7 +123,7 @@ class Rules {
   std::vector<std::vector<const Store*>> storesOf_, storesRead_;
   std::vector<std::vector<const Requirement*>> asPair_, asThird_;
   BitMatrix fusible_;
-  bool weightless_ = false;
+  bool withinBudget_ = false;  ///< even all nodes together: the budget forbids nothing
 };
 
 int find(Assignment& parent, int v) {

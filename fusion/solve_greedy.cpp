@@ -34,12 +34,6 @@ class Clustering {
   const Assignment& cluster() const { return cluster_; }
   const std::vector<int>& members(int c) const { return members_[c]; }
   int clusterCount() const { return static_cast<int>(members_.size()); }
-  int emptyCluster() const {
-    int c = 0;
-    while (!members_[c].empty()) ++c;
-    return c;
-  }
-
   /// What merging cluster b into a saves: a launch, loads that both make, loads and stores of what passes
   /// between.
   double mergeSaving(int a, int b) const {
@@ -112,13 +106,6 @@ class Clustering {
     }
     members_[b].clear();
     std::sort(members_[a].begin(), members_[a].end());
-  }
-
-  void move(int v, int to) {
-    auto& from = members_[cluster_[v]];
-    from.erase(std::find(from.begin(), from.end(), v));
-    cluster_[v] = to;
-    members_[to].insert(std::lower_bound(members_[to].begin(), members_[to].end(), v), v);
   }
 
  private:
