@@ -73,7 +73,11 @@ void KernelText::findTiledPulls(const Indices& bindings) {
   for (uint32_t b : bindings) {
     if (soac(b).kind != SoacKind::Filter) continue;
     for (size_t c = 0; c < width(b); ++c) {
-      if (computed.contains(soac(b).pull[c])) tiledPulls_.insert({b, c});
+      ExprRef e = soac(b).pull[c];
+      // An element of an array that is there anyway is read again more cheaply than it is kept.
+      const bool element = e->kind == ExprKind::Load && e->operands[0]->kind == ExprKind::Param &&
+                           e->operands[0]->index == 0 && !producer_.contains(e->index);
+      if (computed.contains(e) && !element) tiledPulls_.insert({b, c});
     }
   }
 }
