@@ -55,8 +55,6 @@ class PassGenerator {
       prologue();
       for (uint32_t k = 0; k < plan_.stages.size(); ++k) {
         stage(k);
-        if (k == 0 && plan_.merged())
-          line(2, "SegmentMap<S>::lookUp(queue, segments, launch.tiles, n, splits);");
         if (!plan_.levels[k].fields.empty()) scanLevel(k);
       }
       compactions();
@@ -329,7 +327,6 @@ class PassGenerator {
     } else {
       line(2, "const Tile tile = flatTile<S>(order, launch.tiles, n);");
     }
-    if (plan_.persistent()) line(2, "queue.ask(launch);  // for the next one");
     if (!plan_.stages.empty()) loadPacks(0);
     if (plan_.persistent() && !plan_.reductions.empty())
       line(2, "Reduction::Value acc = Reduction::identity();");
@@ -368,6 +365,9 @@ class PassGenerator {
       line(2, "if (threadIdx.x == 0) {}[order].value = total;", partials());
     }
     if (plan_.persistent()) {
+      // Not earlier: a tile that waits its turn in a queue makes all higher ones wait for their carry.
+      line(2, "queue.ask(launch);");
+      if (plan_.merged()) line(2, "SegmentMap<S>::lookUp(queue, segments, launch.tiles, n, splits);");
       line(2, "__syncthreads();");
       if (plan_.merged()) line(2, "SegmentMap<S>::clear(shared.map);");
       line(2, "queue.pass(shared.tile);");
@@ -380,7 +380,8 @@ class PassGenerator {
   }
 
   std::string partials() const {
-    return fmt::format("reinterpret_cast<Words<Reduction::Value>*>(launch.values + {})", valuesAt(partialsAt_));
+    return fmt::format("reinterpret_cast<Words<Reduction::Value>*>(launch.values + {})",
+                       valuesAt(partialsAt_));
   }
 
   // ---- element thunks -------------------------------------------------------------------------------------

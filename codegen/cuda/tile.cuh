@@ -34,8 +34,8 @@ struct Shape {
   static __device__ __forceinline__ int offset(int row, int v) { return group(row) + slot(v); }
 };
 
-/// The tile that a block works on, and the next one, asked for while it works: the answer is there when it is
-/// needed. Blocks take tiles until there are none left.
+/// The tile that a block works on. Blocks take tiles until there are none left, each when it is done with the
+/// one before, so that all tiles below a tile in work are in work or done.
 struct TileQueue {
   struct Shared {
     uint32_t order;
