@@ -12,3 +12,10 @@ kelpie_test(gpu SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/known_kernels.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp
   LINK kelpie_runtime)
+kelpie_test(cuda_programs SOURCES
+  ${CMAKE_CURRENT_LIST_DIR}/cuda_program_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/emulated_device.cpp
+  ${PROJECT_SOURCE_DIR}/tests/flatten/program_runner.cpp
+  LINK kelpie_flatten kelpie_frontend kelpie_fusion kelpie_runtime kelpie_services Boost::context ${CMAKE_DL_LIBS})
+target_include_directories(test_cuda_programs PRIVATE ${CMAKE_CURRENT_LIST_DIR})
+target_compile_definitions(test_cuda_programs PRIVATE KELPIE_HOST_COMPILER="${CMAKE_CXX_COMPILER}")

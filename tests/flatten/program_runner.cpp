@@ -88,7 +88,9 @@ std::string compare(const std::variant<Columns, RuntimeError>& expected,
 std::vector<FormOutcome> run(const std::string& nesl, const RunnerOptions& options) {
   SourceManager sources;
   uint32_t file = sources.add("test.nesl", nesl);
-  Session session(sources);
+  SessionOptions sessionOptions;
+  if (options.int32) sessionOptions.widths.intType = ScalarType::Int32;
+  Session session(sources, sessionOptions);
   auto services = makeServices();
   std::map<uint32_t, Columns> cells;
   std::vector<Way> ways;
@@ -105,6 +107,9 @@ std::vector<FormOutcome> run(const std::string& nesl, const RunnerOptions& optio
                     std::make_unique<runtime::Executor>(std::make_unique<runtime::CpuTarget>(cpu)),
                     {}});
   }
+  if (options.target)
+    ways.push_back(
+        {"target", fusion::Strategy::Ilp, std::make_unique<runtime::Executor>(options.target()), {}});
   std::vector<FormOutcome> outcomes;
   for (FormResult& form : session.processFile(file)) {
     FormOutcome outcome;

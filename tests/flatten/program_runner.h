@@ -1,11 +1,14 @@
 // NESL text through the whole compiler, run on several targets and compared with the reference interpreter.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "ir/data.h"
 #include "ir/lcu.h"
+#include "runtime/target.h"
 
 namespace kelpie::testing {
 
@@ -22,7 +25,10 @@ struct FormOutcome {
 struct RunnerOptions {
   bool strategies = false;  ///< also after fusion, by every strategy
   bool compiled = false;    ///< also as compiled code of the target cpu (needs a compiler; slow)
-  bool positions = true;    ///< errors must be reported at the same place
+  /// A further target, run after fusion by ilp.
+  std::function<std::unique_ptr<runtime::Target>()> target;
+  bool int32 = false;     ///< NESL's int
+  bool positions = true;  ///< errors must be reported at the same place
 };
 
 /// Runs every form of the program; static errors and broken invariants are reported as differences.
