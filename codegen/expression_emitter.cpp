@@ -268,6 +268,10 @@ ExpressionEmitter::Text ExpressionEmitter::operationText(ExprRef e) const {
   }
   ExprRef b = e->operands[1];
   std::string_view symbol = infix(e->op, isFloat(type));
+  if (dialect_.shortCircuit && type == ScalarType::Bool) {
+    if (e->op == ScalarOp::And) symbol = "&&";
+    if (e->op == ScalarOp::Or) symbol = "||";
+  }
   bool call = symbol.empty() || (dialect_.wrapCalls && isInt(type) && needsWrap(e->op));
   if (call) {
     // Overloads are chosen by type, so constants are written with theirs.

@@ -39,6 +39,9 @@ struct Dialect {
   std::function<std::string(lcu::SiteId, const std::string& payload0, const std::string& payload1)> fail;
   std::function<std::string(lcu::VarId)> variableName;  ///< readable stem for the names of loaded values
   bool wrapCalls = false;
+  /// `and`, `or` of bools as && and ||. The assembler of CUDA 13.0 (ptxas, all levels but -O0) gets
+  /// `(x >= 0) & (x < 1)` on a widened int32 wrong, seen on an H200; the short-circuit form is right.
+  bool shortCircuit = false;
 };
 
 /// Emits into one C scope, possibly in several calls: names given in earlier calls stay usable, so that

@@ -69,6 +69,7 @@ std::string combination(const std::vector<Field>& fields, bool heads, const lcu:
     };
     d.variableName = [](lcu::VarId) { return std::string("x"); };
     d.wrapCalls = true;
+    d.shortCircuit = true;
     ExpressionEmitter emitter(d, 4, fmt::format("op{}_", first.binding + 1));
     auto texts = emitter.emit(combine.result);
     text += emitter.takeStatements();
@@ -107,9 +108,9 @@ std::string operationText(ScalarOp op, ScalarType type, const std::string& a, co
     case ScalarOp::Min:
       return "k_min(" + a + ", " + b + ")";
     case ScalarOp::And:
-      return a + " & " + b;
+      return a + (type == ScalarType::Bool ? " && " : " & ") + b;
     case ScalarOp::Or:
-      return a + " | " + b;
+      return a + (type == ScalarType::Bool ? " || " : " | ") + b;
     case ScalarOp::Xor:
       return a + " ^ " + b;
     default:
@@ -154,8 +155,8 @@ std::string levelText(const LevelPlan& level, const std::string& name, const lcu
 
 std::string reductionText(const std::vector<Field>& fields, const std::string& name,
                           const lcu::Kernel& kernel, const FieldNames& names) {
-  std::string text = fmt::format(
-      "struct {} {{\n  struct Value {{\n{}  }};\n", name, members(fields, false, names));
+  std::string text =
+      fmt::format("struct {} {{\n  struct Value {{\n{}  }};\n", name, members(fields, false, names));
   text += identityFunction(fields, "Value", "identity", kernel, names);
   text += fmt::format(
       "  static __device__ __forceinline__ Value combine(const Value& a, const Value& b) {{\n    Value r;\n{}"

@@ -133,6 +133,7 @@ class PassGenerator {
     };
     d.variableName = [this](VarId v) { return identifier(program_.vars.at(v).name); };
     d.wrapCalls = true;
+    d.shortCircuit = true;
     return d;
   }
 
