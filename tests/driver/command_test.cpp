@@ -215,7 +215,18 @@ TEST_F(Command, FusionReports) {
   EXPECT_EQ(json.status, 0) << json.messages;
   const auto report = nlohmann::json::parse(json.output);
   ASSERT_EQ(report["forms"].size(), 1u);
-  EXPECT_FALSE(report["forms"][0]["regions"].empty());
+  EXPECT_FALSE(report["forms"][0]["report"]["regions"].empty());
+}
+
+// The paper's section 5: five kernels become two.
+TEST_F(Command, Norm2IsTwoKernels) {
+  const std::string program =
+      "function norm2(xs) = let s1 = sum(xs); gts = {x in xs | x > 0.0}; s2 = sum(gts)\n"
+      "  in ({x/s1 : x in xs}, {x/s2 : x in xs});\n"
+      "xs = [1.0, -2.0, 4.0];\nnorm2(xs);";
+  const Outcome text = kelpie("fusion -", program);
+  EXPECT_THAT(text.output, HasSubstr("5 kernels before, 2 after fusion (ilp, proven optimal"));
+  EXPECT_THAT(text.output, HasSubstr("fused by FILTER-REDUCE, REDUCE+REDUCE"));
 }
 
 TEST_F(Command, WrongUsageIsStatus2) {
