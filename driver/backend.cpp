@@ -1,6 +1,10 @@
 #include "driver/backend.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "frontend/interpreter.h"
 #include "runtime/executor.h"
@@ -10,9 +14,32 @@ namespace kelpie::driver {
 
 namespace {
 
+/// Lets allocations fail, which is reported, before the machine runs out of memory, which is not. Only for
+/// the reference interpreter: the targets have limits of their own, and a GPU's driver reserves address space
+/// freely.
+class MemoryLimit {
+ public:
+  MemoryLimit() : known_(getrlimit(RLIMIT_AS, &before_) == 0) {
+    const auto machine =
+        static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+    rlimit limit = before_;
+    limit.rlim_cur = std::min(limit.rlim_cur, machine / 4 * 3);
+    if (known_) setrlimit(RLIMIT_AS, &limit);
+  }
+  ~MemoryLimit() {
+    if (known_) setrlimit(RLIMIT_AS, &before_);
+  }
+  MemoryLimit(const MemoryLimit&) = delete;
+  MemoryLimit& operator=(const MemoryLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  bool known_;
+};
+
 class ReferenceBackend final : public Backend {
  public:
-  explicit ReferenceBackend(const std::atomic<bool>* interrupted) : options_{interrupted} {}
+  explicit ReferenceBackend(const std::atomic<bool>& interrupted) : options_{&interrupted} {}
   std::string name() const override { return "reference"; }
   std::variant<Columns, RuntimeError> run(const core::Program& program, const CellValues& cells,
                                           Services& services) override {
@@ -20,6 +47,7 @@ class ReferenceBackend final : public Backend {
   }
 
  private:
+  MemoryLimit memoryLimit_;
   InterpreterOptions options_;
 };
 
@@ -52,27 +80,25 @@ class CompilingBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> makeBackend(BackendRequest request, const SourceManager& sources,
+std::unique_ptr<Backend> makeBackend(const std::string& target, const Options& options,
+                                     const std::atomic<bool>& interrupted, const SourceManager& sources,
                                      std::string& problem) {
-  if (request.target == "reference") return std::make_unique<ReferenceBackend>(request.interrupted);
+  if (target == "reference") return std::make_unique<ReferenceBackend>(interrupted);
 
-  const Pipeline pipeline(sources, request.pipeline);
-  runtime::TargetOptions options;
-  options.describe = [pipeline](Span span) { return pipeline.describe(span); };
-  std::unique_ptr<runtime::Target> target;
-  if (request.target.empty()) {
-    target = runtime::makeTarget("cuda", problem, options);
-    if (!target) request.target = "cpu";  // `problem` says why
+  const Pipeline pipeline(sources, pipelineOptions(options, target));
+  runtime::TargetOptions targetOptions;
+  targetOptions.describe = [pipeline](Span span) { return pipeline.describe(span); };
+  std::unique_ptr<runtime::Target> found;
+  std::string failure;
+  if (target.empty()) found = runtime::makeTarget("cuda", problem, targetOptions);  // else `problem` says why
+  if (!found) {
+    found = runtime::makeTarget(target.empty() ? "cpu" : target, failure, targetOptions);
+    if (!found) problem = failure;
   }
-  if (!target) {
-    std::string failure;
-    target = runtime::makeTarget(request.target, failure, options);
-    if (!target) problem = failure;
-  }
-  if (!target) return nullptr;
-  request.pipeline.fusion.costs = target->name() == "cuda" ? fusion::cudaCosts() : fusion::cpuCosts();
-  return std::make_unique<CompilingBackend>(std::move(target), Pipeline(sources, request.pipeline),
-                                            request.interrupted);
+  if (!found) return nullptr;
+  PipelineOptions passes = pipelineOptions(options, target);
+  passes.fusion.costs = found->name() == "cuda" ? fusion::cudaCosts() : fusion::cpuCosts();
+  return std::make_unique<CompilingBackend>(std::move(found), Pipeline(sources, passes), &interrupted);
 }
 
 }  // namespace kelpie::driver

@@ -7,6 +7,7 @@
 #include <string>
 #include <variant>
 
+#include "driver/options.h"
 #include "driver/pipeline.h"
 #include "ir/core.h"
 #include "ir/data.h"
@@ -28,15 +29,10 @@ class Backend {
   virtual std::string account() const { return ""; }
 };
 
-struct BackendRequest {
-  std::string target;  ///< as in Options
-  PipelineOptions pipeline;
-  const std::atomic<bool>* interrupted = nullptr;
-};
-
-/// Null when the target cannot be used here, with the reason in `problem`. Sets the costs that fusion counts
-/// with.
-std::unique_ptr<Backend> makeBackend(BackendRequest request, const SourceManager& sources,
+/// Null when the target (as in Options) cannot be used here, with the reason in `problem`. Evaluations stop
+/// soon after `interrupted` becomes true.
+std::unique_ptr<Backend> makeBackend(const std::string& target, const Options& options,
+                                     const std::atomic<bool>& interrupted, const SourceManager& sources,
                                      std::string& problem);
 
 }  // namespace kelpie::driver

@@ -1,18 +1,16 @@
 // The command `kelpie`.
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
 #include "driver/backend.h"
 #include "driver/emit.h"
+#include "driver/interrupt.h"
 #include "driver/options.h"
 #include "driver/pipeline.h"
+#include "driver/repl.h"
 #include "driver/runner.h"
 #include "frontend/ast_print.h"
 #include "frontend/deep_stack.h"
@@ -22,29 +20,6 @@
 
 namespace kelpie::driver {
 namespace {
-
-/// Set by SIGINT; looked at between the operations of a running program. A second SIGINT ends the process.
-std::atomic<bool> interrupted = false;
-
-void onInterrupt(int) {
-  interrupted = true;
-  std::signal(SIGINT, SIG_DFL);
-  constexpr std::string_view text =
-      "kelpie: stopping after the current operation; once more to end at once\n";
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
-}
-
-/// Lets allocations fail, which is reported, before the machine runs out of memory, which is not. Only for
-/// the reference interpreter: the targets have limits of their own, and a GPU's driver reserves address space
-/// freely.
-void limitMemory() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0) return;
-  const auto machine =
-      static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
-  limit.rlim_cur = std::min(limit.rlim_cur, machine / 4 * 3);
-  setrlimit(RLIMIT_AS, &limit);
-}
 
 class Driver {
  public:
@@ -61,8 +36,6 @@ class Driver {
 
   bool report(const std::vector<FormResult>& forms);
   void print(const Diagnostic& diagnostic) const;
-  PipelineOptions pipelineOptions() const;
-
   Options options_;
   bool colour_;
   SourceManager sources_;
@@ -88,19 +61,8 @@ bool Driver::report(const std::vector<FormResult>& forms) {
   return good || options_.keepGoing;
 }
 
-PipelineOptions Driver::pipelineOptions() const {
-  PipelineOptions pipeline;
-  pipeline.fusion.strategy = options_.fusion;
-  pipeline.verify = options_.verify;
-#ifdef KELPIE_ALWAYS_VERIFY
-  pipeline.verify = true;
-#endif
-  if (options_.command == Command::Fusion) pipeline.fusion.compare = pipeline.fusion.explain = true;
-  if (options_.target == "cpu" || options_.stage == Stage::Cpu) pipeline.fusion.costs = fusion::cpuCosts();
-  return pipeline;
-}
-
 int Driver::execute() {
+  if (options_.command == Command::Repl) return repl(options_);
   std::string problem;
   const std::optional<uint32_t> file = sources_.load(options_.file, problem);
   if (!file) {
@@ -129,12 +91,15 @@ int Driver::executeCommand(uint32_t file) {
   if (options_.command == Command::Emit && options_.stage == Stage::Ast) return printTrees(file);
 
   Session session(sources_, {options_.widths, ""});
-  const Pipeline pipeline(sources_, pipelineOptions());
+  PipelineOptions passes = pipelineOptions(options_, options_.stage == Stage::Cpu ? "cpu" : options_.target);
+  if (options_.command == Command::Fusion) passes.fusion.compare = passes.fusion.explain = true;
+  const Pipeline pipeline(sources_, passes);
   const std::vector<FormResult> forms = pipeline.analyse(session, file);
   if (!report(forms)) return 1;
   bool good = true;
   for (const FormResult& form : forms) good = good && !form.failed();
   switch (options_.command) {
+    case Command::Repl:
     case Command::Run:
       return run(forms);
     case Command::Check:
@@ -152,7 +117,7 @@ int Driver::executeCommand(uint32_t file) {
 int Driver::run(const std::vector<FormResult>& forms) {
   std::string problem;
   const std::unique_ptr<Backend> backend =
-      makeBackend({options_.target, pipelineOptions(), &interrupted}, sources_, problem);
+      makeBackend(options_.target, options_, interrupted(), sources_, problem);
   if (!backend) {
     fmt::print(stderr, "kelpie: the target {} cannot be used here: {}\n", options_.target, problem);
     return 1;
@@ -167,10 +132,9 @@ int Driver::run(const std::vector<FormResult>& forms) {
   serviceOptions.seed = options_.seed;
   const std::unique_ptr<Services> services = makeServices(std::move(serviceOptions));
 
-  std::signal(SIGINT, onInterrupt);
-  if (backend->name() == "reference") limitMemory();
+  catchInterrupts();
   Runner runner(sources_, *backend, *services, output_,
-                {options_.printLength, options_.verbose, colour_, &interrupted});
+                {options_.printLength, options_.verbose, colour_, &interrupted()});
   return runner.run(forms) ? 0 : 1;
 }
 

@@ -20,7 +20,17 @@ void addLanguageOptions(CLI::App& app, Options& options) {
   app.add_flag("--keep-going", options.keepGoing, "Leave out wrong forms and go on with the others");
   app.add_flag("--verify", options.verify, "Check the intermediate program after every pass");
   app.add_flag("-v,--verbose", options.verbose, "Tell on standard error what is done and how long it takes");
+}
+
+void addFile(CLI::App& app, Options& options) {
   app.add_option("FILE", options.file, "NESL program; - is standard input")->required()->type_name("");
+}
+
+const std::map<std::string, Stage>& stages() {
+  static const std::map<std::string, Stage> kStages = {{"ast", Stage::Ast},   {"core", Stage::Core},
+                                                       {"lcu", Stage::Lcu},   {"fused", Stage::Fused},
+                                                       {"cuda", Stage::Cuda}, {"cpu", Stage::Cpu}};
+  return kStages;
 }
 
 void addFusionOption(CLI::App& app, Options& options) {
@@ -40,6 +50,23 @@ void addTargetOption(CLI::App& app, Options& options, const std::string& what) {
       ->type_name("TARGET");
 }
 
+void addRunOptions(CLI::App& app, Options& options) {
+  addTargetOption(app, options,
+                  "Where to run: reference, interp, cpu or cuda; default: cuda when a GPU answers, else cpu");
+  addFusionOption(app, options);
+  addLanguageOptions(app, options);
+  app.add_option("--seed", options.seed, "First seed of the random stream (default 1)")->type_name("N");
+  const std::map<std::string, RandomGenerator> generators = {{"additive", RandomGenerator::Additive},
+                                                             {"philox", RandomGenerator::Philox}};
+  app.add_option("--rng", options.generator, "Random numbers: additive (NESL's own, default) or philox")
+      ->transform(CLI::CheckedTransformer(generators).description(""))
+      ->type_name("GENERATOR");
+  app.add_option("--print-length", options.printLength,
+                 "Elements of a sequence that are printed (default 100)")
+      ->check(CLI::NonNegativeNumber.description(""))
+      ->type_name("N");
+}
+
 }  // namespace
 
 CommandLine parseCommandLine(int argc, const char* const* argv) {
@@ -47,40 +74,30 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   CLI::App app("Kelpie compiles NESL, the nested data-parallel language, to GPUs and multicore CPUs.",
                "kelpie");
   app.set_version_flag("--version", "kelpie 0.1");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   app.footer(
       "Exit status: 0 when every form succeeded, 1 for errors in the program or its run, 2 for wrong usage.");
 
   CLI::App* run =
       app.add_subcommand("run", "Evaluate the top-level forms of a program and print each result");
-  addTargetOption(*run, options,
-                  "Where to run: reference, interp, cpu or cuda; default: cuda when a GPU answers, else cpu");
-  addFusionOption(*run, options);
-  addLanguageOptions(*run, options);
-  run->add_option("--seed", options.seed, "First seed of the random stream (default 1)")->type_name("N");
-  const std::map<std::string, RandomGenerator> generators = {{"additive", RandomGenerator::Additive},
-                                                             {"philox", RandomGenerator::Philox}};
-  run->add_option("--rng", options.generator, "Random numbers: additive (NESL's own, default) or philox")
-      ->transform(CLI::CheckedTransformer(generators).description(""))
-      ->type_name("GENERATOR");
-  run->add_option("--print-length", options.printLength,
-                  "Elements of a sequence that are printed (default 100)")
-      ->check(CLI::NonNegativeNumber.description(""))
-      ->type_name("N");
+  addRunOptions(*run, options);
+  addFile(*run, options);
+
+  addRunOptions(*app.add_subcommand("repl", "Evaluate forms as they are typed; the same as no arguments"),
+                options);
 
   CLI::App* check =
       app.add_subcommand("check", "Check a program and print the types of its forms, without running it");
   addLanguageOptions(*check, options);
+  addFile(*check, options);
 
   CLI::App* emit = app.add_subcommand("emit", "Print what a program becomes at one stage of compilation");
-  const std::map<std::string, Stage> stages = {{"ast", Stage::Ast},   {"core", Stage::Core},
-                                               {"lcu", Stage::Lcu},   {"fused", Stage::Fused},
-                                               {"cuda", Stage::Cuda}, {"cpu", Stage::Cpu}};
   emit->add_option("--stage", options.stage, "ast, core (default), lcu, fused, cuda or cpu")
-      ->transform(CLI::CheckedTransformer(stages).description(""))
+      ->transform(CLI::CheckedTransformer(stages()).description(""))
       ->type_name("STAGE");
   addFusionOption(*emit, options);
   addLanguageOptions(*emit, options);
+  addFile(*emit, options);
 
   CLI::App* report = app.add_subcommand("fusion", "Report which kernels are fused, which are not, and why");
   std::string format = "text";
@@ -90,6 +107,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   addTargetOption(*report, options, "Whose costs to count with: cpu or cuda (default)");
   addFusionOption(*report, options);
   addLanguageOptions(*report, options);
+  addFile(*report, options);
 
   try {
     app.parse(argc, argv);
@@ -98,11 +116,28 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
     return {std::nullopt, status == 0 ? 0 : 2};
   }
   options.json = format == "json";
-  options.command = run->parsed()     ? Command::Run
-                    : check->parsed() ? Command::Check
-                    : emit->parsed()  ? Command::Emit
-                                      : Command::Fusion;
+  options.command = run->parsed()      ? Command::Run
+                    : check->parsed()  ? Command::Check
+                    : emit->parsed()   ? Command::Emit
+                    : report->parsed() ? Command::Fusion
+                                       : Command::Repl;
   return {options, 0};
+}
+
+PipelineOptions pipelineOptions(const Options& options, const std::string& target) {
+  PipelineOptions pipeline;
+  pipeline.fusion.strategy = options.fusion;
+  pipeline.verify = options.verify;
+#ifdef KELPIE_ALWAYS_VERIFY
+  pipeline.verify = true;
+#endif
+  if (target == "cpu") pipeline.fusion.costs = fusion::cpuCosts();
+  return pipeline;
+}
+
+std::optional<Stage> stageFromName(const std::string& name) {
+  const auto found = stages().find(name);
+  return found == stages().end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace kelpie::driver

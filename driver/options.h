@@ -5,13 +5,14 @@
 #include <optional>
 #include <string>
 
+#include "driver/pipeline.h"
 #include "frontend/nesl_type.h"
 #include "fusion/fuse.h"
 #include "runtime/random_stream.h"
 
 namespace kelpie::driver {
 
-enum class Command : uint8_t { Run, Check, Emit, Fusion };
+enum class Command : uint8_t { Repl, Run, Check, Emit, Fusion };
 enum class Stage : uint8_t { Ast, Core, Lcu, Fused, Cuda, Cpu };
 
 struct Options {
@@ -27,6 +28,11 @@ struct Options {
   int64_t printLength = 100;
   bool keepGoing = false, verbose = false, verify = false;
 };
+
+/// What the options say about the passes. `target` decides the costs that fusion counts with.
+PipelineOptions pipelineOptions(const Options& options, const std::string& target);
+
+std::optional<Stage> stageFromName(const std::string& name);
 
 /// The options, or the exit status when there is nothing to do: 0 after --help and --version, 2 for wrong
 /// usage (the reason has been printed).

@@ -28,6 +28,7 @@ bool Runner::run(const std::vector<FormResult>& forms) {
   bool good = true;
   for (const FormResult& form : forms) {
     if (options_.interrupted && *options_.interrupted) return false;
+    if (form.kind == FormKind::Exit) break;
     good = runForm(form) && good;
   }
   return good;
@@ -70,9 +71,10 @@ bool Runner::evaluate(const FormResult& form) {
       Diagnostic diagnostic{
           Severity::Error, "K0501", form.span, "this form reads a variable that has no value", "", {}};
       diagnostic.notes.push_back(
-          {failed->second->span,
-           fmt::format("the form that should have bound `{}` failed", failed->second->name)});
-      for (const CellAssignment& assignment : form.assignments) failed_[assignment.cell] = &form;
+          {failed->second.span,
+           fmt::format("the form that should have bound `{}` failed", failed->second.name)});
+      for (const CellAssignment& assignment : form.assignments)
+        failed_[assignment.cell] = {form.span, form.name};
       report(diagnostic);
       return false;
     }
@@ -80,14 +82,14 @@ bool Runner::evaluate(const FormResult& form) {
   const auto begin = std::chrono::steady_clock::now();
   std::variant<Columns, RuntimeError> result = RuntimeError{};
   try {
-    result = backend_.run(
+    result = backend_->run(
         *form.program, [this](uint32_t cell) { return values_.at(cell); }, services_);
   } catch (const std::bad_alloc&) {
     result = RuntimeError{form.span, "out of memory"};
   }
   if (options_.verbose) {
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
-    const std::string account = backend_.account();
+    const std::string account = backend_->account();
     fmt::print(stderr, "kelpie: {}: {} took {:.3f} ms{}{}\n", sources_.describe(form.span), form.name,
                elapsed.count(), account.empty() ? "" : ", ", account);
   }
@@ -96,7 +98,8 @@ bool Runner::evaluate(const FormResult& form) {
     failed_.erase(assignment.cell);
   }
   if (const auto* error = std::get_if<RuntimeError>(&result)) {
-    for (const CellAssignment& assignment : form.assignments) failed_[assignment.cell] = &form;
+    for (const CellAssignment& assignment : form.assignments)
+      failed_[assignment.cell] = {form.span, form.name};
     report({Severity::Error, "K0501", error->span.known() ? error->span : form.span, error->message, "", {}});
     return false;
   }

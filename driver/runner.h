@@ -41,7 +41,10 @@ class Runner {
  public:
   Runner(const SourceManager& sources, Backend& backend, Services& services, Output& output,
          RunnerOptions options)
-      : sources_(sources), backend_(backend), services_(services), output_(output), options_(options) {}
+      : sources_(sources), backend_(&backend), services_(services), output_(output), options_(options) {}
+
+  /// Later forms run there; the values of variables stay.
+  void setBackend(Backend& backend) { backend_ = &backend; }
 
   /// Whether all forms succeeded.
   bool run(const std::vector<FormResult>& forms);
@@ -52,13 +55,17 @@ class Runner {
   void report(const Diagnostic& diagnostic);
 
   const SourceManager& sources_;
-  Backend& backend_;
+  Backend* backend_;
   Services& services_;
   Output& output_;
   RunnerOptions options_;
   std::unordered_map<uint32_t, Columns> values_;  ///< by cell
-  std::unordered_map<uint32_t, const FormResult*>
-      failed_;  ///< cells without value, and the form that should have set it
+  struct FailedForm {
+    Span span;
+    std::string name;
+  };
+  std::unordered_map<uint32_t, FailedForm>
+      failed_;  ///< cells without value: the form that should have set it
 };
 
 }  // namespace kelpie::driver

@@ -27,6 +27,15 @@ size_t editDistance(std::string_view a, std::string_view b, size_t limit) {
   return d[a.size()][b.size()];
 }
 
+/// Whether a program can write the name: some functions of the library are the meaning of operators, or
+/// internal.
+bool isUserName(std::string_view name) {
+  static constexpr std::string_view kOperatorWords[] = {"and", "or", "xor", "nand", "nor"};
+  const bool isOperator =
+      std::find(std::begin(kOperatorWords), std::end(kOperatorWords), name) != std::end(kOperatorWords);
+  return (name[0] == '_' || (name[0] >= 'a' && name[0] <= 'z')) && !isOperator && !isInternalName(name);
+}
+
 }  // namespace
 
 Environment::Environment(TypeStore& types, Library& library,
@@ -87,11 +96,7 @@ std::vector<std::string> Environment::similarNames(const std::string& name, bool
   size_t limit = name.size() < 4 ? 1 : 2;
   std::vector<std::pair<size_t, std::string>> near;
   auto consider = [&](const std::string& candidate) {
-    static constexpr std::string_view kOperatorWords[] = {"and", "or", "xor", "nand", "nor"};
-    bool isOperator = std::find(std::begin(kOperatorWords), std::end(kOperatorWords), candidate) !=
-                      std::end(kOperatorWords);
-    bool isName = candidate[0] == '_' || (candidate[0] >= 'a' && candidate[0] <= 'z');
-    if (!isName || isOperator || (isInternalName(candidate) && !fromLibrary)) return;
+    if (!isUserName(candidate) && !(fromLibrary && isInternalName(candidate))) return;
     size_t distance = editDistance(name, candidate, limit);
     if (distance <= limit && candidate != name) near.emplace_back(distance, candidate);
   };
@@ -105,6 +110,19 @@ std::vector<std::string> Environment::similarNames(const std::string& name, bool
   std::vector<std::string> result;
   for (size_t i = 0; i < near.size() && i < 3; ++i) result.push_back(near[i].second);
   return result;
+}
+
+std::vector<std::string> Environment::namesWithPrefix(std::string_view prefix) const {
+  std::vector<std::string> names;
+  auto consider = [&](std::string_view name) {
+    if (name.starts_with(prefix) && isUserName(name)) names.emplace_back(name);
+  };
+  for (auto& [name, cell] : userCells_) consider(name);
+  for (auto& [name, builtin] : builtins_) consider(name);
+  for (const std::string& name : library_.names()) consider(name);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
 }
 
 Cell& Environment::makeCell(CellKind kind, std::string name) {

@@ -72,6 +72,9 @@ class Environment {
   /// Names that are spelled like the unknown one, best first, at most three.
   std::vector<std::string> similarNames(const std::string& name, bool fromLibrary) const;
 
+  /// The names that user code can use and that begin with `prefix`, sorted.
+  std::vector<std::string> namesWithPrefix(std::string_view prefix) const;
+
   /// A new cell that no name refers to yet.
   Cell& makeCell(CellKind kind, std::string name);
   uint32_t newVariableId() { return ++lastVariable_; }

@@ -38,6 +38,8 @@ class Scanner {
       : tokens_(tokens), text_(text), file_(file), diagnostics_(diagnostics) {}
 
   std::vector<ScannedForm> run();
+  /// After run(): the text ended inside a form.
+  bool unfinished() const { return unfinished_; }
 
  private:
   uint32_t type(uint32_t i) const { return tokens_[std::min<size_t>(i, tokens_.size() - 1)].type; }
@@ -75,6 +77,7 @@ class Scanner {
   std::vector<Level> levels_;
   bool inContext_ = false;     ///< behind a `::` without parentheses
   bool afterOperand_ = false;  ///< the token before ends an operand
+  bool unfinished_ = false;
 };
 
 bool isTerminator(uint32_t type) { return type == NeslParser::SEMICOLON || type == NeslParser::DOLLAR; }
@@ -120,6 +123,7 @@ std::vector<ScannedForm> Scanner::run() {
       while (!isTerminator(type(at_)) && type(at_) != kEndOfFile) ++at_;
       form.end = at_;
       if (type(at_) == kEndOfFile) {
+        unfinished_ = true;
         fail({.id = "K0104",
               .span = after(at_),
               .message = "the last form is not ended",
@@ -158,6 +162,7 @@ bool Scanner::scanForm(ScannedForm& form) {
     const uint32_t token = type(at_);
     if (token == kEndOfFile || token == NeslParser::DOLLAR ||
         (beginsDefinition(token) && at_ != form.begin)) {
+      unfinished_ = token == kEndOfFile;
       if (levels_.size() > 1) {
         failUnclosed();
       } else if (token == NeslParser::DOLLAR) {
@@ -325,6 +330,7 @@ bool Scanner::beginsError() {
   const Span here = span(at_);
   switch (type(at_)) {
     case NeslParser::OPEN_COMMENT:
+      unfinished_ = true;
       fail({.id = "K0105",
             .span = {file_, here.begin, here.begin + 1},
             .message = "this comment is not closed",
@@ -332,6 +338,7 @@ bool Scanner::beginsError() {
             .notes = {}});
       return true;
     case NeslParser::OPEN_STRING:
+      unfinished_ = true;
       fail({.id = "K0106",
             .span = {file_, here.begin, here.begin + 1},
             .message = "this string is not closed",
@@ -422,8 +429,11 @@ void Scanner::recover() {
 }  // namespace
 
 std::vector<ScannedForm> scanForms(std::vector<Token>& tokens, std::string_view text, uint32_t file,
-                                   std::vector<Diagnostic>& diagnostics) {
-  return Scanner(tokens, text, file, diagnostics).run();
+                                   std::vector<Diagnostic>& diagnostics, bool* unfinished) {
+  Scanner scanner(tokens, text, file, diagnostics);
+  std::vector<ScannedForm> forms = scanner.run();
+  if (unfinished) *unfinished = scanner.unfinished();
+  return forms;
 }
 
 }  // namespace kelpie

@@ -35,8 +35,10 @@ struct ScannedForm {
 
 constexpr uint32_t kLongSequence = 64;
 
-/// Stops early when there are kMaximalDiagnostics. `text` is the text of file number `file`. The token `load` at the beginning of a form becomes LOAD.
+/// Stops early when there are kMaximalDiagnostics. `text` is the text of file number `file`. The token `load`
+/// at the beginning of a form becomes LOAD. `unfinished`, if given, becomes whether the text ends inside a
+/// form, string or comment.
 std::vector<ScannedForm> scanForms(std::vector<Token>& tokens, std::string_view text, uint32_t file,
-                                   std::vector<Diagnostic>& diagnostics);
+                                   std::vector<Diagnostic>& diagnostics, bool* unfinished = nullptr);
 
 }  // namespace kelpie

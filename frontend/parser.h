@@ -27,7 +27,8 @@ struct ParseResult {
 /// Expressions, patterns and types that nest deeper are refused, so that later passes may recurse.
 constexpr uint32_t kMaximalDepth = 10'000;
 
-/// Parsing stops after so many diagnostics, saying so: a file that is no NESL at all should not flood the reader.
+/// Parsing stops after so many diagnostics, saying so: a file that is no NESL at all should not flood the
+/// reader.
 constexpr size_t kMaximalDiagnostics = 100;
 
 ParseResult parse(const SourceManager& sources, uint32_t file);

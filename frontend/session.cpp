@@ -33,6 +33,12 @@ std::string lowerCase(std::string text) {
   return text;
 }
 
+bool hasFunction(const Type* type) {
+  type = resolve(type);
+  return type->kind == TypeKind::Function ||
+         std::any_of(type->arguments.begin(), type->arguments.end(), hasFunction);
+}
+
 constexpr std::array<std::string_view, 3> kSettings = {"arg_check", "print_length", "verbose"};
 constexpr std::array<std::string_view, 9> kIgnoredSettings = {
     "memory_size", "config", "rsh_command", "editor", "redefine", "debug", "lnesl", "trace", "profile"};
@@ -205,6 +211,42 @@ FormResult Session::expression(const ast::ExpPtr& expression) {
   return result;
 }
 
+FormResult Session::inspect(const ast::ExpPtr& expression, bool called) {
+  FormResult result;
+  const ast::ExpPtr inspected = called ? callOf(expression) : expression;
+  typed::ExpPtr value = Inference(environment_, false, result.diagnostics).expression(inspected);
+  result.span = expression->span;
+  if (!value) return result;
+  result.kind = FormKind::Expression;
+  result.name = sources_.text(expression->span);
+  result.type = show(value->type);
+  std::vector<const Type*> variables;
+  collectVariables<const Type>(value->type, variables);
+  if (variables.empty()) specialiseInto(result, *value);
+  kept_.push_back(std::move(value));
+  return result;
+}
+
+// `f` becomes `f(argument)`, where the argument is a variable that no program can name or set.
+ast::ExpPtr Session::callOf(const ast::ExpPtr& function) {
+  const auto* name = std::get_if<ast::Name>(&function->node);
+  const Cell* cell = name ? environment_.lookup(name->name, false) : nullptr;
+  const Type* type = cell ? resolve(cell->scheme.type) : nullptr;
+  if (!type || type->kind != TypeKind::Function || cell->kind == CellKind::Variable) return function;
+  if (hasFunction(type->arguments[0])) return function;  // which function would have to be known
+  std::vector<const Type*> variables;
+  collectVariables<const Type>(type->arguments[0], variables);
+  std::unordered_map<const Type*, Type*> ints;
+  for (const Type* variable : variables)
+    if (variable->typeClass & kIntClass) ints[variable] = types_.intType();
+  constexpr const char* kArgument = "<argument>";
+  Cell& argument = environment_.makeCell(CellKind::Variable, kArgument);
+  argument.scheme.type = types_.replace(type->arguments[0], ints);
+  if (environment_.define(argument).cell == &argument) argument.id = environment_.newVariableId();
+  auto operand = std::make_shared<const ast::Exp>(ast::Exp{ast::Name{kArgument}, function->span});
+  return std::make_shared<const ast::Exp>(ast::Exp{ast::Apply{function, std::move(operand)}, function->span});
+}
+
 FormResult Session::binding(const ast::Binding& binding) {
   FormResult result;
   auto bound = Inference(environment_, false, result.diagnostics).binding(binding);
@@ -239,7 +281,10 @@ FormResult Session::command(const ast::Command& command, Span span) {
                                   .hint = std::move(hint),
                                   .notes = {}});
   };
-  if (command.word == "exit") return result;
+  if (command.word == "exit") {
+    result.kind = FormKind::Exit;
+    return result;
+  }
   if (command.word != "set") {
     warn("K0404", "the command `" + command.word + "` is not supported");
     return result;

@@ -31,6 +31,7 @@ enum class FormKind : uint8_t {
   Binding,      // "PATTERN = VALUE : TYPE"
   FileBinding,  // "PATTERN : TYPE"
   Setting,      // set command; `words` are its arguments
+  Exit,         // the end of the program
   Silent,       // other commands, and forms with errors
 };
 
@@ -70,6 +71,10 @@ class Session {
   /// One form; several results when it loads a file.
   std::vector<FormResult> process(const ast::Form& form);
 
+  /// The type and program of an expression, which is not evaluated and defines nothing. With `called`, the
+  /// name of a function stands for a call with an argument that is not known yet, type parameters being int.
+  FormResult inspect(const ast::ExpPtr& expression, bool called);
+
   Environment& environment() { return environment_; }
 
  private:
@@ -83,6 +88,7 @@ class Session {
   void defineLibrary(const ast::Form& form);
   void specialiseInto(FormResult& result, const typed::Exp& value);
   Cell& variableCell(const std::string& name, Type* type, FormResult& result);
+  ast::ExpPtr callOf(const ast::ExpPtr& function);
   std::optional<std::string> constantString(const ast::Exp& expression);
   std::string show(const Type* type) const { return printType(type, types_.widths()); }
 

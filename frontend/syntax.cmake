@@ -4,6 +4,7 @@ target_sources(kelpie_frontend PRIVATE
   ast_print.cpp
   deep_stack.cpp
   form_parser.cpp
+  form_reader.cpp
   form_scanner.cpp
   lexer.cpp
   parser.cpp

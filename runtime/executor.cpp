@@ -146,6 +146,8 @@ class Run final : public Environment {
       while (step()) {
       }
       return std::move(finalColumns_);
+    } catch (const Interrupted&) {
+      return RuntimeError{span_, "interrupted"};
     } catch (Stop& stop) {
       return std::move(stop.error);
     }
@@ -167,6 +169,9 @@ class Run final : public Environment {
     std::optional<DeviceError> error;
     check(target_.synchronise(error), span_);
     if (error) stopAt(error->site, error->payload0, error->payload1);
+  }
+  bool interrupted() const override {
+    return options_.interrupt && options_.interrupt->load(std::memory_order_relaxed);
   }
   void fail(lcu::SiteId site, int64_t payload0, int64_t payload1) override {
     synchronise();  // an error on the device came earlier
@@ -384,8 +389,7 @@ class Run final : public Environment {
     const PlanInstruction& i = plan_.functions[frame.function].code[frame.pc++];
     if (i.stmt) {
       span_ = i.stmt->span;
-      if (options_.interrupt && options_.interrupt->load(std::memory_order_relaxed))
-        stop(span_, "interrupted");
+      if (interrupted()) stop(span_, "interrupted");
     }
     switch (i.op) {
       case PlanOp::Let: {
@@ -535,7 +539,9 @@ class Run final : public Environment {
     if (hasWork(info, extents)) {
       LaunchScratch scratch(pool_);
       const auto start = std::chrono::steady_clock::now();
-      check(target_.launch({&plan_.kernels, i.target, extents, arguments, outputs, &scratch}), span_);
+      check(target_.launch(
+                {&plan_.kernels, i.target, extents, arguments, outputs, &scratch, options_.interrupt}),
+            span_);
       if (options_.timeKernels) synchronise();
       record(i.target, extents, start);
     }

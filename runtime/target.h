@@ -10,6 +10,7 @@
 // their outputs unset, so whoever downloads asks for the error before it believes a value.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -67,6 +68,8 @@ struct LaunchRequest {
   std::span<const KernelArgument> arguments;  ///< by KernelInfo::parameters
   std::span<const DevicePointer> outputs;     ///< by KernelInfo::outputs, `capacity` elements each
   Scratch* scratch;
+  /// Targets that evaluate kernels themselves look at it in loops and throw Interrupted; it may be null.
+  const std::atomic<bool>* interrupt = nullptr;
 };
 
 /// lcu::Grade: keys[elements] of `type`, order[elements] of Int64.

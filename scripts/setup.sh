@@ -6,7 +6,7 @@ sources=(CMakeLists.txt grammar ir frontend flatten fusion codegen runtime drive
 
 # Debian packages; without the tests the last ones are not needed, but two lists would be two things to keep right.
 packages=(g++ cmake ninja-build antlr4 libantlr4-runtime-dev libglpk-dev libfmt-dev libcli11-dev nlohmann-json3-dev
-  libgtest-dev libgmock-dev libboost-context-dev python3)
+  libedit-dev libgtest-dev libgmock-dev libboost-context-dev python3)
 
 say() { echo "kelpie: $*" >&2; }
 

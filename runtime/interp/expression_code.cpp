@@ -247,7 +247,7 @@ class ExpressionCode::Compiler {
         i.a = next[k];
         i.result = multiple_[e][k];
       }
-      emit(Code::Jump).result = f.start;
+      emit(Code::Repeat).result = f.start;
       out_.code_[f.start].result = here();
     }
     out_.code_[f.jump].result = here();
@@ -367,6 +367,8 @@ std::optional<uint32_t> ExpressionCode::paramRegister(uint32_t number) const {
 
 void ExpressionCode::run(Register* r, const void* const* arrays, Environment& environment,
                          uint64_t& gathered) const {
+  constexpr uint32_t kRepetitions = 4096;  // between two looks whether to go on
+  uint32_t repetitions = 0;
   bool failed = false;
   const size_t end = code_.size();
   for (size_t pc = 0; pc < end; ++pc) {
@@ -458,6 +460,10 @@ void ExpressionCode::run(Register* r, const void* const* arrays, Environment& en
           failed = true;
           r[i.result] = r[i.c];
         }
+        break;
+      case Code::Repeat:
+        if (++repetitions % kRepetitions == 0 && environment.interrupted()) throw Interrupted{};
+        pc = i.result - size_t{1};
         break;
       case Code::Jump:
         pc = i.result - size_t{1};

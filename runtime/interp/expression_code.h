@@ -29,10 +29,15 @@ Scalar toScalar(ScalarType type, Register r);
 Register loadElement(ScalarType type, const void* array, int64_t position);
 void storeElement(ScalarType type, void* array, int64_t position, Register value);
 
+/// Thrown out of a loop that was interrupted.
+struct Interrupted {};
+
 /// What the machine asks of its surroundings while it runs.
 class Environment {
  public:
   virtual ~Environment() = default;
+  /// Asked now and then in loops, which may be endless; true ends the evaluation with Interrupted.
+  virtual bool interrupted() const { return false; }
   /// A Check failed. Afterwards the evaluation goes on with the fallback.
   virtual void fail(lcu::SiteId site, int64_t payload0, int64_t payload1) = 0;
   // Host mode only.
@@ -98,6 +103,7 @@ class ExpressionCode {
     Size,
     Check,
     Jump,
+    Repeat,  ///< the jump back of a loop
     JumpIfFalse,
     JumpIfFailed,
   };

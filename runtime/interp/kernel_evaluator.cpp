@@ -51,6 +51,7 @@ namespace {
 /// Errors of one launch: keeps the one of least key. Keys: element index; epilogues and Once come after.
 class ErrorLog final : public Environment {
  public:
+  explicit ErrorLog(const std::atomic<bool>* interrupt) : interrupt_(interrupt) {}
   static constexpr int64_t kEpilogue = int64_t{1} << 61;
   static constexpr int64_t kFinish = int64_t{1} << 62;
 
@@ -60,9 +61,11 @@ class ErrorLog final : public Environment {
     error = DeviceError{site, payload0, payload1};
     recordedKey = key;
   }
+  bool interrupted() const override { return interrupt_ && interrupt_->load(std::memory_order_relaxed); }
   std::optional<DeviceError> error;
 
  private:
+  const std::atomic<bool>* interrupt_;
   int64_t recordedKey = 0;
 };
 
@@ -81,7 +84,8 @@ class Evaluator {
         info_(entry_.info),
         work_(work),
         n_(request.extents.elements),
-        m_(request.extents.segments) {}
+        m_(request.extents.segments),
+        log_(request.interrupt) {}
 
   std::optional<DeviceError> run() {
     bindParameters();

@@ -230,7 +230,6 @@ TEST_F(Command, Norm2IsTwoKernels) {
 }
 
 TEST_F(Command, WrongUsageIsStatus2) {
-  EXPECT_EQ(kelpie("").status, 2);
   EXPECT_EQ(kelpie("frobnicate").status, 2);
   EXPECT_EQ(kelpie("run").status, 2);
   EXPECT_EQ(kelpie("run --target=quantum -").status, 2);

@@ -4,6 +4,7 @@ target_sources(test_frontend PRIVATE
   diagnostic_ids_test.cpp
   parser_conformance_test.cpp
   parser_limits_test.cpp
+  form_reader_test.cpp
   parser_test.cpp
   syntax_errors_test.cpp)
 target_link_libraries(test_frontend PRIVATE nlohmann_json::nlohmann_json)
