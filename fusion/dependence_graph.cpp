@@ -131,6 +131,10 @@ class Builder {
     std::sort(graph_.edges.begin(), graph_.edges.end(), [](const GraphEdge& a, const GraphEdge& b) {
       return std::pair(a.from, a.to) < std::pair(b.from, b.to);
     });
+    fusibleInto_.resize(n);
+    for (size_t k = 0; k < graph_.edges.size(); ++k) {
+      if (graph_.edges[k].fusible) fusibleInto_[graph_.edges[k].to].push_back(static_cast<int>(k));
+    }
     for (int a = 0; a < n; ++a) {
       for (int b = a + 1; b < n; ++b) {
         if (graph_.nodes[a].soac && graph_.nodes[b].soac) relatePair(a, b);
@@ -404,10 +408,15 @@ class Builder {
   }
 
   /// An epilogue or a Once, `last`, may be in a kernel with v if what it finishes is there.
-  Related relateFinish(int last, int v) const {
+  const Related& relateFinish(int last, int v) {
+    const auto [it, fresh] = finishes_.try_emplace({last, v});
+    if (fresh) it->second = findFinish(last, v);
+    return it->second;
+  }
+  Related findFinish(int last, int v) {
     std::vector<int> direct, through;
-    for (const GraphEdge& e : graph_.edges) {
-      if (e.to != last || !e.fusible) continue;
+    for (int k : fusibleInto_[last]) {
+      const GraphEdge& e = graph_.edges[k];
       const bool same = soac(e.from).kind == soac(last).kind;
       (same ? through : direct).push_back(e.from);
     }
@@ -431,7 +440,7 @@ class Builder {
 
   bool isEpilogue(int v) const { return soac(v).kind == SoacKind::Map && !soac(v).space.segmented(); }
 
-  Related relate(int u, int v) const {
+  Related relate(int u, int v) {
     const bool onceU = soac(u).kind == SoacKind::Once, onceV = soac(v).kind == SoacKind::Once;
     if (onceU && onceV) return {};
     if (onceU || onceV) {
@@ -466,6 +475,8 @@ class Builder {
   std::map<VarId, int> producer_;
   std::unordered_map<ExprRef, int> filterOfExtent_;
   std::vector<std::map<VarId, ReadWays>> reads_;
+  std::vector<std::vector<int>> fusibleInto_;        ///< edges, by their ends
+  std::map<std::pair<int, int>, Related> finishes_;  ///< what relateFinish has found
   int lastEffect_ = -1;
   std::vector<int> failing_;
   struct Guard {

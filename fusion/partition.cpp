@@ -11,6 +11,13 @@ void BitMatrix::uniteRow(int row, int other) {
   for (size_t w = 0; w < words_; ++w) bits_[row * words_ + w] |= bits_[other * words_ + w];
 }
 
+bool BitMatrix::intersects(int row, const BitMatrix& m, int other) const {
+  for (size_t w = 0; w < words_; ++w) {
+    if (bits_[row * words_ + w] & m.bits_[other * words_ + w]) return true;
+  }
+  return false;
+}
+
 int BitMatrix::firstCommon(int row, const BitMatrix& m, int other, const BitMatrix& either) const {
   for (size_t w = 0; w < words_; ++w) {
     const uint64_t common = bits_[row * words_ + w] & m.bits_[other * words_ + w] &

@@ -27,6 +27,8 @@ class BitMatrix {
   void set(int row, int column) { bits_[at(row, column)] |= uint64_t{1} << (column & 63); }
   void clear(int row, int column) { bits_[at(row, column)] &= ~(uint64_t{1} << (column & 63)); }
   void uniteRow(int row, int other);  ///< row |= other
+  /// Whether some column is set here in `row` and in `m` in row `other`.
+  bool intersects(int row, const BitMatrix& m, int other) const;
   /// First column set here in `row`, in `m` in row `other`, and in `either` in one of the two rows; -1 if
   /// none.
   int firstCommon(int row, const BitMatrix& m, int other, const BitMatrix& either) const;

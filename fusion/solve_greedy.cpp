@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace kelpie::fusion {
 namespace {
@@ -162,14 +163,18 @@ void mergeGreedily(Clustering& clustering) {
   // Savings of all pairs; only those of the merged clusters change from one round to the next.
   const int n = clustering.clusterCount();
   std::map<std::pair<int, int>, double> savings;
+  std::set<std::pair<double, std::pair<int, int>>> bySaving;  // negated; the greatest first
+  const auto forget = [&](std::map<std::pair<int, int>, double>::iterator it) {
+    bySaving.erase({-it->second, it->first});
+    savings.erase(it);
+  };
   const auto price = [&](int a, int b) {
-    if (a > b) std::swap(a, b);
-    const double saving = clustering.mayShare(a, b) ? clustering.mergeSaving(a, b) : 0;
-    if (saving > kTiny) {
-      savings[{a, b}] = saving;
-    } else {
-      savings.erase({a, b});
-    }
+    const std::pair<int, int> pair = std::minmax(a, b);
+    const double saving = clustering.mayShare(a, b) ? clustering.mergeSaving(pair.first, pair.second) : 0;
+    if (const auto it = savings.find(pair); it != savings.end()) forget(it);
+    if (saving <= kTiny) return;
+    savings[pair] = saving;
+    bySaving.insert({-saving, pair});
   };
   for (int a = 0; a < n; ++a) {
     if (clustering.members(a).empty()) continue;
@@ -177,25 +182,33 @@ void mergeGreedily(Clustering& clustering) {
       if (!clustering.members(b).empty()) price(a, b);
     }
   }
-  // A merge that is illegal now can become legal later (its missing node joins), so nothing is dropped for
-  // good.
-  for (bool merged = true; merged;) {
-    merged = false;
-    std::vector<std::pair<double, std::pair<int, int>>> candidates;
-    candidates.reserve(savings.size());
-    for (const auto& [pair, saving] : savings) candidates.emplace_back(-saving, pair);
-    std::sort(candidates.begin(), candidates.end());
-    for (const auto& [negated, pair] : candidates) {
-      const auto [a, b] = pair;
-      if (!clustering.mayMerge(a, b)) continue;
-      clustering.merge(a, b);
-      merged = true;
-      std::erase_if(savings,
-                    [b = b](const auto& entry) { return entry.first.first == b || entry.first.second == b; });
-      for (int c = 0; c < n; ++c) {
-        if (c != a && !clustering.members(c).empty()) price(a, c);
+  // A merge that is illegal now can become legal later (its missing node joins): it waits until no other is
+  // left, and is tried again if anything has changed.
+  std::vector<std::pair<int, int>> waiting;
+  bool changed = false;
+  for (;;) {
+    if (bySaving.empty()) {
+      if (!changed) return;
+      for (const auto& pair : waiting) {
+        if (const auto it = savings.find(pair); it != savings.end()) bySaving.insert({-it->second, pair});
       }
-      break;
+      waiting.clear();
+      changed = false;
+      continue;
+    }
+    const auto [a, b] = bySaving.begin()->second;
+    if (!clustering.mayMerge(a, b)) {
+      waiting.emplace_back(a, b);
+      bySaving.erase(bySaving.begin());
+      continue;
+    }
+    clustering.merge(a, b);
+    changed = true;
+    for (int c = 0; c < n; ++c) {
+      if (const auto it = savings.find(std::minmax(b, c)); it != savings.end()) forget(it);
+    }
+    for (int c = 0; c < n; ++c) {
+      if (c != a && !clustering.members(c).empty()) price(a, c);
     }
   }
 }

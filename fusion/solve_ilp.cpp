@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "fusion/anneal.h"
 #include "fusion/contraction.h"
+#include "fusion/lower_bound.h"
 #include "fusion/representatives_ilp.h"
 #include "fusion/solve_greedy.h"
 
@@ -107,23 +109,42 @@ std::vector<bool> onCycles(const PartitionProblem& problem, const Assignment& cl
 
 struct Solved {
   Assignment cluster;
-  double slack = 0;  ///< cost less proven bound
+  double cost = 0, bound = 0;
 };
 
-}  // namespace
+constexpr double kShareOfAnnealing = 0.4;  ///< of the time, at most
+constexpr double kShareOfFirst = 0.2;      ///< of the time left, for a component that may have to be joined
+constexpr int kNodesImproved = 300;
+constexpr int64_t kMostPairs = 20'000;  ///< beyond, not even the relaxation is solved in a minute
 
-double lowerBound(const PartitionProblem& problem, const PairTable& pairs) {
-  std::vector<int> all(problem.nodes);
-  double launch = 1e300, total = 0;
-  for (int v = 0; v < problem.nodes; ++v) {
-    all[v] = v;
-    launch = std::min(launch, problem.launch[v]);
+int64_t pairsThatShare(const PairTable& pairs, int nodes) {
+  int64_t count = 0;
+  for (int a = 0; a < nodes; ++a) {
+    for (int b = 0; b < a; ++b) count += pairs.canShare(a, b);
   }
-  if (problem.nodes > 0) total += launch * static_cast<double>(manyApart(pairs, all).size());
-  for (const Access& a : problem.accesses) total += a.cost * fewestLoads(a, pairs);
-  for (const Store& s : problem.stores) total += alwaysStored(s, pairs) ? s.cost : 0;
-  return total;
+  return count;
 }
+
+/// `lower` is known to bound the part; `totals` adds up the sizes of the integer programs.
+Solved solvePart(const PartitionProblem& part, Assignment start, double lower, double seconds, bool shortcut,
+                 Partition& totals) {
+  const PairTable pairs(part);
+  double cost = costOf(part, start);
+  lower = std::min(cost, std::max(lower, lowerBound(part, pairs)));
+  const auto proven = [&] { return shortcut && cost - lower <= 1e-9 * (1 + cost); };
+  if (proven()) return {start, cost, cost};
+  start = improve(part, pairs, anneal(part, pairs, start, kShareOfAnnealing * seconds));
+  cost = costOf(part, start);
+  if (proven()) return {start, cost, cost};
+  if (pairsThatShare(pairs, part.nodes) > kMostPairs) return {start, cost, lower};
+  const IlpSearch search = searchRepresentatives(part, pairs, start, lower, seconds);
+  totals.columns += search.columns;
+  totals.rows += search.rows;
+  totals.cuts += search.cuts;
+  return {search.cluster, costOf(part, search.cluster), search.bound};
+}
+
+}  // namespace
 
 Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, const IlpOptions& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -136,11 +157,20 @@ Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, cons
   const PairTable table(small);
   result.contracted = problem.nodes - small.nodes;
 
+  // A good clustering of the whole, from which every part starts.
+  Assignment whole = improve(small, table, solveGreedy(small, table));
+  const double wholeCost = costOf(small, whole);
+  if (wholeCost - lowerBound(small, table) > 1e-9 * (1 + wholeCost)) {
+    whole = anneal(small, table, whole, kShareOfAnnealing * options.seconds);
+    if (small.nodes <= kNodesImproved) whole = improve(small, table, whole);
+  }
+
   Assignment component = sharingComponents(table, small.nodes);
   std::vector<Solved> solved(small.nodes);  // by component
   std::vector<bool> done(small.nodes, false);
+  std::vector<double> lower(small.nodes, 0.0);  // of joined components: the bounds of their parts
   Assignment cluster(small.nodes);
-  for (;;) {
+  for (bool first = true;; first = false) {
     std::vector<std::vector<int>> members(small.nodes);
     for (int v = 0; v < small.nodes; ++v) members[component[v]].push_back(v);
     int numbered = 0;
@@ -148,22 +178,19 @@ Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, cons
     for (int c = 0; c < small.nodes; ++c) {
       if (members[c].empty()) continue;
       ++result.components;
-      if (!done[c] && members[c].size() == 1) solved[c] = {{0}, 0.0};
+      if (!done[c] && members[c].size() == 1) solved[c] = {{0}, 0.0, 0.0};
       if (!done[c] && members[c].size() > 1) {
         const PartitionProblem part = restricted(small, table, members[c]);
-        const PairTable partPairs(part);
-        Assignment best = improve(part, partPairs, solveGreedy(part, partPairs));
-        const double cost = costOf(part, best);
-        const double lower = lowerBound(part, partPairs);
-        solved[c] = {best, cost - lower};
-        if (!options.shortcut || cost - lower > 1e-9 * (1 + cost)) {
-          const IlpSearch search =
-              searchRepresentatives(part, partPairs, best, lower, std::max(0.0, options.seconds - elapsed()));
-          solved[c] = {search.cluster, costOf(part, search.cluster) - search.bound};
-          result.columns += search.columns;
-          result.rows += search.rows;
-          result.cuts += search.cuts;
+        const bool again = solved[c].cluster.size() == members[c].size();
+        Assignment start = solved[c].cluster;
+        if (!again) start.clear();
+        for (int v : members[c]) {
+          if (!again) start.push_back(whole[v]);
         }
+        const double left = std::max(0.0, options.seconds - elapsed());
+        const bool only = members[c].size() == static_cast<size_t>(small.nodes);
+        const double share = first && !only ? kShareOfFirst : 1;
+        solved[c] = solvePart(part, normalised(start), lower[c], share * left, options.shortcut, result);
       }
       done[c] = true;
       int used = 0;
@@ -174,7 +201,19 @@ Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, cons
       numbered += used;
     }
     cluster = normalised(cluster);
-    if (clusterOrder(small, cluster)) break;
+    if (clusterOrder(small, cluster)) {
+      // Time left goes to what is not proven yet.
+      bool open = false;
+      for (int c = 0; c < small.nodes && first; ++c) {
+        if (members[c].size() < 2 || solved[c].cost - solved[c].bound <= 1e-9 * (1 + solved[c].cost))
+          continue;
+        lower[c] = solved[c].bound;
+        done[c] = false;
+        open = true;
+      }
+      if (open) continue;
+      break;
+    }
     // The components that meet in a cycle must be solved as one.
     const std::vector<bool> cyclic = onCycles(small, cluster);
     int joined = small.nodes;
@@ -184,9 +223,12 @@ Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, cons
       joins[component[v]] = true;
       joined = std::min(joined, component[v]);
     }
+    double sum = 0;
+    for (int c = 0; c < small.nodes; ++c) sum += joins[c] ? solved[c].bound : 0;
     for (int& c : component) {
       if (joins[c]) c = joined;
     }
+    lower[joined] = sum;
     done[joined] = false;
   }
 
@@ -197,7 +239,7 @@ Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, cons
   double slack = 0;
   std::vector<bool> counted(small.nodes, false);
   for (int c : component) {
-    if (!counted[c]) slack += std::max(0.0, solved[c].slack);
+    if (!counted[c]) slack += std::max(0.0, solved[c].cost - solved[c].bound);
     counted[c] = true;
   }
   result.bound = slack <= 1e-9 * (1 + result.cost) ? result.cost : result.cost - slack;

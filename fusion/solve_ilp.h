@@ -28,7 +28,4 @@ struct IlpOptions {
 
 Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, const IlpOptions& options = {});
 
-/// A lower bound on the cost of every legal partition, from nodes that exclude each other along paths.
-double lowerBound(const PartitionProblem& problem, const PairTable& pairs);
-
 }  // namespace kelpie::fusion

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fusion/contraction.h"
+#include "fusion/lower_bound.h"
 #include "fusion/solve_greedy.h"
 #include "fusion/solve_ilp.h"
 #include "tests/fusion/random_problem.h"
@@ -40,6 +41,7 @@ TEST_P(RandomRegions, IlpEqualsExhaustiveSearchAndStrategiesAreOrdered) {
         EXPECT_NEAR(ilp.bound, best, 1e-6);
         EXPECT_NEAR(ilp.cost, costOf(problem, ilp.cluster), 1e-9);
         EXPECT_LE(ilp.cost, costOf(problem, greedy) + 1e-9);
+        EXPECT_LE(ilp.cost, costOf(problem, delayed) + 1e-9);
       }
     }
   }
@@ -51,7 +53,8 @@ INSTANTIATE_TEST_SUITE_P(All, RandomRegions,
                                          Comparison{"loose9", {9, 0.2, 0.1, 0.05, 3, false}, 40},
                                          Comparison{"budget8", {8, 0.25, 0.2, 0.05, 1, true}, 120},
                                          Comparison{"layered10", {10, 0.25, 0.35, 0.0, 0, false}, 60},
-                                         Comparison{"large12", {12, 0.2, 0.4, 0.2, 2, false}, 10}),
+                                         Comparison{"crossing10", {10, 0.15, 0.6, 0.25, 0, false}, 60},
+                                         Comparison{"large12", {12, 0.2, 0.4, 0.2, 2, false}, 12}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(LowerBound, IsNeverAboveTheOptimum) {

@@ -1,0 +1,72 @@
+#include "fusion/lower_bound.h"
+
+#include <algorithm>
+
+namespace kelpie::fusion {
+
+std::vector<int> manyApart(const PairTable& pairs, std::vector<int> nodes) {
+  if (nodes.empty()) return {};
+  // "On a path and apart" is transitive: what lies on a path between two that share can share with both.
+  std::sort(nodes.begin(), nodes.end(), [&](int a, int b) { return pairs.rank(a) < pairs.rank(b); });
+  std::vector<int> length(nodes.size(), 1), before(nodes.size(), -1);
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    for (size_t j = 0; j < k; ++j) {
+      if (length[j] < length[k] || !pairs.reaches(nodes[j], nodes[k]) || pairs.canShare(nodes[j], nodes[k]))
+        continue;
+      length[k] = length[j] + 1;
+      before[k] = static_cast<int>(j);
+    }
+  }
+  std::vector<int> best;
+  const auto last = std::max_element(length.begin(), length.end()) - length.begin();
+  for (int k = static_cast<int>(last); k >= 0; k = before[k]) best.push_back(nodes[k]);
+  // Chains of different index spaces add up: the chain extended, and sets grown from the nodes with most
+  // conflicts.
+  std::vector<std::pair<int, int>> byPartners;
+  for (int v : nodes) {
+    int partners = 0;
+    for (int u : nodes) partners += pairs.canShare(u, v);
+    byPartners.emplace_back(partners, v);
+  }
+  std::sort(byPartners.begin(), byPartners.end());
+  const auto grow = [&](std::vector<int> set) {
+    for (auto [partners, v] : byPartners) {
+      const bool apart =
+          std::all_of(set.begin(), set.end(), [&, v = v](int u) { return u != v && !pairs.canShare(u, v); });
+      if (apart) set.push_back(v);
+    }
+    if (set.size() > best.size()) best = set;
+  };
+  grow(best);
+  constexpr size_t kStarts = 16;
+  for (size_t k = 0; k < std::min(kStarts, byPartners.size()); ++k) grow({byPartners[k].second});
+  return best;
+}
+
+int fewestLoads(const Access& access, const PairTable& pairs) {
+  std::vector<int> apart;
+  for (int r : access.readers) {
+    if (access.producer < 0 || !pairs.canShare(access.producer, r)) apart.push_back(r);
+  }
+  return static_cast<int>(manyApart(pairs, apart).size());
+}
+
+bool alwaysStored(const Store& store, const PairTable& pairs) {
+  return store.outlives || std::any_of(store.readers.begin(), store.readers.end(),
+                                       [&](int r) { return !pairs.canShare(store.producer, r); });
+}
+
+double lowerBound(const PartitionProblem& problem, const PairTable& pairs) {
+  std::vector<int> all(problem.nodes);
+  double launch = 1e300, total = 0;
+  for (int v = 0; v < problem.nodes; ++v) {
+    all[v] = v;
+    launch = std::min(launch, problem.launch[v]);
+  }
+  if (problem.nodes > 0) total += launch * static_cast<double>(manyApart(pairs, all).size());
+  for (const Access& a : problem.accesses) total += a.cost * fewestLoads(a, pairs);
+  for (const Store& s : problem.stores) total += alwaysStored(s, pairs) ? s.cost : 0;
+  return total;
+}
+
+}  // namespace kelpie::fusion

@@ -1,0 +1,144 @@
+// The parts of the exact solver: order cuts, annealing, the complete program as a file.
+#include <glpk.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "fusion/anneal.h"
+#include "fusion/emit_lp.h"
+#include "fusion/order_cuts.h"
+#include "fusion/solve_greedy.h"
+#include "fusion/solve_ilp.h"
+#include "tests/fusion/random_problem.h"
+
+namespace kelpie::fusion {
+namespace {
+
+PartitionProblem plainProblem(int nodes) {
+  PartitionProblem p;
+  p.nodes = nodes;
+  p.launch.assign(nodes, 1);
+  p.weight.assign(nodes, 0);
+  return p;
+}
+
+/// Values of z for a partition.
+auto valuesOf(const Assignment& cluster) {
+  std::vector<int> first(cluster.size(), -1);
+  for (size_t v = cluster.size(); v-- > 0;) first[cluster[v]] = static_cast<int>(v);
+  return [cluster, first](int r, int v) { return r <= v && first[cluster[v]] == r ? 1.0 : 0.0; };
+}
+
+double leftSide(const OrderCut& cut, const std::function<double(int, int)>& value) {
+  double sum = 0;
+  for (const OrderCut::Term& t : cut.terms) sum += t.coefficient * value(t.representative, t.node);
+  return sum;
+}
+
+TEST(OrderCuts, FindTwoClustersThatNeedEachOther) {
+  PartitionProblem p = plainProblem(4);
+  p.edges = {{0, 1, false}, {2, 3, false}};
+  p.forbidden = {{0, 3}, {1, 2}};
+  const PairTable pairs(p);
+  const OrderCuts cuts(p, pairs);
+  // {0, 3} and {1, 2} may not share; {0, 2} and {1, 3} is fine; with the second edge turned round it is not.
+  EXPECT_TRUE(cuts.violated(valuesOf({0, 1, 0, 1}), 1e-3).empty());
+  p.edges = {{0, 1, false}, {3, 2, false}};
+  const PairTable turned(p);
+  EXPECT_FALSE(OrderCuts(p, turned).violated(valuesOf({0, 1, 0, 1}), 1e-3).empty());
+}
+
+/// All partitions whose members may share in pairs.
+template <typename F>
+void forEachPartition(const PartitionProblem& p, const PairTable& pairs, const F& f) {
+  Assignment cluster(p.nodes);
+  const auto place = [&](const auto& self, int v, int clusters) -> void {
+    if (v == p.nodes) return f(cluster);
+    for (int c = 0; c <= clusters; ++c) {
+      bool possible = true;
+      for (int u = 0; u < v && possible; ++u) possible = cluster[u] != c || pairs.canShare(u, v);
+      if (!possible) continue;
+      cluster[v] = c;
+      self(self, v + 1, std::max(clusters, c + 1));
+    }
+  };
+  place(place, 0, 0);
+}
+
+TEST(OrderCuts, CutOffCyclesAndNothingElse) {
+  std::mt19937 random(11);
+  int cyclic = 0, cutsSeen = 0;
+  for (int round = 0; round < 60; ++round) {
+    const PartitionProblem p = randomProblem(random, {6, 0.3, 0.3, 0.1, 0, false});
+    const PairTable pairs(p);
+    const OrderCuts cuts(p, pairs);
+    std::vector<Assignment> legal;
+    forEachPartition(p, pairs, [&](const Assignment& cluster) {
+      if (clusterOrder(p, cluster)) legal.push_back(cluster);
+    });
+    const auto check = [&](const std::vector<OrderCut>& found) {
+      for (const OrderCut& cut : found) {
+        ++cutsSeen;
+        for (const Assignment& other : legal) ASSERT_LE(leftSide(cut, valuesOf(other)), cut.upper + 1e-9);
+      }
+    };
+    forEachPartition(p, pairs, [&](const Assignment& cluster) {
+      const std::vector<OrderCut> found = cuts.violated(valuesOf(cluster), 1e-3);
+      ASSERT_EQ(found.empty(), clusterOrder(p, cluster).has_value());
+      cyclic += !found.empty();
+      check(found);
+    });
+    // Between two partitions the values are halves.
+    for (size_t k = 1; k < std::min<size_t>(legal.size(), 20); ++k) {
+      const auto a = valuesOf(legal[k - 1]), b = valuesOf(legal[legal.size() - k]);
+      check(cuts.violated([&](int r, int v) { return (a(r, v) + b(r, v)) / 2; }, 1e-3));
+    }
+  }
+  EXPECT_GT(cyclic, 20);
+  EXPECT_GT(cutsSeen, 100);
+}
+
+TEST(Anneal, IsLegalAndNeverWorseThanItsStart) {
+  std::mt19937 random(5);
+  int better = 0;
+  for (int round = 0; round < 40; ++round) {
+    const PartitionProblem p = randomProblem(random, {20, 0.12, 0.3, 0.1, 4, round % 2 == 0});
+    const PairTable pairs(p);
+    const Assignment start = solveGreedy(p, pairs);
+    const Assignment found = anneal(p, pairs, start, 10);
+    ASSERT_EQ(illegal(p, found), std::nullopt);
+    EXPECT_LE(costOf(p, found), costOf(p, start) + 1e-9);
+    EXPECT_EQ(found, anneal(p, pairs, start, 10)) << "the same every time";
+    better += costOf(p, found) < costOf(p, start) - 1e-6;
+  }
+  EXPECT_GT(better, 5);
+}
+
+TEST(EmitLp, AnotherSolverFindsTheSameOptimum) {
+  std::mt19937 random(9);
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("kelpie-emit-" + std::to_string(getpid()) + ".lp");
+  for (int round = 0; round < 12; ++round) {
+    const PartitionProblem p = randomProblem(random, {9, 0.25, 0.25, 0.1, 2, round % 3 == 0});
+    const PairTable pairs(p);
+    ASSERT_TRUE(emitLp(p, pairs, path));
+    glp_term_out(GLP_OFF);
+    glp_prob* lp = glp_create_prob();
+    ASSERT_EQ(glp_read_lp(lp, nullptr, path.c_str()), 0);
+    glp_iocp search;
+    glp_init_iocp(&search);
+    search.msg_lev = GLP_MSG_OFF;
+    search.presolve = GLP_ON;
+    ASSERT_EQ(glp_intopt(lp, &search), 0);
+    EXPECT_EQ(glp_mip_status(lp), GLP_OPT);
+    EXPECT_NEAR(glp_mip_obj_val(lp), solveIlp(p, pairs).cost, 1e-5);
+    EXPECT_NEAR(glp_mip_obj_val(lp), exhaustiveOptimum(p), 1e-5);
+    glp_delete_prob(lp);
+  }
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace kelpie::fusion
