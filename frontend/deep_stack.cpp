@@ -9,7 +9,10 @@ namespace kelpie {
 
 namespace {
 
-constexpr size_t kStackSize = size_t{1} << 30;
+constexpr size_t kStackSize = size_t{1} << 29;
+
+/// Whether this thread runs on a deep stack already.
+thread_local bool onDeepStack = false;
 
 struct Job {
   const std::function<void()>& work;
@@ -18,6 +21,7 @@ struct Job {
 
 void* runJob(void* argument) {
   Job& job = *static_cast<Job*>(argument);
+  onDeepStack = true;
   try {
     job.work();
   } catch (...) {
@@ -29,6 +33,7 @@ void* runJob(void* argument) {
 }  // namespace
 
 void runOnDeepStack(const std::function<void()>& work) {
+  if (onDeepStack) return work();
   void* stack = mmap(nullptr, kStackSize, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (stack == MAP_FAILED) return work();  // address space is limited: do with the stack there is

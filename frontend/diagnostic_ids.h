@@ -55,6 +55,7 @@ inline constexpr DiagnosticTitle kDiagnosticTitles[] = {
     {"K0310", "A signature that does not fit its function"},
     {"K0311", "A number too large"},
     {"K0313", "A filter that is not a bool"},
+    {"K0314", "A type that is too large"},
     // ---- effects and top level (frontend/serial_check.cpp, session.cpp, specialise.cpp)
     {"K0401", "A serial function inside an apply-to-each"},
     {"K0402", "A file cannot be loaded"},

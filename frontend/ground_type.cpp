@@ -1,5 +1,6 @@
 #include "frontend/ground_type.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace kelpie {
@@ -83,8 +84,27 @@ Type* GroundTypes::field(const Type* record) {
   return of(record->datatype->field, substitution);
 }
 
+/// Number of scalars and sequences, at most one above the limit.
+size_t GroundTypes::components(const Type* ground) {
+  if (auto found = components_.find(ground); found != components_.end()) return found->second;
+  size_t count = ground->kind == TypeKind::Scalar || ground->kind == TypeKind::Sequence ? 1 : 0;
+  const auto add = [&](const Type* part) {
+    count = std::min(count + components(part), kMaximalComponents + 1);
+  };
+  if (ground->kind == TypeKind::Record) {
+    add(field(ground));
+  } else if (ground->kind == TypeKind::Function) {
+    if (ground->arguments[2]->kind == TypeKind::Lambda)
+      for (const Type* capture : ground->arguments[2]->arguments) add(capture);
+  } else {
+    for (const Type* part : ground->arguments) add(part);
+  }
+  return components_[ground] = count;
+}
+
 const Row& GroundTypes::row(const Type* ground) {
   if (auto found = rows_.find(ground); found != rows_.end()) return found->second;
+  if (components(ground) > kMaximalComponents) throw TooManyComponents{};
   Row row;
   auto append = [&](const Type* part) {
     const Row& components = this->row(part);

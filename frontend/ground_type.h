@@ -16,6 +16,11 @@ namespace kelpie {
 /// Values of the type variables of one instance.
 using Substitution = std::unordered_map<const Type*, Type*>;
 
+/// Values have at most so many scalars and sequences, counted through all levels.
+constexpr size_t kMaximalComponents = 50'000;
+/// Thrown by row() and valueType() for a type with more: records of records can make it exponential.
+struct TooManyComponents {};
+
 class GroundTypes {
  public:
   explicit GroundTypes(Widths widths) : widths_(widths) {}
@@ -37,12 +42,15 @@ class GroundTypes {
   ValueTypePtr valueType(const Type* ground);
 
  private:
+  size_t components(const Type* ground);
   Type* intern(const Type& type, std::vector<Type*> arguments);
 
   Widths widths_;
   std::deque<Type> types_;
   std::map<std::vector<uintptr_t>, Type*> interned_;
   std::unordered_map<const Type*, Row> rows_;
+  std::unordered_map<const Type*, size_t>
+      components_;  ///< scalars and sequences at all levels, up to the limit
 };
 
 }  // namespace kelpie

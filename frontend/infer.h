@@ -94,7 +94,7 @@ class Inference {
   bool defaults(const ast::FunctionDefinition& definition, Cell& cell, const typed::Pattern& parameter);
 
   // messages
-  std::string show(const Type* type) const { return "`" + printType(type, types_.widths()) + "`"; }
+  std::string show(const Type* type) const;
   void report(std::string id, Span span, std::string message, std::string hint = {},
               std::vector<Diagnostic::Note> notes = {});
   void reportConflict(std::string id, Span span, std::string message, const Conflict& conflict,

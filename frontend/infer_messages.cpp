@@ -5,6 +5,13 @@
 
 namespace kelpie {
 
+std::string Inference::show(const Type* type) const {
+  constexpr size_t kLongest = 300;
+  std::string text = printType(type, types_.widths());
+  if (text.size() > kLongest) text.replace(kLongest, std::string::npos, "...");
+  return "`" + text + "`";
+}
+
 void Inference::report(std::string id, Span span, std::string message, std::string hint,
                        std::vector<Diagnostic::Note> notes) {
   diagnostics_.push_back({.id = std::move(id),
@@ -54,6 +61,12 @@ void Inference::reportConflict(std::string id, Span span, std::string message, c
     }
     case Conflict::Infinite:
       message += ": the type would have to contain itself";
+      break;
+    case Conflict::TooLarge:
+      id = "K0314";
+      message = "this has a type of more than " + std::to_string(kMaximalTypeSize) + " parts";
+      hint = "tuples of tuples double with every level";
+      notes.clear();
       break;
     case Conflict::Identity: {
       auto name = [](const Type* type) {

@@ -160,8 +160,10 @@ bool TypeStore::bind(Type* variable, Type* type, Conflict& conflict) {
       conflict = {Conflict::Class, variable, type, {demand(variable)}};
       return false;
     }
-    if (occurs(variable, type)) {
-      conflict = {Conflict::Infinite, variable, type, {}};
+    size_t parts = kMaximalTypeSize;
+    const bool infinite = occurs(variable, type, parts);
+    if (infinite || parts == 0) {
+      conflict = {infinite ? Conflict::Infinite : Conflict::TooLarge, variable, type, {}};
       return false;
     }
   }
@@ -186,11 +188,12 @@ bool TypeStore::narrow(Type* variable, TypeClass typeClass, const Type* source) 
   return true;
 }
 
-bool TypeStore::occurs(const Type* variable, const Type* type) const {
+bool TypeStore::occurs(const Type* variable, const Type* type, size_t& parts) const {
   type = resolve(type);
   if (type == variable) return true;
+  if (parts == 0 || --parts == 0) return false;
   return std::any_of(type->arguments.begin(), type->arguments.end(),
-                     [&](const Type* argument) { return occurs(variable, argument); });
+                     [&](const Type* argument) { return occurs(variable, argument, parts); });
 }
 
 Type* TypeStore::replace(Type* type, const std::unordered_map<const Type*, Type*>& replacement) {

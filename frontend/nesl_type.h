@@ -94,9 +94,13 @@ struct Demand {
   Span span;
 };
 
+/// Variables stand for types of at most so many parts, counted as written out: pairs of pairs of pairs could
+/// take more time and memory than there is.
+constexpr size_t kMaximalTypeSize = 50'000;
+
 /// Why two types do not unify. `left` and `right` are the innermost parts that clash.
 struct Conflict {
-  enum Kind { Shape, Class, Infinite, Identity } kind = Shape;
+  enum Kind { Shape, Class, Infinite, TooLarge, Identity } kind = Shape;
   const Type* left = nullptr;
   const Type* right = nullptr;
   std::vector<Demand> demands;  ///< Class: of `left`, and of `right` when it is a variable too
@@ -138,7 +142,9 @@ class TypeStore {
   Type* add(TypeKind kind, std::vector<Type*> arguments);
   bool unifyInto(Type* left, Type* right, Conflict& conflict);
   bool bind(Type* variable, Type* type, Conflict& conflict);
-  bool occurs(const Type* variable, const Type* type) const;
+  /// Whether the variable is part of the type. Takes the number of the type's parts off `parts` and stops at
+  /// 0.
+  bool occurs(const Type* variable, const Type* type, size_t& parts) const;
   bool narrow(Type* variable, TypeClass typeClass, const Type* source);
 
   struct Change {

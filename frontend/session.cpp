@@ -177,10 +177,20 @@ void Session::defineLibrary(const ast::Form& form) {
 // ---- values -----------------------------------------------------------------------------------------------
 
 void Session::specialiseInto(FormResult& result, const typed::Exp& value) {
-  Specialised specialised = specialise(value, environment_, grounds_);
-  result.program = std::move(specialised.program);
-  result.valueType = std::move(specialised.type);
-  for (Diagnostic& diagnostic : specialised.diagnostics) result.diagnostics.push_back(std::move(diagnostic));
+  try {
+    Specialised specialised = specialise(value, environment_, grounds_);
+    result.program = std::move(specialised.program);
+    result.valueType = std::move(specialised.type);
+    for (Diagnostic& diagnostic : specialised.diagnostics)
+      result.diagnostics.push_back(std::move(diagnostic));
+  } catch (const TooManyComponents&) {
+    result.diagnostics.push_back({.id = "K0314",
+                                  .span = value.span,
+                                  .message = "a value in this form has more than " +
+                                             std::to_string(kMaximalComponents) + " components",
+                                  .hint = "records and tuples of records and tuples double with every level",
+                                  .notes = {}});
+  }
 }
 
 Cell& Session::variableCell(const std::string& name, Type* type, FormResult& result) {

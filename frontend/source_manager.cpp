@@ -175,19 +175,32 @@ void SourceManager::renderExcerpt(std::string& out, Span span, const char* colou
                      '^', std::string(width - 1, '~'), *colour ? kReset : "");
 }
 
+namespace {
+
+/// Names and types in messages can be of any length; nobody reads all of a long one. What the program says
+/// when it runs is not cut.
+std::string readable(const std::string& text, const std::string& id) {
+  constexpr size_t kLongest = 1'000;
+  if (text.size() <= kLongest || id.starts_with("K05")) return text;
+  return text.substr(0, kLongest / 2) + " ... " + text.substr(text.size() - kLongest / 2);
+}
+
+}  // namespace
+
 std::string SourceManager::render(const Diagnostic& diagnostic, bool colour) const {
   const auto paint = [&](const char* code) { return colour ? code : ""; };
   std::string out;
   const auto message = [&](Span span, Severity severity, const std::string& text, const std::string& id) {
     if (span.known()) out += fmt::format("{}{}:{} ", paint(kBold), describe(span), paint(kReset));
-    out += fmt::format("{}{}:{} {}{}\n", paint(colourOf(severity)), word(severity), paint(kReset), text,
-                       id.empty() ? "" : fmt::format(" [{}]", id));
+    out += fmt::format("{}{}:{} {}{}\n", paint(colourOf(severity)), word(severity), paint(kReset),
+                       readable(text, diagnostic.id), id.empty() ? "" : fmt::format(" [{}]", id));
     if (span.known()) renderExcerpt(out, span, paint(colourOf(severity)));
   };
   message(diagnostic.span, diagnostic.severity, diagnostic.message, diagnostic.id);
   for (const Diagnostic::Note& note : diagnostic.notes) message(note.span, Severity::Note, note.message, "");
   if (!diagnostic.hint.empty())
-    out += fmt::format("{}hint:{} {}\n", paint(kCyan), paint(kReset), diagnostic.hint);
+    out +=
+        fmt::format("{}hint:{} {}\n", paint(kCyan), paint(kReset), readable(diagnostic.hint, diagnostic.id));
   return out;
 }
 

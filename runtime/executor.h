@@ -33,7 +33,7 @@ struct RunOptions {
   /// Looked at between statements; when true the run stops with the error "interrupted".
   const std::atomic<bool>* interrupt = nullptr;
   /// Bytes for the frames of active calls; beyond that, "recursion too deep".
-  size_t frameMemory = size_t{1} << 30;
+  size_t frameMemory = size_t{1} << 28;
   /// Wait for every kernel, so that the statistics give its time on targets that work asynchronously.
   bool timeKernels = false;
 };

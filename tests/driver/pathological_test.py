@@ -1,0 +1,125 @@
+"""Programs that nobody writes, and some that somebody did: kelpie answers them in bounded time and memory.
+
+Usage: pathological_test.py KELPIE
+"""
+import os
+import signal
+import sys
+import tempfile
+import time
+import unittest
+
+KELPIE = ""
+SECONDS = 60  # on a busy machine; they take a few at most
+MEMORY = 1 << 30
+
+
+def doubling(levels):
+    return "".join(f"x{i + 1} = (x{i}, x{i});" for i in range(levels))
+
+
+class Pathological(unittest.TestCase):
+    def run_program(self, program, target, command="run"):
+        """Output, messages, exit status."""
+        if isinstance(program, str):
+            program = program.encode()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.nesl")
+            with open(path, "wb") as file:
+                file.write(program)
+            arguments = [KELPIE, command, path] + ([f"--target={target}"] if command == "run" else [])
+            names = [os.path.join(folder, name) for name in ("output", "messages")]
+            files = [os.open(name, os.O_CREAT | os.O_WRONLY) for name in names]
+            begin = time.monotonic()
+            actions = [(os.POSIX_SPAWN_DUP2, files[0], 1), (os.POSIX_SPAWN_DUP2, files[1], 2)]
+            pid = os.posix_spawn(KELPIE, arguments, os.environ, file_actions=actions)
+            signal.signal(signal.SIGALRM, lambda *_: os.kill(pid, signal.SIGKILL))
+            signal.alarm(SECONDS)
+            _, status, usage = os.wait4(pid, 0)
+            signal.alarm(0)
+            for file in files:
+                os.close(file)
+            texts = []
+            for name in names:
+                with open(name, "rb") as file:
+                    texts.append(file.read().decode("utf-8", "replace"))
+        self.assertLess(time.monotonic() - begin, SECONDS, program[:80])
+        self.assertLess(usage.ru_maxrss * 1024, MEMORY, program[:80])
+        return texts[0], texts[1], os.waitstatus_to_exitcode(status)
+
+    def fails(self, program, *messages, targets=("reference",)):
+        for target in targets:
+            with self.subTest(program=program[:80], target=target):
+                _, text, status = self.run_program(program, target)
+                self.assertEqual(status, 1, text[:300])
+                for message in messages:
+                    self.assertIn(message, text)
+                self.assertNotIn("internal error", text)
+                self.assertLess(len(text), 100_000)
+
+    def gives(self, program, result, targets=("reference", "interp")):
+        for target in targets:
+            with self.subTest(program=program[:80], target=target):
+                output, text, status = self.run_program(program, target)
+                self.assertEqual((text[:300], status), ("", 0))
+                self.assertIn(result, output)
+
+    def test_deep_nesting(self):
+        self.gives("(" * 9_990 + "1" + ")" * 9_990 + ";", "it = 1 : int")
+        self.gives("[" * 3_000 + "1" + "]" * 3_000 + ";", "it = [[[")
+        self.gives("negate(" * 9_000 + "1" + ")" * 9_000 + ";", "it = 1 : int")
+        self.gives("if t then 1 else " * 4_000 + "2;", "it = 1 : int")
+        self.gives("1" + "+1" * 9_000 + ";", "it = 9001 : int")
+        self.gives("{" * 300 + "x" + " : x in [1]}" * 300 + ";", "it = [[[")
+        for opening in "([{":
+            self.fails(opening * 10_001, "[K0110]")
+            self.fails(opening * 100_000, "[K0110]")
+        self.fails("(" * 10_000 + "1" + ")" * 10_000 + ";", "[K0110]")
+        self.fails("1" + "+1" * 500_000 + ";", "[K0110]")
+        self.fails("(" + ",".join(["1"] * 500_000) + ");", "[K0110]")
+        self.fails("function f_(x) : " + "int -> " * 9_000 + "int = 1;", "[K0309]")
+
+    def test_long_sources(self):
+        self.gives("#[" + ",".join(str(i % 1000) for i in range(2_600_000)) + "];", "it = 2600000 : int", ["reference"])
+        self.gives('#"' + "a" * 1_000_000 + '";', "it = 1000000 : int")
+        self.gives("1;" * 20_000, "it = 1 : int")
+        self.gives("".join(f"function f_{i}(x) = x + {i};" for i in range(20_000)), "f_19999 = fn : int -> int")
+        self.fails("x" * 1_000_000 + ";", "[K0201]")
+        self.fails("1" * 1_000_000 + ";", "[K0311]")
+        self.fails("x+;" * 300_000, "[K0101]", "too many errors")
+        self.fails("undefined_x;" * 10_000, "[K0201]", "more messages are not shown")
+
+    def test_bytes(self):
+        self.gives(b'"\xff\xfe" ++ "\xc3"; #"a\0b";', "it = 3 : int")
+        self.fails(b"\xff\xfe 1;", "[K0107]")
+        self.fails(b"1 + \0 2;", "0x00")
+        self.fails('1; "abc;', "[K0106]")
+        self.fails("1; % abc;", "[K0105]")
+        self.fails("1; `", "[K0106]")
+
+    def test_endless_recursion(self):
+        targets = ["reference", "interp", "cpu"]
+        self.fails("function f_(x) = 1 + f_(x + 1); f_(1);", "recursion", "too deep", targets=targets)
+        self.fails("function g(x) = {g(y) : y in [x]}[0] + 1; g(1);", "recursion", "too deep", targets=targets)
+        self.fails("function h(x) : int -> int; function g(x) = if h(x) > 0 then 1 else 2;"
+                   "function h(x) : int -> int = g(x) + 1; h(1);", "recursion", "too deep", targets=targets)
+
+    def test_types(self):
+        self.fails("function p(x) = p((x, x)); p(1);", "contain itself")
+        self.fails("function w(x) = x(x);", "[K0305]")
+        self.fails("(x => x(x))(x => x(x));", "[K0305]")
+        self.fails("datatype a(int, a);", "[K0204]")
+        self.fails("let x0 = (1, 1);" + doubling(60) + "in #[x60];", "[K0314]")
+        self.fails("x0 = (1, 1);" + doubling(60), "[K0314]")
+        self.fails("function f0(x) = (x, x);" + "".join(
+            f"function f{i + 1}(x) = let y = f{i}(x) in (y, y);" for i in range(60)) + "f60(1);", "[K0314]")
+        self.fails("function d(x) = (x, x);" + "d(" * 60 + "1" + ")" * 60 + ";", "[K0314]")
+        records = "datatype d0(int, int); function m0(x) = d0(x, x);" + "".join(
+            f"datatype d{i + 1}(d{i}, d{i}); function m{i + 1}(x) = d{i + 1}(m{i}(x), m{i}(x));" for i in range(60))
+        self.fails(records + "m60(1);", "[K0314]")
+        self.gives(records + "m3(1);", "it = d3(d2(d1(")
+
+
+if __name__ == "__main__":
+    KELPIE = sys.argv.pop(1)
+    unittest.main()
