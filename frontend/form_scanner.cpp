@@ -334,7 +334,7 @@ bool Scanner::beginsError() {
       fail({.id = "K0105",
             .span = {file_, here.begin, here.begin + 1},
             .message = "this comment is not closed",
-            .hint = "a comment goes from `%` to the next `%`",
+            .hint = "a comment goes from `%` to the next `%`; a remainder is rem(a, b) or mod(a, b)",
             .notes = {}});
       return true;
     case NeslParser::OPEN_STRING:
@@ -377,8 +377,9 @@ bool Scanner::beginsError() {
       fail({.id = "K0109",
             .span = here,
             .message = fmt::format("`{}` is an escape to Lisp, which Kelpie does not have", spelling(at_)),
-            .hint = type(at_) == NeslParser::QUOTE ? "a character is written with a backquote: `a"
-                                                   : "negation is written not(x), inequality /=",
+            .hint = type(at_) == NeslParser::QUOTE       ? "a character is written with a backquote: `a"
+                    : type(at_ + 1) == NeslParser::EQUAL ? "inequality is written /="
+                                                         : "negation is written not(x)",
             .notes = {}});
       return true;
     default:

@@ -215,7 +215,8 @@ ExpPtr Inference::inferName(const ast::Name& name, Span span) {
 }
 
 ExpPtr Inference::global(const Cell& cell, Span span, const std::string& reason) {
-  return make(typed::Global{&cell}, types_.instantiate(cell.scheme, reason, span), span, true);
+  return make(typed::Global{&cell}, types_.instantiate(cell.scheme, reason, span, !cell.fromLibrary), span,
+              true);
 }
 
 ExpPtr Inference::pair(ExpPtr first, ExpPtr second, Span span) {
@@ -300,7 +301,8 @@ ExpPtr Inference::call(ExpPtr function, ExpPtr argument, Span span, const std::s
     type = made;
   }
   if (type->kind != TypeKind::Function) {
-    report("K0305", function->span, "this is not a function: it has type " + show(type));
+    report("K0305", function->span, "this is not a function: it has type " + show(type),
+           "two values side by side are a call; between elements goes a comma, behind a form a `;`");
     return failed(span);
   }
   if (auto conflict = types_.unify(argument->type, type->arguments[0])) {

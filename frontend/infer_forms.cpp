@@ -70,7 +70,9 @@ Cell* Inference::function(const ast::FunctionDefinition& definition) {
   self_ = &cell;
   // Inside the body the result is what the signature says, so that mistakes show where they are made.
   function->body = infer(*definition.body);
-  if (auto conflict = types_.unify(function->body->type, result)) {
+  if (diagnostics_.size() != before) {
+    // what the body's type would have to be says nothing now
+  } else if (auto conflict = types_.unify(function->body->type, result)) {
     reportConflict("K0309", function->body->span,
                    "the result of `" + definition.name + "` has type " + show(function->body->type) +
                        ", but it is used with type " + show(result),

@@ -53,9 +53,15 @@ void Inference::reportConflict(std::string id, Span span, std::string message, c
         if (demand.reason.empty() || !demand.span.known()) continue;
         bool said = message.starts_with(demand.reason) && demand.span.file == span.file &&
                     demand.span.begin >= span.begin && demand.span.end <= span.end;
-        if (said) continue;
-        notes.push_back({demand.span, "class " + std::string(className(demand.typeClass)) + " is needed by " +
-                                          demand.reason});
+        const std::string needed = "class " + std::string(className(demand.typeClass)) + " is needed by ";
+        if (!said) notes.push_back({demand.span, needed + demand.reason});
+        // and in the body of that function by another one
+        constexpr int kFurtherNotes = 3;
+        const Type* origin = demand.origin;
+        for (int i = 0; i < kFurtherNotes && origin && origin->reasonSpan.known(); ++i) {
+          notes.push_back({origin->reasonSpan, needed + origin->reason});
+          origin = origin->origin;
+        }
       }
       break;
     }
@@ -122,8 +128,16 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
     hint = what + " takes " + std::to_string(expected) + (expected == 1 ? " argument, " : " arguments, ") +
            std::to_string(given) + (given == 1 ? " is given" : " are given");
   }
+  const Type* first = resolve(argument.type);
+  if (first->kind == TypeKind::Pair) first = resolve(first->arguments[0]);
+  if (what == "`||`" && first->kind == TypeKind::Scalar && first->scalar == ScalarType::Bool)
+    hint = "`||` pads a string; the logical operators are `and` and `or`";
   std::vector<Diagnostic::Note> notes;
   explainOperands(argument, notes);
+  if (auto* global = std::get_if<typed::Global>(&function.node);
+      global && !global->cell->fromLibrary && global->cell->span.known() && conflict.kind != Conflict::Class)
+    notes.push_back(
+        {global->cell->span, what + " is defined here, of type " + show(global->cell->scheme.type)});
   reportConflict("K0301", span,
                  what + " expects " + show(parameter) + ", but the argument has type " + show(argument.type),
                  conflict, std::move(notes), std::move(hint));

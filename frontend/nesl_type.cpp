@@ -110,7 +110,8 @@ Type* TypeStore::lambda(const typed::Lambda* lambda, std::vector<Type*> captures
 }
 
 void TypeStore::remember(Type* variable) {
-  trail_.push_back({variable, variable->link, variable->typeClass, variable->reason, variable->reasonSpan});
+  trail_.push_back({variable, variable->link, variable->typeClass, variable->reason, variable->reasonSpan,
+                    variable->origin});
 }
 
 std::optional<Conflict> TypeStore::unify(Type* left, Type* right) {
@@ -122,6 +123,7 @@ std::optional<Conflict> TypeStore::unify(Type* left, Type* right) {
     change->variable->typeClass = change->typeClass;
     change->variable->reason = std::move(change->reason);
     change->variable->reasonSpan = change->reasonSpan;
+    change->variable->origin = change->origin;
   }
   return conflict;
 }
@@ -147,7 +149,7 @@ bool TypeStore::unifyInto(Type* left, Type* right, Conflict& conflict) {
 
 bool TypeStore::bind(Type* variable, Type* type, Conflict& conflict) {
   TypeClass typeClass = variable->typeClass;
-  auto demand = [](const Type* of) { return Demand{of->typeClass, of->reason, of->reasonSpan}; };
+  auto demand = [](const Type* of) { return Demand{of->typeClass, of->reason, of->reasonSpan, of->origin}; };
   if (type->kind == TypeKind::Variable) {
     if (!narrow(type, typeClass, variable)) {
       conflict = {Conflict::Class, variable, type, {demand(variable), demand(type)}};
@@ -185,6 +187,7 @@ bool TypeStore::narrow(Type* variable, TypeClass typeClass, const Type* source) 
   variable->typeClass = both;
   variable->reason = source->reason;
   variable->reasonSpan = source->reasonSpan;
+  variable->origin = source->origin;
   return true;
 }
 
@@ -216,11 +219,13 @@ Type* TypeStore::replace(Type* type, const std::unordered_map<const Type*, Type*
   return copy;
 }
 
-Type* TypeStore::instantiate(const Scheme& scheme, const std::string& reason, Span span) {
+Type* TypeStore::instantiate(const Scheme& scheme, const std::string& reason, Span span, bool explained) {
   if (scheme.variables.empty()) return scheme.type;
   std::unordered_map<const Type*, Type*> replacement;
   for (const Type* quantified : scheme.variables) {
-    replacement[quantified] = variable(quantified->typeClass, reason, span);
+    Type* fresh = variable(quantified->typeClass, reason, span);
+    if (explained) fresh->origin = quantified;
+    replacement[quantified] = fresh;
   }
   return replace(scheme.type, replacement);
 }

@@ -81,6 +81,9 @@ struct Type {
   /// Variables: what demanded the class, for messages.
   std::string reason;
   Span reasonSpan;
+  /// Variables of a use of a function of the program: the function's own variable, which tells what in its
+  /// body demanded the class.
+  const Type* origin = nullptr;
 };
 
 /// The type behind bound variables.
@@ -92,6 +95,7 @@ struct Demand {
   TypeClass typeClass = kAny;
   std::string reason;
   Span span;
+  const Type* origin = nullptr;  ///< as in Type
 };
 
 /// Variables stand for types of at most so many parts, counted as written out: pairs of pairs of pairs could
@@ -131,8 +135,9 @@ class TypeStore {
   /// Makes the types equal; on a conflict nothing has changed.
   std::optional<Conflict> unify(Type* left, Type* right);
 
-  /// The type of one use: fresh variables for the quantified ones. `reason` explains their classes.
-  Type* instantiate(const Scheme& scheme, const std::string& reason, Span span);
+  /// The type of one use: fresh variables for the quantified ones. `reason` explains their classes; for
+  /// functions of the program (`explained`) the quantified variables do so further.
+  Type* instantiate(const Scheme& scheme, const std::string& reason, Span span, bool explained);
   /// A copy with the given replacements of unbound variables.
   Type* replace(Type* type, const std::unordered_map<const Type*, Type*>& replacement);
   /// Quantifies all free variables of the type.
@@ -153,6 +158,7 @@ class TypeStore {
     TypeClass typeClass;
     std::string reason;
     Span reasonSpan;
+    const Type* origin;
   };
   void remember(Type* variable);
 

@@ -128,7 +128,17 @@ struct Surroundings {
 
 /// Advice for the slips that explain most mistakes; empty where none does.
 std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
+  constexpr const char* kEmptySequence = "an empty sequence names the type of its elements: [] int";
   const bool operandMissing = mistake.fits(NeslParser::INT) || mistake.fits(NeslParser::NAME);
+  const bool emptySequence = around.type(around.found - 1) == NeslParser::RBRACKET &&
+                             around.type(around.found - 2) == NeslParser::LBRACKET;
+  const bool inBraces = !around.open.empty() && around.type(around.open.back()) == NeslParser::LBRACE;
+  const bool parameter = mistake.rule == NeslParser::RuleParameter ||
+                         mistake.rule == NeslParser::RuleParameters ||
+                         mistake.rule == NeslParser::RulePrimaryPattern;
+  const bool pattern = parameter || mistake.rule == NeslParser::RulePattern ||
+                       mistake.rule == NeslParser::RuleLetBinding ||
+                       mistake.rule == NeslParser::RuleLocalBindings;
   switch (around.type(around.found)) {
     case NeslParser::EQUAL:
       if (operandMissing) return "";
@@ -136,11 +146,35 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
         return "equality is written ==";
       return "if a new form begins here, the one before it lacks its `;`; equality is written ==";
     case NeslParser::COMMA:
-      return around.type(around.found - 1) == NeslParser::COMMA ? "an element is missing between the commas"
-                                                                : "";
+      if (around.type(around.found - 1) == NeslParser::COMMA)
+        return "an element is missing between the commas";
+      if (emptySequence) return kEmptySequence;
+      return "";
+    case NeslParser::IN:
+      if (inBraces && around.has(NeslParser::BAR))
+        return "{ELEMENT : NAME in SEQUENCE | CONDITION}: a colon stands before the bindings, the bar before "
+               "the filter";
+      break;
     case NeslParser::COLON:
       if (!around.open.empty() && around.type(around.open.back()) == NeslParser::LBRACKET)
         return "a range is [start:end] or [start:end:stride]";
+      break;
+    case NeslParser::SEMICOLON:
+      if (inBraces && around.has(NeslParser::BAR))
+        return "the filter comes last: {a : a in x; b in y | CONDITION}";
+      if (emptySequence) return kEmptySequence;
+      break;
+    case NeslParser::RPAREN:
+      if (parameter && around.type(around.found - 1) == NeslParser::LPAREN)
+        return "a function has at least one argument; a value that depends on nothing is bound by NAME = "
+               "VALUE";
+      if (emptySequence) return kEmptySequence;
+      break;
+    case NeslParser::RBRACKET:
+      if (emptySequence) return kEmptySequence;
+      break;
+    case NeslParser::LBRACKET:
+      if (pattern) return "patterns are names, pairs and records: a sequence is not taken apart by a pattern";
       break;
     case NeslParser::AMPERSAND:
     case NeslParser::BAR:

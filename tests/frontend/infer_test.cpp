@@ -73,6 +73,22 @@ TEST_F(InferTest, ClassConflictNamesItsOrigin) {
   diagnostic = mistake("function k(x, y) = let z = x * y in [z] ++ \"a\";");
   EXPECT_THAT(diagnostic.message, HasSubstr("`char` is not in class number"));
   EXPECT_THAT(diagnostic.notes, Contains(Field(&Diagnostic::Note::message, HasSubstr("needed by `*`"))));
+  // through the bodies of functions
+  diagnostic = mistake("function k(x) = {x == y : y in [x]}; function g(a) = {k(x) : x in a}; g([t]);");
+  EXPECT_THAT(diagnostic.notes,
+              Contains(Field(&Diagnostic::Note::message, HasSubstr("ordinal is needed by `k`"))));
+  EXPECT_THAT(diagnostic.notes,
+              Contains(Field(&Diagnostic::Note::message, HasSubstr("ordinal is needed by `==`"))));
+  diagnostic = mistake("function g(x) = x * 2.0; g(3);");
+  EXPECT_THAT(diagnostic.notes, Contains(Field(&Diagnostic::Note::message,
+                                               HasSubstr("defined here, of type `float -> float`"))));
+}
+
+TEST_F(InferTest, AMistakeInABodyIsToldOnce) {
+  size_t count = 0;
+  for (const FormResult& result : process("function r(x) = if x == 0 then 1 else r(x - 1) ++ [1];"))
+    count += result.diagnostics.size();
+  EXPECT_EQ(count, 1u);
 }
 
 TEST_F(InferTest, HintsSayWhatIsUsuallyMeant) {
@@ -81,6 +97,8 @@ TEST_F(InferTest, HintsSayWhatIsUsuallyMeant) {
   EXPECT_THAT(mistake("dist(1);").hint, HasSubstr("takes 2 arguments, 1 is given"));
   EXPECT_THAT(mistake("if t then 1 else 2, 3;").hint, HasSubstr("parentheses"));
   EXPECT_THAT(mistake("t == f;").hint, HasSubstr("eql"));
+  EXPECT_THAT(mistake("t || f;").hint, HasSubstr("`and` and `or`"));
+  EXPECT_THAT(mistake("[1 2];").hint, HasSubstr("between elements goes a comma"));
   EXPECT_THAT(mistake("#3;").message, HasSubstr("`#` expects"));
 }
 

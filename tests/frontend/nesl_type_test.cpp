@@ -75,10 +75,10 @@ TEST_F(NeslType, InfiniteTypeIsRefused) {
 TEST_F(NeslType, InstancesAreIndependent) {
   Type* a = types.variable(kNumber);
   Scheme scheme = types.generalise(types.pair(a, a));
-  Type* first = types.instantiate(scheme, "", {});
+  Type* first = types.instantiate(scheme, "", {}, false);
   ASSERT_FALSE(types.unify(first, types.pair(types.intType(), types.variable())));
   EXPECT_EQ(show(first), "int, int");
-  EXPECT_EQ(show(types.instantiate(scheme, "", {})), "a, a :: (a in number)");
+  EXPECT_EQ(show(types.instantiate(scheme, "", {}, false)), "a, a :: (a in number)");
 }
 
 TEST_F(NeslType, SchemesAreComparedUpToNamesAndWithClasses) {

@@ -35,6 +35,15 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("a & b;").hints, HasSubstr("`and`"));
   EXPECT_THAT(parseText("!x;").hints, HasSubstr("not(x)"));
   EXPECT_THAT(parseText("'a';").hints, HasSubstr("backquote"));
+  EXPECT_THAT(parseText("1 != 2;").hints, HasSubstr("inequality is written /="));
+  EXPECT_THAT(parseText("5 % 2;").hints, HasSubstr("rem(a, b)"));
+  EXPECT_THAT(parseText("[[1],[],[2]];").hints, HasSubstr("[] int"));
+  EXPECT_THAT(parseText("g([]);").hints, HasSubstr("[] int"));
+  EXPECT_THAT(parseText("x = [];").hints, HasSubstr("[] int"));
+  EXPECT_THAT(parseText("function g() = 3;").hints, HasSubstr("at least one argument"));
+  EXPECT_THAT(parseText("let [a] = [1] in a;").hints, HasSubstr("not taken apart"));
+  EXPECT_THAT(parseText("{x | x in [1]};").hints, HasSubstr("a colon stands before the bindings"));
+  EXPECT_THAT(parseText("{a : a in [1] | a > 1; b in [3]};").hints, HasSubstr("the filter comes last"));
 }
 
 TEST(SyntaxErrors, Brackets) {
