@@ -1,13 +1,16 @@
-// Single-pass prefix over tiles by decoupled look-back (Merrill and Garland), with reproducible rounding.
+// Single-pass prefix over tiles by decoupled look-back (Merrill and Garland), in two steps, with reproducible
+// rounding.
 //
-// Each tile publishes the fold of its own elements (Aggregate), finds the nearest lower tile that knows the
-// fold of everything up to its end (Prefix), and folds the aggregates in between onto it *in index order*.
-// The prefix of a tile is therefore ((a0 + a1) + a2) + ... whatever was finished when: the same bits in every
-// run. Operators whose result does not depend on association (L::kExact) are folded as a tree instead.
+// Tiles are taken 32 at a time to groups. Each tile publishes the fold of its own elements; a warp reads those
+// of the lower tiles of its group at once and folds them by one fixed tree. The last tile of a group so knows
+// the fold of the group, and publishes it (Aggregate) before it knows what lies below; with the nearest group
+// whose Prefix is known, and the aggregates in between folded onto it in order, every tile knows its own
+// prefix. No association depends on which block was faster: the same bits in every run. And the chain from
+// one prefix to the next passes 32 groups, 1024 tiles, for each round trip to memory.
 //
-// L is a level: { Carry; bool kSegmented, kRestarts, kExact; Carry merge(Carry a, Carry b, bool head) },
+// L is a level: { Carry; bool kSegmented, kRestarts; Carry start(), merge(Carry a, Carry b, bool head) },
 // where `head` says that a segment begins in b, so that the segmented parts of a do not count. kRestarts: all
-// parts are segmented; a tile with a head then knows its prefix at once.
+// parts are segmented; nothing below a head is waited for.
 #pragma once
 
 #include "base.cuh"
@@ -15,6 +18,7 @@
 namespace kelpie {
 
 enum State : uint32_t { kAbsent = 0, kAggregate = 1, kPrefix = 2 };
+constexpr int kGroup = 32;  ///< tiles of a group, groups that are looked at
 
 /// One write, one read: 16 bytes are moved by single instructions, so a tag never comes with another's
 /// payload. Vectors of four words, because the assembler of CUDA 13.0 narrows a 128-bit relaxed load to the
@@ -42,83 +46,72 @@ KELPIE_DEVICE StateWord loadWord(const StateWord* place) {
 #endif
 }
 
-/// The states of one level: a word a tile, and for carries of more than 12 bytes two values a tile.
+/// The states of one level: a word a tile, a word a group, and for carries of more than 12 bytes values beside
+/// them: a tile's, a group's aggregate and prefix.
 template <class Carry>
 struct States {
   static constexpr bool kPacked = sizeof(Carry) <= 12;
   StateWord* words;
-  Words<Carry>* values;  ///< unless packed: aggregates, then prefixes
+  Words<Carry>* values;  ///< unless packed: 2 * tiles are enough
   int64_t tiles;
   uint32_t epoch;  ///< tells this launch from earlier ones
 
   __device__ States(const Launch& launch, int level, int64_t valuesAt)
-      : words(launch.states + level * launch.tiles),
+      : words(launch.states + level * (launch.tiles + launch.tiles / kGroup)),
         values(reinterpret_cast<Words<Carry>*>(launch.values + valuesAt)),
         tiles(launch.tiles),
         epoch(launch.epoch) {}
 
-  __device__ void publish(int64_t tile, State state, const Carry& carry, bool head) const {
-    StateWord word;
+  __device__ void publishTile(int64_t tile, const Carry& carry, bool head) const {
+    publish(tile, tile, kAggregate, carry, head);
+  }
+  __device__ void publishGroup(int64_t group, State state, const Carry& carry, bool head) const {
+    publish(tiles + group, tiles + 2 * group + (state == kPrefix ? 1 : 0), state, carry, head);
+  }
+  /// kAbsent when nothing has been published in this launch.
+  __device__ State readTile(int64_t tile, Carry& carry, bool& head) const {
+    return read(tile, tile, tile, carry, head);
+  }
+  __device__ State readGroup(int64_t group, Carry& carry, bool& head) const {
+    return read(tiles + group, tiles + 2 * group, tiles + 2 * group + 1, carry, head);
+  }
+
+ private:
+  __device__ void publish(int64_t word, int64_t value, State state, const Carry& carry, bool head) const {
+    StateWord content;
     Words<Carry> bits;
     bits.value = carry;
     KELPIE_UNROLL
     for (int k = 0; k < 3; ++k) {
-      word.payload[k] =
+      content.payload[k] =
           kPacked && k < int(sizeof(bits.word) / 4) ? bits.word[k < int(sizeof(bits.word) / 4) ? k : 0] : 0;
     }
-    word.tag = epoch << 3 | uint32_t(head) << 2 | state;
+    content.tag = epoch << 3 | uint32_t(head) << 2 | state;
     if (!kPacked) {
-      values[(state == kPrefix ? tiles : 0) + tile] = bits;
+      values[value] = bits;
       __threadfence();
     }
-    storeWord(words + tile, word);
+    storeWord(words + word, content);
   }
-  /// The state of a tile, kAbsent when it has published nothing in this launch.
-  __device__ State read(int64_t tile, Carry& carry, bool& head) const {
-    const StateWord word = loadWord(words + tile);
-    if (word.tag >> 3 != epoch) return kAbsent;
-    const State state = State(word.tag & 3);
-    head = word.tag >> 2 & 1;
+  __device__ State read(int64_t word, int64_t aggregate, int64_t prefix, Carry& carry, bool& head) const {
+    const StateWord content = loadWord(words + word);
+    if (content.tag >> 3 != epoch) return kAbsent;
+    const State state = State(content.tag & 3);
+    head = content.tag >> 2 & 1;
+    Words<Carry> bits;
     if (kPacked) {
-      Words<Carry> bits;
       KELPIE_UNROLL
-      for (int k = 0; k < int(sizeof(bits.word) / 4); ++k) bits.word[k] = word.payload[k < 3 ? k : 0];
-      carry = bits.value;
+      for (int k = 0; k < int(sizeof(bits.word) / 4); ++k) bits.word[k] = content.payload[k < 3 ? k : 0];
     } else {
       __threadfence();
-      const volatile uint32_t* source = values[(state == kPrefix ? tiles : 0) + tile].word;
-      Words<Carry> bits;
+      const volatile uint32_t* source = values[state == kPrefix ? prefix : aggregate].word;
       KELPIE_UNROLL
       for (int k = 0; k < int(sizeof(bits.word) / 4); ++k) bits.word[k] = source[k];
-      carry = bits.value;
     }
+    carry = bits.value;
     return state;
   }
 };
-
-/// Folds lanes from..31 in order; lane `from` counts as a finished prefix. All lanes get the result.
-template <class L>
-KELPIE_DEVICE typename L::Carry foldLanes(typename L::Carry carry, uint32_t heads, int from) {
-  using Carry = typename L::Carry;
-  if (L::kExact) {
-    // Tree over lane pairs at distance 1, 2, 4, ...: lane 31 ends with all lanes.
-    const int lane = laneIndex();
-    KELPIE_UNROLL
-    for (int d = 1; d < 32; d *= 2) {
-      const Carry left = shuffleUp(carry, d);
-      // Lanes lane-d+1..lane are folded so far; a head among those after `from` cuts off what comes before.
-      const bool head =
-          L::kSegmented && (heads & ((2u << lane) - 1) & ~((2u << (lane - d < 0 ? 0 : lane - d)) - 1)) != 0;
-      if (lane - d >= from) carry = L::merge(left, carry, head);
-    }
-    return shuffleFrom(carry, 31);
-  }
-  Carry folded = shuffleFrom(carry, from);
-  for (int k = from + 1; k < 32; ++k) {
-    folded = L::merge(folded, shuffleFrom(carry, k), L::kSegmented && (heads >> k & 1));
-  }
-  return folded;
-}
 
 /// Publishes `own`, the fold of tile `tile`, and gives the fold of all lower tiles. Called by all lanes of
 /// one warp with equal arguments. `head`: a segment begins in the tile. All lower tiles must have started.
@@ -127,47 +120,65 @@ KELPIE_DEVICE typename L::Carry lookBack(const States<typename L::Carry>& states
                                          const typename L::Carry& own, bool head) {
   using Carry = typename L::Carry;
   const int lane = laneIndex();
-  if (tile == 0) {
-    if (lane == 0) states.publish(0, kPrefix, own, head);
-    return L::start();
-  }
-  const bool known = L::kRestarts && head;
-  if (lane == 0) states.publish(tile, known ? kPrefix : kAggregate, own, head);
+  const int64_t group = tile / kGroup, first = group * kGroup;
+  const int place = int(tile - first);
+  if (lane == 0) states.publishTile(tile, own, head);
+  if (tile == 0) return L::start();
 
-  // Back, a window of 32 tiles at a time, to one that holds a prefix. Lane 31 has the nearest tile.
-  int64_t last = tile - 1;
-  Carry folded = L::start();
-  bool started = false;
-  while (last < tile) {
-    const int64_t index = last - 31 + lane;
-    Carry carry = L::start();
-    bool laneHead = false;
-    State state = kAbsent;
-    uint32_t prefixes;
-    int nearest;
-    do {
-      if (index >= 0 && state != kPrefix) state = states.read(index, carry, laneHead);
-      const uint32_t present = __ballot_sync(kFullWarp, state != kAbsent);
-      prefixes = __ballot_sync(kFullWarp, state == kPrefix);
-      nearest = prefixes != 0 ? 31 - __clz(prefixes) : -1;
-      // Every tile above the nearest prefix must have published. (Tile 0 publishes a prefix.)
-      if (nearest == 31 || (~present >> (nearest + 1)) == 0) break;
-    } while (true);
-    const uint32_t heads = __ballot_sync(kFullWarp, laneHead);
-    if (prefixes != 0) {
-      folded = foldLanes<L>(carry, heads, nearest);
-      started = true;
-    } else if (started) {
-      // A later window without a prefix: continue from what was folded.
-      folded = L::merge(folded, shuffleFrom(carry, 0), L::kSegmented && (heads & 1));
-      for (int k = 1; k < 32; ++k) {
-        folded = L::merge(folded, shuffleFrom(carry, k), L::kSegmented && (heads >> k & 1));
-      }
-    }
-    last += started ? 32 : -32;
+  // The tiles of the group by lane, own included; lane 31 has the nearest lower group.
+  Carry carry = L::start();
+  bool laneHead = false, known = lane >= place;
+  if (lane == place) {
+    carry = own;
+    laneHead = head;
   }
-  if (!known && lane == 0) states.publish(tile, kPrefix, L::merge(folded, own, head), head);
-  return folded;
+  Carry groupCarry = L::start();
+  bool groupHead = false;
+  State groupState = group - kGroup + lane < 0 ? kPrefix : kAbsent;  // below the first: nothing, and known
+  uint32_t lower;                                                    // heads of lower tiles
+  bool settled;                                                      // groups do not count
+  do {
+    if (!known) known = states.readTile(first + lane, carry, laneHead) != kAbsent;
+    if (groupState != kPrefix) groupState = states.readGroup(group - kGroup + lane, groupCarry, groupHead);
+    const uint32_t present = __ballot_sync(kFullWarp, known);
+    lower = L::kSegmented ? __ballot_sync(kFullWarp, laneHead && lane < place) : 0;
+    settled = L::kRestarts && lower != 0;
+    // Nothing below a head counts, if the head is the nearest: all above must be present.
+    if ((~present >> (settled ? 31 - __clz(lower) : 0)) == 0) break;
+  } while (true);
+
+  const uint32_t heads = L::kSegmented ? __ballot_sync(kFullWarp, laneHead) : 0;
+  const uint32_t upTo = heads & ((2u << lane) - 1);
+  const int nearestHead = upTo != 0 ? 31 - __clz(upTo) : -64;
+  KELPIE_UNROLL
+  for (int d = 1; d < 32; d *= 2) {
+    const Carry left = shuffleUp(carry, d);
+    if (lane >= d) carry = L::merge(left, carry, L::kSegmented && nearestHead > lane - d);
+  }
+  const Carry tiles = shuffleFrom(carry, place > 0 ? place - 1 : 0);
+  const bool last = place == kGroup - 1;
+  if (last && lane == 31) {
+    states.publishGroup(group, L::kRestarts && heads != 0 ? kPrefix : kAggregate, carry, heads != 0);
+  }
+  if (settled) return tiles;
+
+  uint32_t prefixes;
+  do {
+    if (groupState != kPrefix) groupState = states.readGroup(group - kGroup + lane, groupCarry, groupHead);
+    const uint32_t present = __ballot_sync(kFullWarp, groupState != kAbsent);
+    prefixes = __ballot_sync(kFullWarp, groupState == kPrefix);
+    if (prefixes != 0 && (prefixes >> 31 != 0 || (~present >> (31 - __clz(prefixes))) == 0)) break;
+  } while (true);
+  const int nearest = 31 - __clz(prefixes);
+  const uint32_t groupHeads = L::kSegmented ? __ballot_sync(kFullWarp, groupHead) : 0;
+  Carry below = shuffleFrom(groupCarry, nearest);
+  for (int k = nearest + 1; k < 32; ++k) {
+    below = L::merge(below, shuffleFrom(groupCarry, k), L::kSegmented && (groupHeads >> k & 1));
+  }
+  if (last && lane == 31 && !(L::kRestarts && heads != 0)) {
+    states.publishGroup(group, kPrefix, L::merge(below, carry, heads != 0), heads != 0);
+  }
+  return place == 0 ? below : L::merge(below, tiles, lower != 0);
 }
 
 }  // namespace kelpie

@@ -611,10 +611,11 @@ class PassGenerator {
     line(2, "{}.run(own{}, {}, {}, shared.{}, States<{}::Carry>(launch, {}, {}), order);", scan, number + 1,
          level.segmented ? "borders.heads" : "0", level.segmented ? "borders.ends" : "false", scan,
          levelName(number), number, valuesAt(valuesAt_[number]));
-    bool inclusive = false, exclusive = false;
+    bool inclusive = false, exclusive = false, ranked = false;
     for (const Field& f : level.fields) {
       const Soac& soac = kernel_.bindings[f.binding];
-      if (f.count || (soac.kind == SoacKind::Scan && !soac.inclusive)) exclusive = true;
+      ranked |= f.count;
+      if (soac.kind == SoacKind::Scan && !soac.inclusive) exclusive = true;
       if (soac.kind == SoacKind::Reduce ? soac.space.segmented()
                                         : soac.kind == SoacKind::Scan && soac.inclusive) {
         inclusive = true;
@@ -627,7 +628,7 @@ class PassGenerator {
         line(2, "uint32_t rank{}[S::kRows][S::kWidth];", f.binding + 1);
       }
     }
-    if (!inclusive && !exclusive) return;
+    if (!inclusive && !exclusive && !ranked) return;
     bool staged = std::any_of(level.fields.begin(), level.fields.end(), [&](const Field& f) {
       return f.segmented && kernel_.bindings[f.binding].kind == SoacKind::Reduce;
     });
@@ -645,8 +646,8 @@ class PassGenerator {
       const Soac& soac = kernel_.bindings[f.binding];
       const std::string field = fieldName(f);
       if (f.count) {
-        line(6, "rank{}[row][v] = uint32_t(before.{} - shared.{}.carry.{});", f.binding + 1, field, scan,
-             field);
+        line(6, "rank{0}[row][v] = uint32_t({1}.lowerWarps.{2}) + {1}.before[row][v].{2};", f.binding + 1,
+             scan, field);
         if (soac.space.segmented()) {
           line(6,
                "if (tile.contains(S::offset(row, v))) shared.rank{0}[S::offset(row, v)] = "

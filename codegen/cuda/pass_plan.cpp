@@ -23,11 +23,6 @@ std::vector<ScalarOp> laneOperations(const lcu::Operator& combine) {
   return operations;
 }
 
-bool isExact(ScalarOp op, ScalarType type) {
-  if (!isFloat(type)) return true;
-  return op == ScalarOp::Max || op == ScalarOp::Min;
-}
-
 bool PassPlan::needsLookBack() const {
   return std::any_of(levels.begin(), levels.end(), [](const LevelPlan& l) { return !l.fields.empty(); });
 }
@@ -143,9 +138,6 @@ class Planner {
       level.segmented |= f.segmented;
       level.restarts &= f.segmented;
       level.counts |= f.count;
-      if (f.count) continue;
-      auto operations = laneOperations(kernel_.bindings[f.binding].combine);
-      level.exact &= !operations.empty() && isExact(operations[f.component], f.type);
     }
   }
 

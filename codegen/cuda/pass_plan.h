@@ -25,7 +25,7 @@ struct Field {
 /// What one scan of the tile carries (scan.cuh).
 struct LevelPlan {
   std::vector<Field> fields;
-  bool segmented = false, restarts = true, exact = true, counts = false;
+  bool segmented = false, restarts = true, counts = false;
 };
 
 /// The element thunks of one level.
@@ -61,8 +61,5 @@ PassPlan planPass(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::
 /// The operations of an operator all of whose components are lanewise; empty otherwise: then the whole
 /// operator keeps to the order.
 std::vector<ScalarOp> laneOperations(const lcu::Operator& combine);
-
-/// Whether the result of an operation does not depend on how it is associated.
-bool isExact(ScalarOp op, ScalarType type);
 
 }  // namespace kelpie::codegen::cuda

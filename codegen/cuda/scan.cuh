@@ -7,7 +7,7 @@
 //   Value combine(a, b, head) b after a; `head`: a segment begins in b, so segmented parts of a do not count
 //   void restart(Value&)      makes segmented parts the identity
 //   Carry widen(Value)        the same between warps and tiles (counts are wider there); start(), merge(a, b,
-//   head) bool kSegmented, kRestarts, kExact   some / all parts are segmented; association does not matter
+//   head) bool kSegmented, kRestarts   some / all parts are segmented
 #pragma once
 
 #include "look_back.cuh"
@@ -28,6 +28,7 @@ struct BlockScan {
 
   Value before[S::kRows][S::kWidth];  ///< fold of the warp's items before this one (from its segment)
   uint32_t restarted = 0;             ///< bit of an item: a segment begins in the warp's chunk up to it
+  Carry lowerWarps;                   ///< fold of the tile's items before the warp's chunk
   Carry prefix;                       ///< fold of everything before the warp's chunk
   Carry total;                        ///< fold of everything up to the end of the tile
 
@@ -87,7 +88,7 @@ struct BlockScan {
     }
     __syncthreads();
     Carry sum = L::widen(shared.totals[0]);
-    Carry lowerWarps = L::start();
+    lowerWarps = L::start();
     bool head = shared.heads[0] != 0, lowerHead = false;
     KELPIE_UNROLL
     for (int warp = 1; warp < S::kWarps; ++warp) {

@@ -30,6 +30,7 @@ struct LaunchWord {
 };
 constexpr uint64_t kEpochMask = 0x1fffffff;
 constexpr size_t kStateBytes = 16;
+constexpr int64_t kGroup = 32;
 
 /// Fewer tiles than this find their own part of a segmented space.
 constexpr int64_t kFewTiles = 1024;
@@ -234,7 +235,7 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, const CompiledProgr
       if (auto failure = device_->clear(states_, static_cast<size_t>(stateWords_) * kStateBytes))
         return failure;
     }
-    if (auto failure = reserveStates(pass.levels * word.tiles)) return failure;
+    if (auto failure = reserveStates(pass.levels * (word.tiles + word.tiles / kGroup))) return failure;
     word.states = states_;
   }
   if (int64_t bytes = pass.fixedBytes + pass.bytesPerTile * word.tiles; bytes > 0) {

@@ -27,13 +27,22 @@ int64_t environment(const char* name, int64_t otherwise) {
   return text ? std::atoll(text) : otherwise;
 }
 
+/// Blocks so small that thousands of elements are hundreds of tiles: several groups of the look-back.
+codegen::cuda::CudaOptions tinyBlocks() {
+  codegen::cuda::CudaOptions options;
+  options.threads = 32;
+  options.maxItems = 1;
+  return options;
+}
+
 void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const std::vector<int64_t>& sizes,
-             const std::vector<Lengths>& lengths) {
+             const std::vector<Lengths>& lengths,
+             const codegen::cuda::CudaOptions& cudaOptions = smallBlocks()) {
   seed += static_cast<uint64_t>(environment("KELPIE_SEED", 0));
   kernels *= static_cast<int>(environment("KELPIE_SOAK", 1));
   Random random(seed);
   runtime::InterpTarget interp;
-  runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(seed), smallBlocks());
+  runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(seed), cudaOptions);
   for (int k = 0; k < kernels; ++k) {
     RandomKernelOptions options;
     options.space = space;
@@ -56,7 +65,7 @@ void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const st
             << "seed " << seed << ", kernel " << k << ", " << data.extents.elements << " elements, "
             << data.extents.segments << " segments of " << toString(shape) << " length\n"
             << lcu::toString(testCase.kernel, *testCase.program) << "\n"
-            << codegen::cuda::generateModule({&testCase.kernel}, *testCase.program, smallBlocks()).source;
+            << codegen::cuda::generateModule({&testCase.kernel}, *testCase.program, cudaOptions).source;
       }
     }
     cuda.release(program);
@@ -75,6 +84,11 @@ TEST(CudaEmulation, RegularKernels) {
 }
 TEST(CudaEmulation, FirstErrorIsReported) {
   compare(4, SpaceKind::Offsets, 6, true, {40, 3000}, {Lengths::Mixed, Lengths::One});
+}
+TEST(CudaEmulation, ManyTiles) {
+  compare(5, SpaceKind::Flat, 3, false, {7000}, {Lengths::Mixed}, tinyBlocks());
+  compare(6, SpaceKind::Offsets, 4, false, {5000}, {Lengths::Mixed, Lengths::Long, Lengths::Giant},
+          tinyBlocks());
 }
 
 }  // namespace
