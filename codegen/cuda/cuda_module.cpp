@@ -11,8 +11,9 @@ namespace kelpie::codegen::cuda {
 
 int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   if (grid == Grid::Single) return 1;
-  int64_t work = extents.elements + (grid == Grid::Merged ? extents.segments : 0);
-  return std::max<int64_t>(1, (work + tileSize() - 1) / tileSize());
+  int64_t work = extents.elements + (segmented() ? extents.segments : 0);
+  int64_t tiles = std::max<int64_t>(1, (work + tileSize() - 1) / tileSize());
+  return grid == Grid::Ranges ? std::min(tiles, kMaxChunks) : tiles;
 }
 
 int64_t CudaPass::blocks(int64_t tiles, int64_t resident) const {

@@ -29,6 +29,7 @@ enum class Grid : uint8_t {
   Chunks,  ///< blocks take tiles in turn; at most kMaxChunks, whatever the device, so that sums are
            ///< reproducible
   Merged,  ///< tiles of the merged list of elements and segment ends (segments.cuh)
+  Ranges,  ///< contiguous pieces of the merged list, a block each; at most kMaxChunks (segment_ranges.cuh)
 };
 constexpr int64_t kMaxChunks = 2112;  ///< 16 for each multiprocessor of a large device
 
@@ -53,8 +54,10 @@ struct CudaPass {
   int64_t bytesPerTile = 0;
   std::string text;
 
-  /// Elements (Tiles, Chunks) or entries of the merged list (Merged) of a tile.
+  bool segmented() const { return grid == Grid::Merged || grid == Grid::Ranges; }
+  /// Elements (Tiles, Chunks) or entries of the merged list (Merged, Ranges) of a tile.
   int64_t tileSize() const { return grid == Grid::Merged ? shape.items() - shape.width : shape.items(); }
+  /// Tiles of a launch; ranges, where blocks work on those.
   int64_t tiles(const LaunchExtents& extents) const;
   /// `resident`: blocks that run on the device at the same time.
   int64_t blocks(int64_t tiles, int64_t resident) const;

@@ -4,6 +4,7 @@
 #include "compact.cuh"
 #include "reduce.cuh"
 #include "scan.cuh"
+#include "segment_reduce.cuh"
 #include "segments.cuh"
 
 /// Where the tiles of a segmented space begin (segments.cuh); tiles + 1 threads.

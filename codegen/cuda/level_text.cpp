@@ -122,8 +122,8 @@ std::string levelText(const LevelPlan& level, const std::string& name, const lcu
                       const FieldNames& names) {
   std::string text =
       fmt::format("struct {} {{\n  struct Value {{\n{}  }};\n", name, members(level.fields, false, names));
-  text += fmt::format("  static constexpr bool kSegmented = {}, kRestarts = {};\n", level.segmented,
-                      level.restarts);
+  text += fmt::format("  static constexpr bool kSegmented = {}, kRestarts = {}, kCommutes = {};\n",
+                      level.segmented, level.restarts, level.commutes);
   text += identityFunction(level.fields, "Value", "identity", kernel, names);
   text += combineFunction(level.fields, "Value", "combine", kernel, names);
   text += "  static __device__ __forceinline__ void restart(Value& r) {\n";

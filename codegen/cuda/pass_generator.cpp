@@ -55,11 +55,11 @@ class PassGenerator {
       prologue();
       for (uint32_t k = 0; k < plan_.stages.size(); ++k) {
         stage(k);
-        if (!plan_.levels[k].fields.empty()) scanLevel(k);
+        if (!plan_.levels[k].fields.empty() && !plan_.ranges()) scanLevel(k);
       }
       compactions();
       totals();
-      segmentResults();
+      if (!plan_.ranges()) segmentResults();
       endOfTile();
       finish();
     }
@@ -85,10 +85,11 @@ class PassGenerator {
   }
 
   void chooseNames() {
-    taken_ = {"i",       "s",      "p",       "n",        "m",     "S",      "Shared", "Reduction", "row",
-              "v",       "bit",    "offset",  "order",    "tile",  "shared", "launch", "segments",  "splits",
-              "borders", "number", "segment", "begin",    "end",   "k",      "inside", "length",    "test",
-              "total",   "out",    "kelpie",  "partials", "empty", "lower",  "kept",   "dropped",   "acc"};
+    taken_ = {"i",        "s",      "p",       "n",     "m",       "S",      "Shared",  "Reduction", "row",
+              "v",        "bit",    "offset",  "order", "tile",    "shared", "launch",  "segments",  "splits",
+              "borders",  "number", "segment", "begin", "end",     "k",      "inside",  "length",    "test",
+              "total",    "out",    "kelpie",  "range", "reduce",  "result", "reduced", "ending",    "sum",
+              "partials", "empty",  "lower",   "kept",  "dropped", "acc"};
     for (const auto& p : info_.parameters) names_.push_back(unique(p.name));
     for (const auto& o : info_.outputs) outputNames_[o.var] = unique(o.name);
     for (size_t p = 0; p < info_.parameters.size(); ++p) {
@@ -141,15 +142,6 @@ class PassGenerator {
 
   static int64_t aligned(int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
-  int64_t carryBytes(const LevelPlan& level) const {
-    int64_t bytes = 0, widest = 1;
-    for (const Field& f : level.fields) {
-      bytes += sizeOf(f.type);
-      widest = std::max<int64_t>(widest, sizeOf(f.type));
-    }
-    return (bytes + widest - 1) / widest * widest;
-  }
-
   /// Cells that Once bindings read but other blocks write: results of levels.
   void placeScratch() {
     pass_.levels = static_cast<int>(plan_.levels.size());
@@ -172,14 +164,14 @@ class PassGenerator {
     }
     for (const LevelPlan& level : plan_.levels) {
       valuesAt_.push_back(pass_.bytesPerTile);
-      int64_t bytes = carryBytes(level);
+      int64_t bytes = level.bytes();
       if (bytes > 12) pass_.bytesPerTile += 2 * aligned(bytes);
     }
     partialsAt_ = pass_.bytesPerTile;
     if (!plan_.reductions.empty()) {
       LevelPlan all;
       all.fields = plan_.reductions;
-      pass_.bytesPerTile += aligned(carryBytes(all));
+      pass_.bytesPerTile += aligned(all.bytes());
     }
   }
 
@@ -224,7 +216,11 @@ class PassGenerator {
     if (plan_.persistent()) line(2, "TileQueue::Shared tile;");
     if (plan_.finishes()) line(2, "uint32_t finished;");
     if (plan_.merged()) line(2, "SegmentMap<S>::Shared map;");
-    for (size_t k = 0; k < plan_.levels.size(); ++k) {
+    if (plan_.ranges()) {
+      line(2, "SegmentRange<S>::Shared range;");
+      line(2, "SegmentReduce<S, Level1>::Shared segments;");
+    }
+    for (size_t k = 0; k < plan_.levels.size() && !plan_.ranges(); ++k) {
       if (!plan_.levels[k].fields.empty()) line(2, "BlockScan<S, {}>::Shared {};", levelName(k), scanName(k));
     }
     if (!plan_.reductions.empty()) line(2, "BlockReduce<S::kWarps, Reduction>::Shared reduction;");
@@ -234,7 +230,7 @@ class PassGenerator {
         if (f.count && soac.space.segmented()) {
           line(2, "uint16_t rank{}[S::kItems + 1];  // survivors before an element of the tile",
                f.binding + 1);
-        } else if (soac.kind == SoacKind::Reduce && f.segmented) {
+        } else if (soac.kind == SoacKind::Reduce && f.segmented && !plan_.ranges()) {
           line(2, "{} {}[S::kItems];  // by segment", typeName(f.type), fieldName(f));
         }
       }
@@ -247,11 +243,11 @@ class PassGenerator {
 
   void signature() {
     std::vector<std::string> parameters = {"const Launch launch", "const int64_t n"};
-    if (plan_.merged()) {
+    if (pass_.segmented()) {
       parameters.push_back("const int64_t m");
       parameters.push_back("const int64_t length");
-      parameters.push_back("const int64_t* __restrict__ splits");
     }
+    if (plan_.merged()) parameters.push_back("const int64_t* __restrict__ splits");
     for (size_t p = 0; p < info_.parameters.size(); ++p) {
       const KernelParameter& parameter = info_.parameters[p];
       auto type = typeName(parameter.type);
@@ -296,14 +292,24 @@ class PassGenerator {
   }
 
   void prologue() {
-    if (plan_.merged()) {
+    if (pass_.segmented()) {
       if (info_.offsetsParameter) {
         line(2, "const OffsetSegments segments{{{}, m}};", names_[*info_.offsetsParameter]);
       } else {
         line(2, "const RegularSegments segments{{length, m}};");
       }
     }
-    if (plan_.persistent()) {
+    if (plan_.ranges()) {
+      line(2, "SegmentRange<S> range(launch, segments, n, shared.range);");
+      line(2, "const int64_t order = range.order;");
+      if (!plan_.reductions.empty()) line(2, "Reduction::Value acc = Reduction::identity();");
+      line(2, "SegmentReduce<S, Level1> reduce;");
+      line(2, "const auto result = [&](int64_t segment, const Level1::Value& reduced) {{");
+      segmentBody();
+      line(2, "}};");
+      line(2, "while (range.more()) {{");
+      indent_ += 2;
+    } else if (plan_.persistent()) {
       line(2, "TileQueue queue;");
       line(2, "queue.ask(launch);");
       if (plan_.merged()) {
@@ -325,10 +331,14 @@ class PassGenerator {
     if (plan_.merged()) {
       line(2,
            "const SegmentTile tile = SegmentMap<S>::locate(order, launch.tiles, n + m, shared.tile.split);");
+    } else if (plan_.ranges()) {
+      line(2, "const Tile tile = range.tile();");
+      line(2, "const bool ending = range.endsIn(tile);");
     } else {
       line(2, "const Tile tile = flatTile<S>(order, launch.tiles, n);");
     }
     if (!plan_.stages.empty()) loadPacks(0);
+    if (plan_.ranges()) line(2, "if (ending) range.mark(segments, tile, shared.range);");
     if (plan_.persistent() && !plan_.reductions.empty())
       line(2, "Reduction::Value acc = Reduction::identity();");
     if (plan_.merged()) {
@@ -374,9 +384,20 @@ class PassGenerator {
       line(2, "queue.pass(shared.tile);");
       line(2, "__syncthreads();");
     }
-    if (plan_.persistent() || plan_.grid == Grid::Chunks) {
+    if (plan_.ranges()) {
+      line(2, "reduce.tile(own1, tile, ending, range, segments, shared.segments, shared.range, result);");
+      line(2, "range.advance(tile, ending, shared.range);");
+    }
+    if (plan_.persistent() || plan_.ranges() || plan_.grid == Grid::Chunks) {
       indent_ -= 2;
       line(2, "}}");
+    }
+    if (!plan_.ranges()) return;
+    line(2, "reduce.finish(range, States<Level1::Carry>(launch, 0, {}), shared.segments, result);",
+         valuesAt(valuesAt_[0]));
+    if (!plan_.reductions.empty()) {
+      line(2, "const Reduction::Value sum = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
+      line(2, "if (threadIdx.x == 0) {}[order].value = sum;", partials());
     }
   }
 
@@ -753,18 +774,8 @@ class PassGenerator {
   }
 
   void segmentResults() {
-    struct Result {
-      const Field* field;
-      size_t level;
-    };
     std::vector<Result> reduced, ranked;
-    for (size_t k = 0; k < plan_.levels.size(); ++k) {
-      for (const Field& f : plan_.levels[k].fields) {
-        const Soac& soac = kernel_.bindings[f.binding];
-        if (f.count && soac.space.segmented() && outputName(soac.results[0])) ranked.push_back({&f, k});
-        if (soac.kind == SoacKind::Reduce && f.segmented) reduced.push_back({&f, k});
-      }
-    }
+    collectResults(reduced, ranked);
     if (reduced.empty() && ranked.empty() && plan_.epilogues.empty()) return;
     for (const Result& r : ranked) {
       const std::string carry = fmt::format("shared.{}.carry.{}", scanName(r.level), fieldName(*r.field));
@@ -779,6 +790,29 @@ class PassGenerator {
     line(2, "for (int k = threadIdx.x; k < tile.ends; k += S::kThreads) {{");
     line(4, "const int64_t segment = tile.firstSegment + k;");
     if (!ranked.empty()) line(4, "const int64_t end = segments.begin(segment + 1);");
+    segmentBody();
+    line(2, "}}");
+  }
+
+  /// A field that segments get: of a reduction, or a count.
+  struct Result {
+    const Field* field;
+    size_t level;
+  };
+  void collectResults(std::vector<Result>& reduced, std::vector<Result>& ranked) const {
+    for (size_t k = 0; k < plan_.levels.size(); ++k) {
+      for (const Field& f : plan_.levels[k].fields) {
+        const Soac& soac = kernel_.bindings[f.binding];
+        if (f.count && soac.space.segmented() && outputName(soac.results[0])) ranked.push_back({&f, k});
+        if (soac.kind == SoacKind::Reduce && f.segmented) reduced.push_back({&f, k});
+      }
+    }
+  }
+
+  /// What is done for each segment: its results are stored, epilogues computed.
+  void segmentBody() {
+    std::vector<Result> reduced, ranked;
+    collectResults(reduced, ranked);
     Dialect d = dialect();
     d.param = [](uint32_t) { return std::string("segment"); };
     failElement_ = "segment";
@@ -796,8 +830,12 @@ class PassGenerator {
     for (const Result& r : reduced) {
       const Soac& soac = kernel_.bindings[r.field->binding];
       const std::string name = fieldName(*r.field);
-      line(4, "const {} {} = below && k == 0 ? shared.{}.carry.{} : shared.{}[k];", typeName(r.field->type),
-           name, scanName(r.level), name, name);
+      if (plan_.ranges()) {
+        line(4, "const {} {} = reduced.{};", typeName(r.field->type), name, name);
+      } else {
+        line(4, "const {} {} = below && k == 0 ? shared.{}.carry.{} : shared.{}[k];", typeName(r.field->type),
+             name, scanName(r.level), name, name);
+      }
       defined(soac.results[r.field->component]);
     }
     for (const Result& r : ranked) {
@@ -817,7 +855,6 @@ class PassGenerator {
         defined(v);
       }
     }
-    line(2, "}}");
   }
 
   // ---- the block that finishes ----------------------------------------------------------------------------

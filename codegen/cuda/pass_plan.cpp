@@ -23,6 +23,15 @@ std::vector<ScalarOp> laneOperations(const lcu::Operator& combine) {
   return operations;
 }
 
+int64_t LevelPlan::bytes() const {
+  int64_t sum = 0, widest = 1;
+  for (const Field& f : fields) {
+    sum += sizeOf(f.type);
+    widest = std::max<int64_t>(widest, sizeOf(f.type));
+  }
+  return (sum + widest - 1) / widest * widest;
+}
+
 bool PassPlan::needsLookBack() const {
   return std::any_of(levels.begin(), levels.end(), [](const LevelPlan& l) { return !l.fields.empty(); });
 }
@@ -138,6 +147,7 @@ class Planner {
       level.segmented |= f.segmented;
       level.restarts &= f.segmented;
       level.counts |= f.count;
+      level.commutes &= !f.count && !laneOperations(kernel_.bindings[f.binding].combine).empty();
     }
   }
 
@@ -177,10 +187,19 @@ class Planner {
       plan_.grid = Grid::Single;
     } else if (info_.space.segmented() &&
                (plan_.borders || plan_.numbers || segmentResults_ || !plan_.epilogues.empty())) {
-      plan_.grid = Grid::Merged;
+      plan_.grid = foldsSegmentsOnly() ? Grid::Ranges : Grid::Merged;
     } else if (!plan_.needsLookBack() && !plan_.reductions.empty()) {
       plan_.grid = Grid::Chunks;
     }
+  }
+
+  /// Whether segments are folded, nothing is scanned, and thunks need no segment numbers.
+  bool foldsSegmentsOnly() const {
+    if (plan_.levels.size() != 1 || plan_.levels[0].fields.empty() || plan_.numbersInThunks) return false;
+    const auto& fields = plan_.levels[0].fields;
+    return std::all_of(fields.begin(), fields.end(), [&](const Field& f) {
+      return f.segmented && kernel_.bindings[f.binding].kind == SoacKind::Reduce;
+    });
   }
 
   void chooseShape() {
@@ -217,6 +236,7 @@ class Planner {
     items = std::min<int>(items,
                           static_cast<int>(std::max<size_t>(1, kUnrolledNodes / std::max<size_t>(1, nodes))));
     int bytes = (plan_.merged() ? 2 : 0) + plan_.stagedBytesPerItem + plan_.bufferBytesPerItem;
+    if (plan_.ranges()) bytes = 1 + 2 * static_cast<int>(plan_.levels[0].bytes());
     if (bytes > 0) items = std::min(items, kSharedBytes / (bytes * shape.threads));
     if (plan_.merged())
       items = std::min(items, 65535 / shape.threads);  // segment numbers of a tile take 16 bits
@@ -225,7 +245,7 @@ class Planner {
     if (shape.width == 3) shape.width = 2;
     shape.rows = std::clamp(items / shape.width, 1, options_.maxRows);
     while (shape.rows & (shape.rows - 1)) shape.rows &= shape.rows - 1;
-    if (plan_.persistent()) {
+    if (plan_.persistent() || plan_.ranges()) {
       const int filled = shape.rows * shape.width * words;
       const int residentThreads = waiting ? (filled <= 128 ? 1024 : 512)
                                           : (filled <= 64   ? 1024

@@ -26,6 +26,9 @@ struct Field {
 struct LevelPlan {
   std::vector<Field> fields;
   bool segmented = false, restarts = true, counts = false;
+  bool commutes =
+      true;  ///< every operator works on each component by itself, with an operation that commutes
+  int64_t bytes() const;  ///< of a carry
 };
 
 /// The element thunks of one level.
@@ -51,7 +54,8 @@ struct PassPlan {
 
   bool merged() const { return grid == Grid::Merged; }
   bool needsLookBack() const;
-  bool persistent() const { return merged() || needsLookBack(); }
+  bool ranges() const { return grid == Grid::Ranges; }
+  bool persistent() const { return !ranges() && (merged() || needsLookBack()); }
   bool finishes() const { return !reductions.empty() || !finish.empty(); }
 };
 

@@ -82,8 +82,11 @@ KELPIE_DEVICE Tile flatTile(int64_t tile, int64_t tiles, int64_t extent) {
 
 // ---- packs: kWidth neighbours moved at once ---------------------------------------------------------------
 
+/// The greatest power of two, up to 16, that divides the size.
+constexpr int alignmentOf(int size) { return size % 16 == 0 ? 16 : size & -size; }
+
 template <class T, int kWidth>
-struct alignas(sizeof(T) * kWidth < 16 ? sizeof(T) * kWidth : 16) Pack {
+struct alignas(alignmentOf(sizeof(T) * kWidth)) Pack {
   T item[kWidth];
 };
 

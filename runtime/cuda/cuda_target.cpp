@@ -225,8 +225,8 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, const CompiledProgr
       if (auto failure = fillPermuted(request, program, pass, o.var, pointer)) return failure;
     }
   }
-  bool merged = pass.grid == Grid::Merged;
-  if (!pass.needsLaunch && extents.elements == 0 && (!merged || extents.segments == 0)) return std::nullopt;
+  if (!pass.needsLaunch && extents.elements == 0 && (!pass.segmented() || extents.segments == 0))
+    return std::nullopt;
 
   LaunchWord word{launches_, error_, counters_, nullptr, nullptr, pass.tiles(extents), 0};
   if (pass.levels > 0) {
@@ -256,7 +256,11 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, const CompiledProgr
   Arguments arguments;
   arguments.add(word);
   arguments.add(extents.elements);
-  if (merged) {
+  if (pass.segmented()) {
+    arguments.add(extents.segments);
+    arguments.add(extents.length);
+  }
+  if (pass.grid == Grid::Merged) {
     DevicePointer splits = nullptr;
     if (pass.info.offsetsParameter && word.tiles > kFewTiles) {
       splits = request.scratch->take(static_cast<size_t>(word.tiles + 1) * sizeof(int64_t));
@@ -271,8 +275,6 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, const CompiledProgr
       if (auto failure = device_->launch(program.split, (word.tiles + 1 + 127) / 128, 128, split.addresses()))
         return failure;
     }
-    arguments.add(extents.segments);
-    arguments.add(extents.length);
     arguments.add(splits);
   }
   for (const auto& p : pass.info.parameters) {

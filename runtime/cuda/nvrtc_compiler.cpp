@@ -64,7 +64,8 @@ Failure NvrtcCompiler::compile(const std::string& source, int architecture, std:
   }
   std::string arch = fmt::format("--gpu-architecture=sm_{}", architecture);
   // Without fused multiply-add a float operation rounds as on every other target.
-  const char* options[] = {arch.c_str(), "--std=c++17", "-default-device", "--disable-warnings", "--fmad=false"};
+  const char* options[] = {arch.c_str(), "--std=c++17", "-default-device", "--disable-warnings",
+                           "--fmad=false"};
   int result = api_->compileProgram(program, 5, options);
   Failure failure;
   if (result != 0) {
