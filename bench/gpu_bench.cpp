@@ -1,6 +1,6 @@
 // Times of Kelpie's generated GPU kernels on well-known jobs, as lines of JSON; gpu_peers.cu has the peers.
 //
-//   gpu_bench [log2 of the number of elements, 27]
+//   gpu_bench [log2 of the number of elements, 27] [jobs: what their names must contain]
 //
 // A job is launched in batches between two synchronisations; the median over batches, per launch, is
 // reported. Results are compared with a plain computation in double precision on the host.
@@ -61,8 +61,9 @@ class ReusedScratch final : public runtime::Scratch {
 
 class Bench {
  public:
-  Bench(runtime::Target& target, const tests::KnownKernels& known, const runtime::ProgramKernels& program)
-      : target_(target), known_(known), program_(program), scratch_(target) {}
+  Bench(runtime::Target& target, const tests::KnownKernels& known, const runtime::ProgramKernels& program,
+        std::string wanted)
+      : target_(target), known_(known), program_(program), wanted_(std::move(wanted)), scratch_(target) {}
   ~Bench() {
     for (const auto& [name, buffer] : inputs_) target_.deallocate(buffer.pointer);
   }
@@ -81,6 +82,7 @@ class Bench {
   using Verify = std::function<std::string(const std::vector<std::vector<std::byte>>&)>;
   void run(const std::string& job, const std::string& kernel, int64_t elements, int64_t segments,
            double bytes, const Verify& verify = {}) {
+    if (job.find(wanted_) == std::string::npos) return;
     size_t number = known_.number(kernel);
     const codegen::KernelInfo& info = program_.kernels[number].info;
     codegen::LaunchExtents extents;
@@ -148,6 +150,7 @@ class Bench {
   runtime::Target& target_;
   const tests::KnownKernels& known_;
   const runtime::ProgramKernels& program_;
+  std::string wanted_;
   ReusedScratch scratch_;
   std::map<std::string, Input> inputs_;
 };
@@ -187,7 +190,7 @@ std::string near(const float* got, const std::vector<double>& expected) {
   return "relative error " + std::to_string(std::sqrt(error / norm));
 }
 
-void runAll(int exponent) {
+void runAll(int exponent, const std::string& wanted) {
   std::string why;
   auto target = runtime::makeCudaTarget(why);
   if (!target) stop(why);
@@ -203,7 +206,7 @@ void runAll(int exponent) {
   std::vector<float> xs(static_cast<size_t>(n));
   std::mt19937 random(2);
   for (float& x : xs) x = static_cast<float>(random()) / 2147483648.0f - 1.0f;
-  Bench bench(*target, known, program);
+  Bench bench(*target, known, program, wanted);
   bench.input("xs", xs);
   bench.input("c1", std::vector<float>{3.0f});
   bench.input("c2", std::vector<float>{5.0f});
@@ -315,4 +318,6 @@ void runAll(int exponent) {
 }  // namespace
 }  // namespace kelpie::bench
 
-int main(int argc, char** argv) { kelpie::bench::runAll(argc > 1 ? std::atoi(argv[1]) : 27); }
+int main(int argc, char** argv) {
+  kelpie::bench::kelpie::bench::runAll(argc > 1 ? std::atoi(argv[1]) : 27, argc > 2 ? argv[2] : "");
+}

@@ -301,7 +301,7 @@ class PassGenerator {
     }
     if (plan_.ranges()) {
       line(2, "SegmentRange<S> range(launch, segments, n, shared.range);");
-      line(2, "const int64_t order = range.order;");
+      line(2, "const int64_t order = shared.range.order;");
       if (!plan_.reductions.empty()) line(2, "Reduction::Value acc = Reduction::identity();");
       line(2, "SegmentReduce<S, Level1> reduce;");
       line(2, "const auto result = [&](int64_t segment, const Level1::Value& reduced) {{");
@@ -393,7 +393,7 @@ class PassGenerator {
       line(2, "}}");
     }
     if (!plan_.ranges()) return;
-    line(2, "reduce.finish(range, States<Level1::Carry>(launch, 0, {}), shared.segments, result);",
+    line(2, "reduce.finish(range, order, States<Level1::Carry>(launch, 0, {}), shared.segments, result);",
          valuesAt(valuesAt_[0]));
     if (!plan_.reductions.empty()) {
       line(2, "const Reduction::Value sum = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");

@@ -29,25 +29,27 @@ KELPIE_DEVICE int64_t splitByWarp(const Segments& segments, int64_t diagonal, in
   return low;
 }
 
+/// Positions in a range are 32-bit: elements and ends are counted from its first, since a range of 2^31 entries
+/// would be one of a list of 2^42.
 template <class S>
 struct SegmentRange {
-  static constexpr int64_t kNever = 0x7fffffffffffffffll;
+  static constexpr int kNever = 0x7fffffff;
   static_assert(!S::kBackward, "ranges are worked off forward");
 
   struct Shared {
     int64_t split[2];
-    int64_t lastEnd, nextEnd;  ///< of the tile: where its last end lies, and the next one after it
+    int lastEnd, nextEnd;  ///< of the tile: where its last end lies, and the next one after it
     int ends;
     uint32_t order;
     /// 1 where a segment begins at this offset of the tile; the threads that read it clear it.
     alignas(16) uint8_t marks[S::kItems + 16];
   };
 
-  int64_t order;                ///< number of the range
-  int64_t element, elementEnd;  ///< not yet dealt
-  int64_t segment, segmentEnd;  ///< likewise: segments that end in this range
-  int64_t nextEnd;              ///< where `segment` ends; kNever: in a later range
-  bool ended = false;           ///< a segment has ended in an earlier tile of the range
+  int64_t origin;           ///< of elements: a multiple of the width
+  int64_t firstSegment;     ///< of those that end in this range
+  int element, elementEnd;  ///< not yet dealt
+  int segment, segmentEnd;  ///< likewise
+  int nextEnd;              ///< where `segment` ends; kNever: in a later range
 
   /// Takes a range; all lower ones are taken. Contains barriers.
   template <class Segments>
@@ -57,55 +59,60 @@ struct SegmentRange {
     uint32_t* const words = reinterpret_cast<uint32_t*>(shared.marks);
     for (int k = threadIdx.x; k < (S::kItems + 16) / 4; k += S::kThreads) words[k] = 0;
     __syncthreads();
-    order = shared.order;
-    const int64_t all = extent + segments.count;
+    const int64_t order = shared.order, all = extent + segments.count;
     for (int which = warpIndex(); which < 2; which += S::kWarps) {
       const int64_t split = splitByWarp(segments, (order + which) * all / launch.tiles, extent);
       if (laneIndex() == 0) shared.split[which] = split;
     }
     __syncthreads();
-    segment = shared.split[0];
-    segmentEnd = shared.split[1];
-    element = order * all / launch.tiles - segment;
-    elementEnd = (order + 1) * all / launch.tiles - segmentEnd;
-    nextEnd = segment < segmentEnd ? segments.begin(segment + 1) : kNever;
+    firstSegment = shared.split[0];
+    segment = 0;
+    segmentEnd = int(shared.split[1] - firstSegment);
+    const int64_t begin = order * all / launch.tiles - firstSegment;
+    origin = begin / S::kWidth * S::kWidth;
+    element = int(begin - origin);
+    elementEnd = int((order + 1) * all / launch.tiles - shared.split[1] - origin);
+    nextEnd = segmentEnd > 0 ? endOf(segments, 0) : kNever;
+  }
+
+  /// Where a segment that ends in this range does so.
+  template <class Segments>
+  __device__ __forceinline__ int endOf(const Segments& segments, int number) const {
+    return int(segments.begin(firstSegment + number + 1) - origin);
   }
 
   __device__ __forceinline__ bool more() const { return element < elementEnd || segment < segmentEnd; }
+  /// A segment has ended in an earlier tile of the range.
+  __device__ __forceinline__ bool ended() const { return segment > 0; }
 
   __device__ __forceinline__ Tile tile() const {
-    const int64_t base = element / S::kWidth * S::kWidth;
-    const int first = int(element - base);
-    const int64_t left = elementEnd - base;
-    return {base, first, (left < S::kItems ? int(left) : S::kItems) - first};
-  }
-  static __device__ __forceinline__ int64_t end(const Tile& tile) {
-    return tile.base + tile.first + tile.count;
+    const int base = element & -S::kWidth;
+    const int first = element - base, left = elementEnd - base;
+    return {origin + base, first, (left < S::kItems ? left : S::kItems) - first};
   }
   /// Whether a segment ends in the tile, or at its end.
-  __device__ __forceinline__ bool endsIn(const Tile& tile) const { return nextEnd <= end(tile); }
+  __device__ __forceinline__ bool endsIn(const Tile& tile) const { return nextEnd <= element + tile.count; }
 
   /// Marks where segments begin, of a tile in which one ends. A barrier must follow before marks and ends are
   /// read, and another one before the next call.
   template <class Segments>
   __device__ __forceinline__ void mark(const Segments& segments, const Tile& tile, Shared& shared) const {
     constexpr int kAtOnce = 4;  // loads in flight
-    const int64_t tileEnd = end(tile);
-    for (int64_t first = segment + threadIdx.x;; first += kAtOnce * S::kThreads) {
-      int64_t from[kAtOnce], to[kAtOnce];
+    const int tileEnd = element + tile.count, base = element - tile.first;
+    for (int number = segment + threadIdx.x;; number += kAtOnce * S::kThreads) {
+      int from[kAtOnce], to[kAtOnce];
       KELPIE_UNROLL
       for (int j = 0; j < kAtOnce; ++j) {
-        const int64_t s = first + j * S::kThreads;
-        from[j] = s <= segmentEnd ? segments.begin(s) : kNever;
-        to[j] = s < segmentEnd ? segments.begin(s + 1) : kNever;
+        const int k = number + j * S::kThreads;
+        from[j] = k > segment && k <= segmentEnd ? endOf(segments, k - 1) : kNever;
+        to[j] = k < segmentEnd ? endOf(segments, k) : kNever;
       }
       KELPIE_UNROLL
       for (int j = 0; j < kAtOnce; ++j) {
-        const int64_t s = first + j * S::kThreads;
         if (to[j] <= tileEnd) {
-          shared.marks[to[j] - tile.base] = 1;
-        } else if (from[j] <= tileEnd && s > segment) {  // the first that does not end here
-          shared.ends = int(s - segment);
+          shared.marks[to[j] - base] = 1;
+        } else if (from[j] <= tileEnd) {  // the first that does not end here
+          shared.ends = number + j * S::kThreads - segment;
           shared.lastEnd = from[j];
           shared.nextEnd = to[j];
         }
@@ -116,11 +123,10 @@ struct SegmentRange {
 
   /// Goes on behind a tile; `ending`: endsIn(tile) was true.
   __device__ __forceinline__ void advance(const Tile& tile, bool ending, const Shared& shared) {
-    element = end(tile);
+    element += tile.count;
     if (!ending) return;
     segment += shared.ends;
     nextEnd = shared.nextEnd;
-    ended = true;
   }
 };
 

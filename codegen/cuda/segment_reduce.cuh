@@ -24,6 +24,7 @@ struct SegmentReduce {
     alignas(16) Value items[S::kThreads * kStride];
     Value totals[S::kWarps];
     uint32_t heads[S::kWarps];
+    Value pending;  ///< the first segment that ended in the range, as far as it is known
   };
   static __device__ __forceinline__ int place(int offset) {
     return offset / kOfThread * kStride + offset % kOfThread;
@@ -32,12 +33,10 @@ struct SegmentReduce {
   Value carry;                 ///< fold of the range since its last segment end, or its begin
   Value own;                   ///< of this thread, beyond that, where `accumulated`
   Value sum;                   ///< fold of the tile since its last segment end
-  Value pending;               ///< thread 0: the first segment that ended in the range, as far as it is known
-  int64_t pendingSegment = 0;  ///< likewise
   bool accumulated = false;
 
   __device__ __forceinline__ SegmentReduce()
-      : carry(L::identity()), own(L::identity()), sum(L::identity()), pending(L::identity()) {}
+      : carry(L::identity()), own(L::identity()), sum(L::identity()) {}
 
   /// Brings the fold of the threads into the carry. Contains a barrier if they have any.
   __device__ __forceinline__ void collect(Shared& shared) {
@@ -74,33 +73,34 @@ struct SegmentReduce {
       carry = L::combine(carry, sum, false);
       return;
     }
-    const int ends = rangeShared.ends;
+    const int ends = rangeShared.ends, base = range.element - tile.first;
     for (int k = threadIdx.x; k < ends; k += S::kThreads) {
-      const int64_t segment = range.segment + k;
-      const int from = k == 0 ? tile.first : int(segments.begin(segment) - tile.base);
-      const int to = int(segments.begin(segment + 1) - tile.base);
+      const int number = range.segment + k;
+      const int from = k == 0 ? range.element : range.endOf(segments, number - 1);
+      const int to = range.endOf(segments, number);
       Value value = L::identity();
-      if (to > from) value = shared.items[place(to - 1)];
+      if (to > from) value = shared.items[place(to - 1 - base)];
       if (k == 0) value = L::combine(carry, value, false);
-      if (k == 0 && !range.ended) {
-        pending = value;
-        pendingSegment = segment;
+      if (number == 0) {
+        shared.pending = value;
       } else {
-        result(segment, value);
+        result(range.firstSegment + number, value);
       }
     }
-    carry = rangeShared.lastEnd == Range::end(tile) ? L::identity() : sum;
+    carry = rangeShared.lastEnd == range.element + tile.count ? L::identity() : sum;
   }
 
   /// Behind the last tile: the first segment that ended in the range gets what lies in lower ranges. Contains
   /// barriers.
   template <class Result>
-  __device__ __forceinline__ void finish(const Range& range, const States<Value>& states, Shared& shared,
-                                         const Result& result) {
+  __device__ __forceinline__ void finish(const Range& range, int64_t order, const States<Value>& states,
+                                         Shared& shared, const Result& result) {
     collect(shared);
     if (warpIndex() != 0) return;
-    const Value lower = lookBack<L>(states, range.order, carry, range.ended);
-    if (threadIdx.x == 0 && range.ended) result(pendingSegment, L::combine(lower, pending, false));
+    const Value lower = lookBack<L>(states, order, carry, range.ended());
+    if (threadIdx.x == 0 && range.ended()) {
+      result(range.firstSegment, L::combine(lower, shared.pending, false));
+    }
   }
 
  private:

@@ -31,7 +31,7 @@ int64_t environment(const char* name, int64_t otherwise) {
 codegen::cuda::CudaOptions tinyBlocks() {
   codegen::cuda::CudaOptions options;
   options.threads = 32;
-  options.maxItems = 1;
+  options.maxItems = 2;
   return options;
 }
 
@@ -86,7 +86,7 @@ TEST(CudaEmulation, FirstErrorIsReported) {
   compare(4, SpaceKind::Offsets, 6, true, {40, 3000}, {Lengths::Mixed, Lengths::One});
 }
 TEST(CudaEmulation, ManyTiles) {
-  compare(5, SpaceKind::Flat, 3, false, {7000}, {Lengths::Mixed}, tinyBlocks());
+  compare(5, SpaceKind::Flat, 3, false, {9000}, {Lengths::Mixed}, tinyBlocks());
   compare(6, SpaceKind::Offsets, 4, false, {5000}, {Lengths::Mixed, Lengths::Long, Lengths::Giant},
           tinyBlocks());
 }
