@@ -319,5 +319,5 @@ void runAll(int exponent, const std::string& wanted) {
 }  // namespace kelpie::bench
 
 int main(int argc, char** argv) {
-  kelpie::bench::kelpie::bench::runAll(argc > 1 ? std::atoi(argv[1]) : 27, argc > 2 ? argv[2] : "");
+  kelpie::bench::runAll(argc > 1 ? std::atoi(argv[1]) : 27, argc > 2 ? argv[2] : "");
 }
