@@ -26,10 +26,10 @@ namespace kelpie::codegen::cuda {
 enum class Grid : uint8_t {
   Single,  ///< one block: Once bindings only
   Tiles,   ///< tiles of a flat space
-  Chunks,  ///< blocks take tiles in turn; at most kMaxChunks, whatever the device, so that sums are
+  Chunks,  ///< blocks take tiles in turn; at most maxChunks, whatever the device, so that sums are
            ///< reproducible
   Merged,  ///< tiles of the merged list of elements and segment ends (segments.cuh)
-  Ranges,  ///< contiguous pieces of the merged list, a block each; at most kMaxChunks (segment_ranges.cuh)
+  Ranges,  ///< contiguous pieces of the merged list, a block each; at most maxChunks (segment_ranges.cuh)
 };
 constexpr int64_t kMaxChunks = 2112;  ///< 16 for each multiprocessor of a large device
 
@@ -52,6 +52,7 @@ struct CudaPass {
   bool needsLaunch = true;  ///< false: nothing happens when there are no elements and no segments
   int64_t fixedBytes = 0;   ///< scratch of the launch
   int64_t bytesPerTile = 0;
+  int64_t maxChunks = kMaxChunks;
   std::string text;
 
   bool segmented() const { return grid == Grid::Merged || grid == Grid::Ranges; }
@@ -73,6 +74,7 @@ struct CudaOptions {
   int threads = 256;
   int maxRows = 16;   ///< rows of items a thread holds at most
   int maxItems = 16;  ///< items a thread holds at most
+  int64_t maxChunks = kMaxChunks;
   /// "file.nesl:12: text" for comments; may be empty.
   std::function<std::string(Span)> describe;
 };

@@ -37,6 +37,7 @@ class PassGenerator {
   void run() {
     chooseNames();
     pass_.grid = plan_.grid;
+    pass_.maxChunks = options_.maxChunks;
     pass_.shape = plan_.shape;
     pass_.persistent = plan_.persistent();
     placeScratch();
@@ -386,7 +387,6 @@ class PassGenerator {
     }
     if (plan_.ranges()) {
       line(2, "reduce.tile(own1, tile, ending, range, segments, shared.segments, shared.range, result);");
-      line(2, "range.advance(tile, ending, shared.range);");
     }
     if (plan_.persistent() || plan_.ranges() || plan_.grid == Grid::Chunks) {
       indent_ -= 2;

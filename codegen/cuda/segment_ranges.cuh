@@ -121,12 +121,11 @@ struct SegmentRange {
     }
   }
 
-  /// Goes on behind a tile; `ending`: endsIn(tile) was true.
-  __device__ __forceinline__ void advance(const Tile& tile, bool ending, const Shared& shared) {
+  /// Goes on behind a tile in which `ends` segments ended; `next` is where the next one does.
+  __device__ __forceinline__ void advance(const Tile& tile, int ends, int next) {
     element += tile.count;
-    if (!ending) return;
-    segment += shared.ends;
-    nextEnd = shared.nextEnd;
+    segment += ends;
+    nextEnd = next;
   }
 };
 

@@ -51,10 +51,11 @@ struct SegmentReduce {
     accumulated = false;
   }
 
-  /// Folds a tile; items outside of it hold the identity. Where `ending`, the tile has been marked.
+  /// Folds a tile and goes on behind it; items outside of it hold the identity. Where `ending`, the tile has
+  /// been marked.
   template <class Segments, class Result>
   __device__ __forceinline__ void tile(const Value (&items)[S::kRows][S::kWidth], const Tile& tile, bool ending,
-                                       const Range& range, const Segments& segments, Shared& shared,
+                                       Range& range, const Segments& segments, Shared& shared,
                                        typename Range::Shared& rangeShared, const Result& result) {
     if (L::kCommutes && !ending) {
       KELPIE_UNROLL
@@ -63,17 +64,21 @@ struct SegmentReduce {
         for (int v = 0; v < S::kWidth; ++v) own = L::combine(own, items[row][v], false);
       }
       accumulated = true;
+      range.advance(tile, 0, range.nextEnd);
       return;
     }
     collect(shared);
     __syncthreads();  // the marks are complete, results of the tile before have been read
+    // Read before the next barrier: after the last one another warp may mark the next tile.
+    int ends = 0, lastEnd = 0, nextEnd = range.nextEnd;
+    if (ending) {
+      ends = rangeShared.ends;
+      lastEnd = rangeShared.lastEnd;
+      nextEnd = rangeShared.nextEnd;
+    }
     foldItems(items, shared, rangeShared);
     __syncthreads();
-    if (!ending) {
-      carry = L::combine(carry, sum, false);
-      return;
-    }
-    const int ends = rangeShared.ends, base = range.element - tile.first;
+    const int base = range.element - tile.first;
     for (int k = threadIdx.x; k < ends; k += S::kThreads) {
       const int number = range.segment + k;
       const int from = k == 0 ? range.element : range.endOf(segments, number - 1);
@@ -87,7 +92,12 @@ struct SegmentReduce {
         result(range.firstSegment + number, value);
       }
     }
-    carry = rangeShared.lastEnd == range.element + tile.count ? L::identity() : sum;
+    if (!ending) {
+      carry = L::combine(carry, sum, false);
+    } else {
+      carry = lastEnd == range.element + tile.count ? L::identity() : sum;
+    }
+    range.advance(tile, ends, nextEnd);
   }
 
   /// Behind the last tile: the first segment that ended in the range gets what lies in lower ranges. Contains

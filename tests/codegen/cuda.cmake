@@ -4,6 +4,7 @@ kelpie_test(cuda SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/cuda_emulation_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_nvrtc_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emulated_device.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/known_kernels.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp
   LINK kelpie_runtime Boost::context ${CMAKE_DL_LIBS})
 target_compile_definitions(test_cuda PRIVATE KELPIE_HOST_COMPILER="${CMAKE_CXX_COMPILER}")

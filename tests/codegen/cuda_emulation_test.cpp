@@ -1,11 +1,13 @@
 // Generated CUDA, executed on the host under emulation, agrees with the evaluator of λcu.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "runtime/cuda/cuda_target.h"
 #include "runtime/host_target.h"
 #include "tests/codegen/emulated_device.h"
+#include "tests/codegen/known_kernels.h"
 #include "tests/codegen/random_kernel.h"
 
 namespace kelpie::tests {
@@ -84,6 +86,46 @@ TEST(CudaEmulation, RegularKernels) {
 }
 TEST(CudaEmulation, FirstErrorIsReported) {
   compare(4, SpaceKind::Offsets, 6, true, {40, 3000}, {Lengths::Mixed, Lengths::One});
+}
+/// Ranges of many tiles each, with and without segment ends in them.
+TEST(CudaEmulation, LongRanges) {
+  codegen::cuda::CudaOptions options = smallBlocks();
+  options.maxChunks = 3;
+  KnownKernels known;
+  runtime::ProgramKernels program = known.programKernels();
+  runtime::InterpTarget interp;
+  runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(8), options);
+  ASSERT_EQ(interp.prepare(program), std::nullopt);
+  auto failure = cuda.prepare(program);
+  ASSERT_EQ(failure, std::nullopt) << *failure;
+  Random random(static_cast<uint64_t>(environment("KELPIE_SEED", 9)));
+  for (uint64_t longest : {1u, 3u, 20u, 300u, 5000u, 20'000u}) {
+    KernelData data;
+    const int64_t n = 9000 + static_cast<int64_t>(random() % 1000);
+    data.extents.elements = n;
+    std::vector<float> xs(static_cast<size_t>(n));  // sums are exact
+    for (float& x : xs) x = static_cast<float>(static_cast<int>(random() % 100) - 50);
+    std::vector<int64_t> offsets = {0};
+    while (offsets.back() < n) {
+      int64_t length = random() % 8 == 0 ? 0 : 1 + static_cast<int64_t>(random() % longest);
+      offsets.push_back(std::min(n, offsets.back() + length));
+    }
+    offsets.insert(offsets.end(), random() % 700, n);
+    data.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
+    auto set = [&](const char* name, const void* values, size_t bytes) {
+      const auto* first = static_cast<const std::byte*>(values);
+      data.arrays[known.vars.at(name)].assign(first, first + bytes);
+    };
+    set("xs", xs.data(), xs.size() * sizeof(float));
+    set("offsets", offsets.data(), offsets.size() * sizeof(int64_t));
+    for (const char* name : {"segmented_sum", "segmented_scan"}) {
+      size_t number = known.number(name);
+      EXPECT_EQ(difference(runKernel(interp, program, number, data), runKernel(cuda, program, number, data),
+                           program.kernels[number].info),
+                "")
+          << name << ", segments up to " << longest;
+    }
+  }
 }
 TEST(CudaEmulation, ManyTiles) {
   compare(5, SpaceKind::Flat, 3, false, {9000}, {Lengths::Mixed}, tinyBlocks());
