@@ -23,6 +23,7 @@ namespace {
 
 constexpr const char* kRowLoop = "for (int row = 0; row < S::kRows; ++row) {";
 constexpr const char* kItemLoop = "for (int v = 0; v < S::kWidth; ++v) {";
+constexpr const char* kInside = "if (tile.contains(offset)) {";
 
 class PassGenerator {
  public:
@@ -86,11 +87,12 @@ class PassGenerator {
   }
 
   void chooseNames() {
-    taken_ = {"i",        "s",      "p",       "n",     "m",       "S",      "Shared",  "Reduction", "row",
-              "v",        "bit",    "offset",  "order", "tile",    "shared", "launch",  "segments",  "splits",
-              "borders",  "number", "segment", "begin", "end",     "k",      "inside",  "length",    "test",
-              "total",    "out",    "kelpie",  "range", "reduce",  "result", "reduced", "ending",    "sum",
-              "partials", "empty",  "lower",   "kept",  "dropped", "acc"};
+    taken_ = {"i",        "s",       "p",       "n",      "m",       "S",        "Shared", "Reduction",
+              "row",      "v",       "bit",     "offset", "order",   "tile",     "shared", "launch",
+              "segments", "splits",  "borders", "number", "segment", "begin",    "end",    "k",
+              "inside",   "length",  "test",    "total",  "out",     "kelpie",   "range",  "reduce",
+              "result",   "reduced", "ending",  "ends",   "sum",     "partials", "empty",  "lower",
+              "kept",     "dropped", "acc"};
     for (const auto& p : info_.parameters) names_.push_back(unique(p.name));
     for (const auto& o : info_.outputs) outputNames_[o.var] = unique(o.name);
     for (size_t p = 0; p < info_.parameters.size(); ++p) {
@@ -303,6 +305,7 @@ class PassGenerator {
     if (plan_.ranges()) {
       line(2, "SegmentRange<S> range(launch, segments, n, shared.range);");
       line(2, "const int64_t order = shared.range.order;");
+      line(2, "const auto ends = segments.from(range.firstSegment);");
       if (!plan_.reductions.empty()) line(2, "Reduction::Value acc = Reduction::identity();");
       line(2, "SegmentReduce<S, Level1> reduce;");
       line(2, "const auto result = [&](int64_t segment, const Level1::Value& reduced) {{");
@@ -339,7 +342,7 @@ class PassGenerator {
       line(2, "const Tile tile = flatTile<S>(order, launch.tiles, n);");
     }
     if (!plan_.stages.empty()) loadPacks(0);
-    if (plan_.ranges()) line(2, "if (ending) range.mark(segments, tile, shared.range);");
+    if (plan_.ranges()) line(2, "if (ending) range.mark(ends, tile, shared.range);");
     if (plan_.persistent() && !plan_.reductions.empty())
       line(2, "Reduction::Value acc = Reduction::identity();");
     if (plan_.merged()) {
@@ -386,7 +389,7 @@ class PassGenerator {
       line(2, "__syncthreads();");
     }
     if (plan_.ranges()) {
-      line(2, "reduce.tile(own1, tile, ending, range, segments, shared.segments, shared.range, result);");
+      line(2, "reduce.tile(own1, tile, ending, range, ends, shared.segments, shared.range, result);");
     }
     if (plan_.persistent() || plan_.ranges() || plan_.grid == Grid::Chunks) {
       indent_ -= 2;
@@ -477,13 +480,14 @@ class PassGenerator {
         }
       }
     }
+    const size_t loops = out_.size();
     line(2, "KELPIE_UNROLL");
     line(2, "{}", kRowLoop);
     line(4, "KELPIE_UNROLL");
     line(4, "{}", kItemLoop);
     line(6, "const int offset = S::offset(row, v);");
     if (hasLevel) line(6, "own{}[row][v] = {}::identity();", number + 1, levelName(number));
-    line(6, "if (tile.contains(offset)) {{");
+    line(6, "{}", kInside);
     line(8, "const int64_t i = tile.base + offset;");
     bool segment = false, position = false;
     for (uint32_t b : stage.bindings) {
@@ -500,10 +504,27 @@ class PassGenerator {
     line(4, "}}");
     for (VarId v : stored) line(4, "storeRow<S>({}, tile, row, {}[row]);", outputNames_.at(v), items(v));
     line(2, "}}");
+    if (plan_.ranges()) specialiseWhole(loops);
     for (uint32_t b : stage.bindings)
       if (kernel_.bindings[b].kind == SoacKind::Map)
         for (VarId v : kernel_.bindings[b].results)
           if (keepsItems(v, number)) itemArrays_.insert(v);
+  }
+
+  /// Puts a copy of the text from `begin` on before it, for tiles all of whose items are in the tile. Only of
+  /// short texts: it is compiled twice.
+  void specialiseWhole(size_t begin) {
+    constexpr size_t kShort = 4000;
+    const std::string text = out_.substr(begin);
+    if (text.size() > kShort) return;
+    std::string whole = text;
+    whole.replace(whole.find(kInside), std::string_view(kInside).size(), "{");
+    out_.resize(begin);
+    line(2, "if (tile.count == S::kItems) {{");
+    out_ += whole;
+    line(2, "}} else {{");
+    out_ += text;
+    line(2, "}}");
   }
 
   void flush(ExpressionEmitter& emitter) { out_ += emitter.takeStatements(); }

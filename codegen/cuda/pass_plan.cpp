@@ -231,6 +231,7 @@ class Planner {
     shape.width = smallest >= 8 ? 2 : 4;
     const bool waiting = plan_.persistent() && !plan_.merged();
     if (waiting) shape.threads *= 2;
+    if (plan_.ranges()) shape.threads = std::max(32, shape.threads / 2);
     int items = std::min(options_.maxItems * (waiting ? 2 : 1),
                          std::max(1, (waiting ? kWaitingItemWords : kItemWords) / std::max(1, words)));
     items = std::min<int>(items,

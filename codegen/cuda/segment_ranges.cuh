@@ -50,6 +50,7 @@ struct SegmentRange {
   int element, elementEnd;  ///< not yet dealt
   int segment, segmentEnd;  ///< likewise
   int nextEnd;              ///< where `segment` ends; kNever: in a later range
+  bool sparse;              ///< a tile has no more ends than threads, on average
 
   /// Takes a range; all lower ones are taken. Contains barriers.
   template <class Segments>
@@ -72,13 +73,14 @@ struct SegmentRange {
     origin = begin / S::kWidth * S::kWidth;
     element = int(begin - origin);
     elementEnd = int((order + 1) * all / launch.tiles - shared.split[1] - origin);
-    nextEnd = segmentEnd > 0 ? endOf(segments, 0) : kNever;
+    nextEnd = segmentEnd > 0 ? int(segments.begin(firstSegment + 1) - origin) : kNever;
+    sparse = int64_t(segmentEnd) * S::kItems <= int64_t(elementEnd - element) * S::kThreads;
   }
 
-  /// Where a segment that ends in this range does so.
+  /// Where a segment that ends in this range does so. Here and below, `segments` are numbered from the first.
   template <class Segments>
   __device__ __forceinline__ int endOf(const Segments& segments, int number) const {
-    return int(segments.begin(firstSegment + number + 1) - origin);
+    return int(segments.begin(number + 1) - origin);
   }
 
   __device__ __forceinline__ bool more() const { return element < elementEnd || segment < segmentEnd; }
@@ -97,7 +99,16 @@ struct SegmentRange {
   /// read, and another one before the next call.
   template <class Segments>
   __device__ __forceinline__ void mark(const Segments& segments, const Tile& tile, Shared& shared) const {
-    constexpr int kAtOnce = 4;  // loads in flight
+    if (sparse) {
+      markAtOnce<1>(segments, tile, shared);
+    } else {
+      markAtOnce<4>(segments, tile, shared);
+    }
+  }
+  /// kAtOnce: loads in flight.
+  template <int kAtOnce, class Segments>
+  __device__ __forceinline__ void markAtOnce(const Segments& segments, const Tile& tile,
+                                             Shared& shared) const {
     const int tileEnd = element + tile.count, base = element - tile.first;
     for (int number = segment + threadIdx.x;; number += kAtOnce * S::kThreads) {
       int from[kAtOnce], to[kAtOnce];

@@ -114,6 +114,22 @@ struct SegmentReduce {
   }
 
  private:
+  /// Bytes, each 0 or 1, as the bits of a word.
+  template <int kCount>
+  static __device__ __forceinline__ uint32_t bitsOf(const Pack<uint8_t, kCount>& bytes) {
+    union {
+      Pack<uint8_t, kCount> pack;
+      uint32_t word[(kCount + 3) / 4];
+    } view;
+    view.word[0] = 0;
+    view.pack = bytes;
+    uint32_t bits = 0;
+    // The product has byte k of the word in bit 24 + k, and nothing above bit 27.
+    KELPIE_UNROLL
+    for (int k = 0; k < (kCount + 3) / 4; ++k) bits |= (view.word[k] * 0x01020408u >> 24) << (4 * k);
+    return bits;
+  }
+
   /// Leaves the fold of the tile up to each item, from its segment's begin, in shared.items, except for items
   /// that are neither the last of a thread's nor of a segment; and sets `sum`. Contains a barrier.
   __device__ __forceinline__ void foldItems(const Value (&items)[S::kRows][S::kWidth], Shared& shared,
@@ -136,10 +152,8 @@ struct SegmentReduce {
       const Marks marks = own;
       Marks none;
       KELPIE_UNROLL
-      for (int k = 0; k < kOfThread; ++k) {
-        heads |= uint32_t(marks.item[k]) << k;
-        none.item[k] = 0;
-      }
+      for (int k = 0; k < kOfThread; ++k) none.item[k] = 0;
+      heads = bitsOf(marks);
       if (heads != 0) own = none;
     }
     Value folded = L::identity();
@@ -162,11 +176,11 @@ struct SegmentReduce {
     // Scan over the threads of the warp, then over warps.
     const uint32_t laneHeads = __ballot_sync(kFullWarp, heads != 0);
     const uint32_t upTo = laneHeads & ((2u << lane) - 1);
-    const int nearest = upTo != 0 ? 31 - __clz(upTo) : -64;
+    const int reach = upTo != 0 ? lane - (31 - __clz(upTo)) : lane;  // lanes below that count
     KELPIE_UNROLL
     for (int d = 1; d < 32; d *= 2) {
       const Value left = shuffleUp(folded, d);
-      if (lane >= d) folded = L::combine(left, folded, nearest > lane - d);
+      if (reach >= d) folded = L::combine(left, folded, false);
     }
     Value before = shuffleUp(folded, 1);
     if (lane == 31) {

@@ -15,6 +15,10 @@ struct OffsetSegments {
   const int64_t* offsets;
   int64_t count;
   __device__ __forceinline__ int64_t begin(int64_t segment) const { return offsets[segment]; }
+  /// The same numbered from segment `first`.
+  __device__ __forceinline__ OffsetSegments from(int64_t first) const {
+    return {offsets + first, count - first};
+  }
   /// How many segment ends are among the first `diagonal` entries of the merged list.
   __device__ __forceinline__ int64_t split(int64_t diagonal, int64_t extent) const {
     int64_t low = diagonal > extent ? diagonal - extent : 0;
@@ -35,7 +39,11 @@ struct OffsetSegments {
 struct RegularSegments {
   int64_t length;
   int64_t count;
-  __device__ __forceinline__ int64_t begin(int64_t segment) const { return segment * length; }
+  int64_t start = 0;
+  __device__ __forceinline__ int64_t begin(int64_t segment) const { return start + segment * length; }
+  __device__ __forceinline__ RegularSegments from(int64_t first) const {
+    return {length, count - first, begin(first)};
+  }
   __device__ __forceinline__ int64_t split(int64_t diagonal, int64_t) const {
     const int64_t ends = diagonal / (length + 1);
     return ends < count ? ends : count;
