@@ -1,25 +1,125 @@
 // Stream compaction: the survivors of a tile are put side by side in shared memory and stored coalesced.
 #pragma once
 
+#include "look_back.cuh"
 #include "tile.cuh"
 
 namespace kelpie {
 
-/// Stores keep-marked items to out[0..], item number rank[row][v] of the tile. `count` of them in all;
-/// `buffer` holds kItems values. Contains barriers; the buffer must not be in use.
+/// Puts the marked items with ranks window .. window+capacity-1 into buffer[0..capacity). `rank`: of the first
+/// marked item of each row of this thread, or of a later item before which none is marked.
 template <class S, class T>
-KELPIE_DEVICE void storeCompacted(T* out, const T (&items)[S::kRows][S::kWidth], uint32_t keep,
-                                  const uint32_t (&rank)[S::kRows][S::kWidth], int count, T* buffer) {
+KELPIE_DEVICE void collect(const T (&items)[S::kRows][S::kWidth], uint32_t marked, const uint32_t (&rank)[S::kRows],
+                           uint32_t window, uint32_t capacity, T* buffer) {
   KELPIE_UNROLL
   for (int row = 0; row < S::kRows; ++row) {
+    uint32_t at = rank[row] - window;
     KELPIE_UNROLL
     for (int v = 0; v < S::kWidth; ++v) {
-      if (keep >> (row * S::kWidth + v) & 1) buffer[rank[row][v]] = items[row][v];
+      if (!(marked >> (row * S::kWidth + v) & 1)) continue;
+      if (at < capacity) buffer[at] = items[row][v];
+      ++at;
     }
   }
-  __syncthreads();
-  for (int k = threadIdx.x; k < count; k += S::kThreads) out[k] = buffer[k];
-  __syncthreads();
 }
+
+/// Stores the `count` marked items of a tile to out[0..count). The first window has been collected already if
+/// `collected`, and a barrier has followed. Contains barriers; the buffer is free at the end.
+template <class S, class T>
+KELPIE_DEVICE void storeCompacted(T* out, const T (&items)[S::kRows][S::kWidth], uint32_t marked,
+                                  const uint32_t (&rank)[S::kRows], uint32_t count, uint32_t capacity, T* buffer,
+                                  bool collected) {
+  for (uint32_t window = 0; window < count; window += capacity) {
+    if (!collected) {
+      collect<S>(items, marked, rank, window, capacity, buffer);
+      __syncthreads();
+    }
+    collected = false;
+    const uint32_t end = count - window < capacity ? count - window : capacity;
+    for (uint32_t k = threadIdx.x; k < end; k += S::kThreads) out[window + k] = buffer[k];
+    __syncthreads();
+  }
+}
+
+/// The ranks of marked items in a tile and in all tiles, for kernels that carry nothing else: four rows are
+/// counted in the bytes of one word.
+template <class S>
+struct BlockCount {
+  static constexpr int kWords = (S::kRows + 3) / 4;
+  static_assert(32 * S::kWidth < 256, "the marked items of a row of a warp must fit a byte");
+
+  struct Level {
+    struct Carry {
+      int64_t count;
+    };
+    static constexpr bool kSegmented = false, kRestarts = false;
+    static __device__ __forceinline__ Carry start() { return {0}; }
+    static __device__ __forceinline__ Carry merge(const Carry& a, const Carry& b, bool) {
+      return {a.count + b.count};
+    }
+  };
+  using Carry = typename Level::Carry;
+  struct Shared {
+    uint32_t totals[S::kWarps];
+    int64_t lower;
+  };
+
+  uint32_t rank[S::kRows];  ///< of this thread's first marked item of a row, in the tile
+  uint32_t count;           ///< of the tile
+  int64_t lower, total;     ///< of all lower tiles; of those and this one
+
+  /// Ranks in the tile. Publishes the count. Contains a barrier.
+  __device__ __forceinline__ void rankItems(uint32_t marked, Shared& shared, const States<Carry>& states,
+                                            int64_t tile) {
+    const int lane = laneIndex();
+    uint32_t base = 0;  // of the rows so far
+    KELPIE_UNROLL
+    for (int k = 0; k < kWords; ++k) {
+      uint32_t own = 0;
+      KELPIE_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        const int row = 4 * k + j;
+        if (row < S::kRows) own |= uint32_t(__popc(marked >> (row * S::kWidth) & ((1u << S::kWidth) - 1))) << (8 * j);
+      }
+      uint32_t upTo = own;
+      KELPIE_UNROLL
+      for (int d = 1; d < 32; d *= 2) {
+        const uint32_t left = __shfl_up_sync(kFullWarp, upTo, d);
+        if (lane >= d) upTo += left;
+      }
+      const uint32_t rows = __shfl_sync(kFullWarp, upTo, 31), before = upTo - own;
+      KELPIE_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        const int row = 4 * k + j;
+        if (row >= S::kRows) continue;
+        rank[row] = base + (before >> (8 * j) & 255);
+        base += rows >> (8 * j) & 255;
+      }
+    }
+    if (lane == 0) shared.totals[warpIndex()] = base;
+    __syncthreads();
+    uint32_t lowerWarps = 0;
+    count = 0;
+    KELPIE_UNROLL
+    for (int warp = 0; warp < S::kWarps; ++warp) {
+      if (warp == warpIndex()) lowerWarps = count;
+      count += shared.totals[warp];
+    }
+    KELPIE_UNROLL
+    for (int row = 0; row < S::kRows; ++row) rank[row] += lowerWarps;
+    if (threadIdx.x == 0) states.publishTile(tile, {int64_t(count)}, false);
+  }
+
+  /// Finds what lies below. Contains a barrier.
+  __device__ __forceinline__ void findLower(Shared& shared, const States<Carry>& states, int64_t tile) {
+    if (warpIndex() == 0) {
+      const Carry carry = awaitLower<Level>(states, tile, {int64_t(count)}, false);
+      if (laneIndex() == 0) shared.lower = carry.count;
+    }
+    __syncthreads();
+    lower = shared.lower;
+    total = lower + count;
+  }
+};
 
 }  // namespace kelpie

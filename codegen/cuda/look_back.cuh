@@ -113,16 +113,15 @@ struct States {
   }
 };
 
-/// Publishes `own`, the fold of tile `tile`, and gives the fold of all lower tiles. Called by all lanes of
-/// one warp with equal arguments. `head`: a segment begins in the tile. All lower tiles must have started.
+/// The fold of all tiles below one that has published `own`. Called by all lanes of one warp with equal
+/// arguments. `head`: a segment begins in the tile. All lower tiles must have started.
 template <class L>
-KELPIE_DEVICE typename L::Carry lookBack(const States<typename L::Carry>& states, int64_t tile,
+KELPIE_DEVICE typename L::Carry awaitLower(const States<typename L::Carry>& states, int64_t tile,
                                          const typename L::Carry& own, bool head) {
   using Carry = typename L::Carry;
   const int lane = laneIndex();
   const int64_t group = tile / kGroup, first = group * kGroup;
   const int place = int(tile - first);
-  if (lane == 0) states.publishTile(tile, own, head);
   if (tile == 0) return L::start();
 
   // The tiles of the group by lane, own included; lane 31 has the nearest lower group.
@@ -179,6 +178,14 @@ KELPIE_DEVICE typename L::Carry lookBack(const States<typename L::Carry>& states
     states.publishGroup(group, kPrefix, L::merge(below, carry, heads != 0), heads != 0);
   }
   return place == 0 ? below : L::merge(below, tiles, lower != 0);
+}
+
+/// Publishes `own`, the fold of tile `tile`, and gives the fold of all lower ones.
+template <class L>
+KELPIE_DEVICE typename L::Carry lookBack(const States<typename L::Carry>& states, int64_t tile,
+                                         const typename L::Carry& own, bool head) {
+  if (laneIndex() == 0) states.publishTile(tile, own, head);
+  return awaitLower<L>(states, tile, own, head);
 }
 
 }  // namespace kelpie

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "codegen/cuda/level_text.h"
@@ -210,7 +211,7 @@ class PassGenerator {
     const TileShape& s = plan_.shape;
     line(0, "using S = Shape<{}, {}, {}, {}>;", s.threads, s.rows, s.width, s.backward);
     for (size_t k = 0; k < plan_.levels.size(); ++k) {
-      if (!plan_.levels[k].fields.empty())
+      if (!plan_.levels[k].fields.empty() && !plan_.levels[k].countsOnly)
         out_ += levelText(plan_.levels[k], levelName(k), kernel_, fieldNames());
     }
     if (!plan_.reductions.empty())
@@ -224,7 +225,11 @@ class PassGenerator {
       line(2, "SegmentReduce<S, Level1>::Shared segments;");
     }
     for (size_t k = 0; k < plan_.levels.size() && !plan_.ranges(); ++k) {
-      if (!plan_.levels[k].fields.empty()) line(2, "BlockScan<S, {}>::Shared {};", levelName(k), scanName(k));
+      if (plan_.levels[k].countsOnly) {
+        line(2, "BlockCount<S>::Shared {};", scanName(k));
+      } else if (!plan_.levels[k].fields.empty()) {
+        line(2, "BlockScan<S, {}>::Shared {};", levelName(k), scanName(k));
+      }
     }
     if (!plan_.reductions.empty()) line(2, "BlockReduce<S::kWarps, Reduction>::Shared reduction;");
     for (const LevelPlan& level : plan_.levels) {
@@ -239,7 +244,7 @@ class PassGenerator {
       }
     }
     if (plan_.bufferBytesPerItem > 0) {
-      line(2, "alignas(16) unsigned char buffer[S::kItems * {}];", plan_.bufferBytesPerItem);
+      line(2, "alignas(16) unsigned char buffer[{} * {}];", plan_.bufferItems, plan_.bufferBytesPerItem);
     }
     line(0, "}};");
   }
@@ -459,7 +464,7 @@ class PassGenerator {
 
   void stage(size_t number) {
     const StagePlan& stage = plan_.stages[number];
-    const bool hasLevel = !plan_.levels[number].fields.empty();
+    const bool hasLevel = !plan_.levels[number].fields.empty() && !plan_.levels[number].countsOnly;
     if (number > 0) loadPacks(number);
     if (hasLevel) line(2, "{}::Value own{}[S::kRows][S::kWidth];", levelName(number), number + 1);
     std::vector<VarId> stored;
@@ -608,7 +613,7 @@ class PassGenerator {
     flush(emitter);
     std::string test = fmt::format("keeps{}", b + 1);
     line(8, "const bool {} = {};", test, texts[0]);
-    line(8, "own{}[row][v].count{} = {};", stage + 1, b + 1, test);
+    if (!plan_.levels[stage].countsOnly) line(8, "own{}[row][v].count{} = {};", stage + 1, b + 1, test);
     line(8, "keep{} |= uint32_t({}) << (row * S::kWidth + v);", b + 1, test);
     if (soac.pull.empty()) return;
     // The pull of a filter is evaluated for survivors only, in a scope of its own.
@@ -646,9 +651,44 @@ class PassGenerator {
 
   // ---- collectives ----------------------------------------------------------------------------------------
 
+  /// The text of a buffer of values of one type.
+  static std::string bufferOf(ScalarType type) {
+    return fmt::format("reinterpret_cast<{}*>(shared.buffer)", typeName(type));
+  }
+
+  /// The first component of what survives, of a level that only counts: it is collected while the carry of
+  /// the tile is on its way.
+  std::optional<size_t> collectedEarly(size_t number) const {
+    const LevelPlan& level = plan_.levels[number];
+    if (!level.countsOnly) return std::nullopt;
+    const Soac& soac = kernel_.bindings[level.fields[0].binding];
+    for (size_t j = 0; j < soac.pull.size(); ++j)
+      if (compactedOutput(soac, j, true)) return j;
+    return std::nullopt;
+  }
+
+  void countLevel(size_t number) {
+    const uint32_t binding = plan_.levels[number].fields[0].binding;
+    const Soac& soac = kernel_.bindings[binding];
+    const std::string scan = scanName(number);
+    line(2, "BlockCount<S> {};", scan);
+    line(2, "const States<BlockCount<S>::Carry> states{}(launch, {}, {});", number + 1, number,
+         valuesAt(valuesAt_[number]));
+    line(2, "{0}.rankItems(keep{1}, shared.{0}, states{2}, order);", scan, binding + 1, number + 1);
+    if (auto j = collectedEarly(number)) {
+      line(2, "collect<S>({}, keep{}, {}.rank, 0, {}, {});", items(soac.results[*j + 1]), binding + 1, scan,
+           plan_.bufferItems, bufferOf(soac.pull[*j]->type));
+    }
+    line(2, "{0}.findLower(shared.{0}, states{1}, order);", scan, number + 1);
+  }
+
   void scanLevel(size_t number) {
     const LevelPlan& level = plan_.levels[number];
     const std::string scan = scanName(number);
+    if (level.countsOnly) {
+      countLevel(number);
+      return;
+    }
     line(2, "BlockScan<S, {}> {};", levelName(number), scan);
     line(2, "{}.run(own{}, {}, {}, shared.{}, States<{}::Carry>(launch, {}, {}), order);", scan, number + 1,
          level.segmented ? "borders.heads" : "0", level.segmented ? "borders.ends" : "false", scan,
@@ -667,7 +707,7 @@ class PassGenerator {
         line(2, "{} {}[S::kRows][S::kWidth];", typeName(f.type), items(v));
         itemArrays_.insert(v);
       } else if (f.count) {
-        line(2, "uint32_t rank{}[S::kRows][S::kWidth];", f.binding + 1);
+        line(2, "uint32_t rank{}[S::kRows];  // of the first survivor of a row", f.binding + 1);
       }
     }
     if (!inclusive && !exclusive && !ranked) return;
@@ -688,12 +728,13 @@ class PassGenerator {
       const Soac& soac = kernel_.bindings[f.binding];
       const std::string field = fieldName(f);
       if (f.count) {
-        line(6, "rank{0}[row][v] = uint32_t({1}.lowerWarps.{2}) + {1}.before[row][v].{2};", f.binding + 1,
-             scan, field);
+        line(6, "const uint32_t at{0} = uint32_t({1}.lowerWarps.{2}) + {1}.before[row][v].{2};",
+             f.binding + 1, scan, field);
+        line(6, "if (v == 0) rank{0}[row] = at{0};", f.binding + 1);
         if (soac.space.segmented()) {
           line(6,
                "if (tile.contains(S::offset(row, v))) shared.rank{0}[S::offset(row, v)] = "
-               "uint16_t(rank{0}[row][v]);",
+               "uint16_t(at{0});",
                f.binding + 1);
         }
       } else if (soac.kind == SoacKind::Scan) {
@@ -720,36 +761,42 @@ class PassGenerator {
       for (const Field& f : plan_.levels[k].fields) {
         if (!f.count) continue;
         const Soac& soac = kernel_.bindings[f.binding];
-        const std::string lower = fmt::format("shared.{}.carry.{}", scanName(k), fieldName(f));
-        const std::string total = fmt::format("{}.total.{}", scanName(k), fieldName(f));
-        uint32_t b = f.binding + 1;
+        const uint32_t b = f.binding + 1;
+        const bool counted = plan_.levels[k].countsOnly;
+        const std::string scan = scanName(k);
+        const std::string lower =
+            counted ? scan + ".lower" : fmt::format("shared.{}.carry.{}", scan, fieldName(f));
+        const std::string count =
+            counted ? scan + ".count" : fmt::format("uint32_t({}.total.{} - {})", scan, fieldName(f), lower);
+        const std::string rank = counted ? scan + ".rank" : fmt::format("rank{}", b);
         for (size_t j = 0; j < soac.pull.size(); ++j) {
           if (const std::string* out = compactedOutput(soac, j, true)) {
-            line(2, "storeCompacted<S>({} + {}, {}, keep{}, rank{}, int({} - {}),", *out, lower,
-                 items(soac.results[j + 1]), b, b, total, lower);
-            line(2, "                  reinterpret_cast<{}*>(shared.buffer));", typeName(soac.pull[j]->type));
+            line(2, "storeCompacted<S>({} + {}, {}, keep{}, {}, {},", *out, lower, items(soac.results[j + 1]),
+                 b, rank, count);
+            line(2, "                  {}, {}, {});", plan_.bufferItems, bufferOf(soac.pull[j]->type),
+                 collectedEarly(k) == j);
           }
         }
         bool dropped = false;
         for (size_t j = 0; j < soac.pull.size(); ++j) dropped |= compactedOutput(soac, j, false) != nullptr;
         if (!dropped) continue;
         line(2, "{{  // the others, of rank: elements before less survivors before");
-        line(4, "uint32_t dropped = 0, lower[S::kRows][S::kWidth];");
+        line(4, "uint32_t dropped = 0, lower[S::kRows];");
         line(4, "KELPIE_UNROLL");
         line(4, "{}", kRowLoop);
         line(6, "KELPIE_UNROLL");
         line(6, "{}", kItemLoop);
         line(8, "const int bit = row * S::kWidth + v, offset = S::offset(row, v);");
         line(8, "if (tile.contains(offset)) dropped |= (~keep{} >> bit & 1) << bit;", b);
-        line(8, "lower[row][v] = offset - tile.first - rank{}[row][v];", b);
         line(6, "}}");
+        line(6, "lower[row] = uint32_t(k_max(S::position(row) - tile.first, 0)) - {}[row];", rank);
         line(4, "}}");
         for (size_t j = 0; j < soac.pull.size(); ++j) {
           if (const std::string* out = compactedOutput(soac, j, false)) {
             line(4, "storeCompacted<S>({} + (tile.base + tile.first - {}), {}, dropped, lower,", *out, lower,
                  items(soac.results[j + 1]));
-            line(4, "                  tile.count - int({} - {}), reinterpret_cast<{}*>(shared.buffer));",
-                 total, lower, typeName(soac.pull[j]->type));
+            line(4, "                  uint32_t(tile.count) - {}, {}, {}, false);", count, plan_.bufferItems,
+                 bufferOf(soac.pull[j]->type));
           }
         }
         line(2, "}}");
@@ -763,7 +810,8 @@ class PassGenerator {
     for (size_t k = 0; k < plan_.levels.size(); ++k) {
       for (const Field& f : plan_.levels[k].fields) {
         const Soac& soac = kernel_.bindings[f.binding];
-        std::string total = fmt::format("{}.total.{}", scanName(k), fieldName(f));
+        std::string total = scanName(k) + ".total";
+        if (!plan_.levels[k].countsOnly) total += "." + fieldName(f);
         if (soac.kind == SoacKind::Scan && soac.withTotal) {
           if (const std::string* out = outputName(soac.results[f.component])) {
             lines.push_back(fmt::format("{}[n] = {};", *out, total));

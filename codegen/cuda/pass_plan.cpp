@@ -143,6 +143,7 @@ class Planner {
 
   void finishLevel(LevelPlan& level) {
     sortBySize(level.fields);
+    level.countsOnly = level.fields.size() == 1 && level.fields[0].count && !info_.space.segmented();
     for (const Field& f : level.fields) {
       level.segmented |= f.segmented;
       level.restarts &= f.segmented;
@@ -225,7 +226,7 @@ class Planner {
       lcu::forEachNode(thunks, [&](ExprRef e) { nodes += e->kind == ExprKind::Loop ? 8 : 1; });
     }
     for (const LevelPlan& level : plan_.levels)
-      for (const Field& f : level.fields) words += f.count ? 2 : sizeOf(f.type) / 2;
+      for (const Field& f : level.fields) words += level.countsOnly ? 0 : f.count ? 2 : sizeOf(f.type) / 2;
     if (plan_.numbersInThunks) ++words;
 
     shape.width = smallest >= 8 ? 2 : 4;
@@ -236,7 +237,8 @@ class Planner {
                          std::max(1, (waiting ? kWaitingItemWords : kItemWords) / std::max(1, words)));
     items = std::min<int>(items,
                           static_cast<int>(std::max<size_t>(1, kUnrolledNodes / std::max<size_t>(1, nodes))));
-    int bytes = (plan_.merged() ? 2 : 0) + plan_.stagedBytesPerItem + plan_.bufferBytesPerItem;
+    int bytes = (plan_.merged() ? 2 : 0) + plan_.stagedBytesPerItem;
+    if (plan_.merged()) bytes += plan_.bufferBytesPerItem;
     if (plan_.ranges()) bytes = 1 + 2 * static_cast<int>(plan_.levels[0].bytes());
     if (bytes > 0) items = std::min(items, kSharedBytes / (bytes * shape.threads));
     if (plan_.merged())
@@ -253,6 +255,10 @@ class Planner {
                                              : filled <= 80 ? 768
                                                             : 256);
       plan_.blocksAtOnce = std::max(1, residentThreads / shape.threads);
+    }
+    if (plan_.bufferBytesPerItem > 0) {
+      plan_.bufferItems = std::min(
+          shape.items(), (kSharedBytes - shape.items() * bytes) / plan_.bufferBytesPerItem / 128 * 128);
     }
     // A tile of a merged list must have room beside the aligned start.
     if (plan_.merged() && shape.threads * shape.rows <= 1) shape.rows = 2;

@@ -28,7 +28,8 @@ struct LevelPlan {
   bool segmented = false, restarts = true, counts = false;
   bool commutes =
       true;  ///< every operator works on each component by itself, with an operation that commutes
-  int64_t bytes() const;  ///< of a carry
+  bool countsOnly = false;  ///< the one field is a count over a flat space: BlockCount does
+  int64_t bytes() const;    ///< of a carry
 };
 
 /// The element thunks of one level.
@@ -50,6 +51,7 @@ struct PassPlan {
   bool numbersInThunks = false;  ///< ... by thunks
   bool borders = false;          ///< segment borders of items are needed
   int bufferBytesPerItem = 0;    ///< compaction buffer
+  int bufferItems = 0;           ///< ... which holds so many items, of which a tile may have more
   int stagedBytesPerItem = 0;    ///< results of segments, ranks of survivors
 
   bool merged() const { return grid == Grid::Merged; }
