@@ -45,6 +45,7 @@ bool isDelayable(core::PrimOp op) {
     case core::PrimOp::Zip:
     case core::PrimOp::Project:
     case core::PrimOp::Slice:
+    case core::PrimOp::Append:
       return true;
     default:
       return false;

@@ -14,7 +14,7 @@ Sequence Flattener::joinInstances(const Sequence& text, Context& context, Contex
   ExprRef length;
   Space space = commonSpace({&text}, context, nullptr, &length);
   Entered entered = enterSpace(space, {&text}, context);
-  std::vector<StorePtr> stores = storeRow(entered.elements[0], *entered.context, true);
+  std::vector<StorePtr> stores = storeRow(entered.elements[0], *entered.context, Form::Canonical);
   return sequenceOver(flat(space.extent), space.extent, text.elements, stores, root);
 }
 
@@ -70,7 +70,7 @@ Values Flattener::random(const core::Exp& e, const core::Prim& node, ExprRef bou
 Values Flattener::writeInstances(const core::Exp& e, const std::string& name,
                                  const std::vector<CoreType>& types, const Values& arguments,
                                  Context& context) {
-  std::vector<StorePtr> stores = storeRow(arguments, context, true);
+  std::vector<StorePtr> stores = storeRow(arguments, context, Form::Canonical);
   lcu::HostLoop loop;
   loop.initial = {hostLet(arena().index(0), block_, "first")};
   loop.params = {newVar(lcu::VarKind::Host, lcu::kIndex, "i")};
@@ -115,7 +115,8 @@ Values Flattener::effect(const core::Exp& e, const core::Prim& node, const Value
     }
     case PrimOp::Raise: {
       Value text = arguments[0];
-      if (!context.isRoot()) text = storeAt(*storeRow({text}, context, true)[0], arena().index(0), root);
+      if (!context.isRoot())
+        text = storeAt(*storeRow({text}, context, Form::Canonical)[0], arena().index(0), root);
       return call("raise", {string}, {text});
     }
     case PrimOp::StartTimer:

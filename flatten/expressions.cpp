@@ -189,7 +189,7 @@ Values Flattener::compileIf(const core::Exp& e, const core::If& node, Context& c
     return compileSelect(node, condition, context, frame);
   if (context.isRoot()) return compileHostIf(e, node, condition, context, frame);
 
-  if (!cheap(condition) || !onlyInstance(condition)) condition = stored(condition, context);
+  condition = cheap(condition) ? overInstances(condition, context) : stored(condition, context);
   ExprRef other = arena().op(ScalarOp::Not, condition);
   // Position among the instances that take the then-branch: an exclusive scan of the condition.
   lcu::Soac scan;

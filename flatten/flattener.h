@@ -102,6 +102,8 @@ class Flattener {
   Value translate(const Value& v, Context& from, Context& to);
   ViewPtr translate(const ViewPtr& v, Context& from, Context& to);
   ExprRef step(ExprRef e, Context& parent, Context& child);
+  ExprRef ofInstance(ExprRef e, const Space& space, ExprRef instance);
+  ExprRef overInstances(ExprRef e, Context& context);
   /// Stores an expression of `context` (array, host scalar or cell) and returns how to read it.
   ExprRef stored(ExprRef e, Context& context);
   bool cheap(ExprRef e) const;
@@ -130,6 +132,8 @@ class Flattener {
   bool partial(ExprRef e) const;
   bool partial(const View& v) const;
   ViewPtr chooseView(ExprRef condition, const ViewPtr& a, const ViewPtr& b);
+  ViewPtr componentAt(const Store::Component& component, ExprRef address);
+  ViewPtr appended(ExprRef split, ViewPtr first, ViewPtr second);
   Value listed(const std::vector<Value>& values, size_t low, size_t high, ExprRef position);
   Value zero(const CoreType& type);
   /// Sequence whose elements are the stores of `inner`, entered from `context` over `space`.
@@ -138,18 +142,26 @@ class Flattener {
   ViewPtr direct(ExprRef start, ExprRef stride, StorePtr store, bool aligned = false);
 
   // ---- stores ----
+  /// What views of a stored sequence may be.
+  enum class Form {
+    Stored,     ///< Direct with a constant stride into any store, and Append of such
+    Appended,   ///< Canonical, and Append of such
+    Canonical,  ///< Direct: plain arrays and slices of stride 1 all the way down
+  };
   /// Stores a row of values of a non-root context; element i of each store belongs to instance i.
-  /// `canonical`: plain arrays and slices of stride 1 all the way down.
-  std::vector<StorePtr> storeRow(const Values& row, Context& context, bool canonical = false);
+  std::vector<StorePtr> storeRow(const Values& row, Context& context, Form form = Form::Stored);
   struct Columns;
-  int addColumn(ExprRef e, Columns& columns, Context& context);
-  /// Makes every view Direct (with a constant stride), copying once where it must.
-  Value normalise(const Value& v, Context& context, bool canonical);
-  bool plain(const View& view, bool canonical) const;
+  void addColumn(ExprRef e, Columns& columns, Context& context);
+  /// Brings every view into a form, copying once where it must.
+  Value normalise(const Value& v, Context& context, Form form);
+  bool plain(const View& view, Form form) const;
   bool plain(const Store& store) const;
-  void addTemplate(const Value& v, const CoreType& type, Columns& columns, Context& context);
-  StorePtr finishTemplate(const CoreType& type, const Columns& columns, size_t& next,
-                          const std::vector<VarId>& arrays) const;
+  /// The scalar expressions that must be stored for a normalised value, and the store over their arrays,
+  /// which `next` hands out in the same order.
+  static std::vector<ExprRef> columnsOf(const Value& v);
+  static void addColumns(const View& view, std::vector<ExprRef>& out);
+  static StorePtr storeOf(const Value& v, const CoreType& type, const std::function<VarId()>& next);
+  static Store::Component componentFrom(const View& view, const std::function<VarId()>& next);
   Sequence copy(const Sequence& v, Context& context);
   void denseColumns(const Value& v, const CoreType& type, Context& context, std::vector<VarId>& out);
   VarId offsetsArray(const Space& space);

@@ -291,6 +291,20 @@ Value Flattener::scan(const core::Exp&, ReduceOp op, const Sequence& v, Context&
   return {sequenceOver(space, length, v.elements, {store}, context)};
 }
 
+namespace {
+/// The sequence without its descriptor.
+Value sliced(Sequence v) {
+  v.descriptor.reset();
+  for (ViewPtr& view : v.views) {
+    if (!view->aligned) continue;
+    auto copy = std::make_shared<View>(*view);
+    copy->aligned = false;
+    view = copy;
+  }
+  return {v};
+}
+}  // namespace
+
 Value Flattener::pack(const core::Exp& e, const core::Prim& node, Context& context, Frame& frame) {
   Value source = atom(node.arguments[1], context, frame);
   const Sequence& v = source.sequence();
@@ -322,14 +336,10 @@ Value Flattener::pack(const core::Exp& e, const core::Prim& node, Context& conte
   }
   Values row;
   for (const Value& value : entered.elements.back()) {
-    row.push_back(normalise(value, inside, false));
-    if (value.isScalar()) {
-      soac.pull.push_back(value.scalar());
-      continue;
-    }
-    const Sequence& sequence = row.back().sequence();
-    soac.pull.push_back(sequence.length);
-    for (const ViewPtr& view : sequence.views) soac.pull.push_back(view->start);
+    row.push_back(normalise(value, inside, Form::Stored));
+    if (!value.isScalar())
+      row.back() = sliced(row.back().sequence());  // a part of a dense store is not dense
+    for (ExprRef column : columnsOf(row.back())) soac.pull.push_back(column);
   }
   soac.effects = std::exchange(inside.pending, {});
   std::vector<ExprRef> evaluated = soac.pull;
@@ -338,23 +348,10 @@ Value Flattener::pack(const core::Exp& e, const core::Prim& node, Context& conte
   std::vector<VarId> arrays = launch(std::move(soac), "filter", block_, "kept");
   std::vector<StorePtr> stores;
   size_t next = 1;
-  for (size_t k = 0; k < row.size(); ++k) {
-    auto store = std::make_shared<Store>();
-    store->type = v.elements[k];
-    if (row[k].isScalar()) {
-      store->array = arrays[next++];
-    } else {
-      store->kind = Store::Kind::Sequence;
-      store->lengths = arrays[next++];
-      for (const ViewPtr& view : row[k].sequence().views) {
-        store->components.push_back({arrays[next], view->stride->constant.i, view->store});
-        ++next;
-      }
-    }
-    stores.push_back(store);
-  }
+  for (size_t k = 0; k < row.size(); ++k)
+    stores.push_back(storeOf(row[k], v.elements[k], [&] { return arrays[next++]; }));
   if (context.isRoot()) {
-    ExprRef count = arena().host(arrays[0], lcu::kIndex);
+    ExprRef count = arena().nonNegative(arena().host(arrays[0], lcu::kIndex));
     return {sequenceOver(flat(count), count, v.elements, stores, context)};
   }
   Space space;
@@ -365,10 +362,20 @@ Value Flattener::pack(const core::Exp& e, const core::Prim& node, Context& conte
   ExprRef i = arena().param(0);
   ExprRef length = arena().sub(arena().load(arrays[0], lcu::kIndex, arena().add(i, arena().index(1))),
                                arena().load(arrays[0], lcu::kIndex, i));
+  arena().nonNegative(length);
   return {sequenceOver(space, length, v.elements, stores, context)};
 }
 
 // ---- structure --------------------------------------------------------------------------------------------
+
+namespace {
+/// Every element of a delayed `++` finds its piece by comparisons: sequences of more pieces are stored.
+constexpr int kAppendedPieces = 8;
+
+int pieces(const View& view) {
+  return view.kind == View::Kind::Append ? pieces(*view.first) + pieces(*view.second) : 1;
+}
+}  // namespace
 
 Value Flattener::append(const Sequence& a, const Sequence& b, Context& context) {
   auto empty = [](const Sequence& v) {
@@ -376,18 +383,15 @@ Value Flattener::append(const Sequence& a, const Sequence& b, Context& context) 
   };
   if (empty(a)) return {b};
   if (empty(b)) return {a};
-  ExprRef length = arena().add(a.length, b.length);
-  Space space = spaceFor(length, context);
-  Entered entered = enterSpace(space, {}, context);
-  Context& inside = *entered.context;
-  ExprRef position = arena().param(context.isRoot() ? 0 : 2);
-  Sequence left = translate({a}, context, inside).sequence();
-  Sequence right = translate({b}, context, inside).sequence();
-  ExprRef first = arena().op(ScalarOp::Less, position, left.length);
-  Values row = choose(first, elementAt(left, position, inside),
-                      elementAt(right, arena().sub(position, left.length), inside));
-  std::vector<StorePtr> stores = storeRow(row, inside);
-  return {sequenceOver(space, length, a.elements, stores, context)};
+  Sequence result;
+  result.elements = a.elements;
+  result.length = arena().add(a.length, b.length);
+  bool simple = true;
+  for (size_t k = 0; k < a.views.size(); ++k) {
+    result.views.push_back(appended(a.length, a.views[k], b.views[k]));
+    simple &= pieces(*result.views[k]) <= kAppendedPieces;
+  }
+  return {simple || delayed_ > 0 ? result : copy(result, context)};
 }
 
 Value Flattener::flattenSequence(const Sequence& v, Context& context) {
@@ -489,7 +493,7 @@ Value Flattener::partition(const core::Exp& e, const Sequence& v, const Sequence
     space.extent = v.length;
     space.offsets = map(flat(arena().add(outer.extent, one)), bound, block_, "offsets");
     store->dense = space;
-    for (const ViewPtr& view : v.views) store->components.push_back({0, 1, view->store});
+    for (const ViewPtr& view : v.views) store->components.push_back({0, 1, view->store, 0, {}});
     return {sequenceOver(outer, outerLength, {store->type}, {store}, context)};
   }
   VarId before = launch(std::move(scan), "starts", block_, "before")[0];
@@ -569,7 +573,7 @@ Value Flattener::grade(const Sequence& keys, Context& context) {
   ExprRef length;
   Space space = commonSpace({&keys}, context, nullptr, &length);
   Entered entered = enterSpace(space, {&keys}, context);
-  std::vector<StorePtr> stores = storeRow(entered.elements[0], *entered.context, true);
+  std::vector<StorePtr> stores = storeRow(entered.elements[0], *entered.context, Form::Canonical);
   VarId order = newVar(lcu::VarKind::Array, lcu::kIndex, "order", space.extent);
   lcu::Stmt stmt;
   stmt.results = {order};

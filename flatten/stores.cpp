@@ -14,13 +14,12 @@ struct Flattener::Columns {
   std::vector<ExprRef> pulls;
   struct Entry {
     int pull = -1;       ///< index into pulls, or
-    VarId existing = 0;  ///< an array that is there already, or
-    StorePtr whole;      ///< a sequence component that is a dense store already
+    VarId existing = 0;  ///< an array that is there already
   };
   std::vector<Entry> entries;
 };
 
-int Flattener::addColumn(ExprRef e, Columns& columns, Context& context) {
+void Flattener::addColumn(ExprRef e, Columns& columns, Context& context) {
   Columns::Entry entry;
   if (e->kind == ExprKind::Load && e->operands[0] == arena().param(0) &&
       program_.vars[e->index].extent == context.space.extent) {
@@ -37,21 +36,24 @@ int Flattener::addColumn(ExprRef e, Columns& columns, Context& context) {
     }
   }
   columns.entries.push_back(entry);
-  return static_cast<int>(columns.entries.size()) - 1;
 }
 
 bool Flattener::plain(const Store& store) const {
   if (store.kind == Store::Kind::Array) return true;
   if (store.kind == Store::Kind::Iota) return false;
   for (const Store::Component& component : store.components)
-    if (component.stride != 1 || !plain(*component.store)) return false;
+    if (component.splits || component.stride != 1 || !plain(*component.store)) return false;
   return true;
 }
 
-bool Flattener::plain(const View& view, bool canonical) const {
+bool Flattener::plain(const View& view, Form form) const {
+  lcu::ExprArena& arena = *program_.arena;
+  if (view.kind == View::Kind::Append && form != Form::Canonical)
+    return view.start == arena.index(0) && view.stride == arena.index(1) && plain(*view.first, form) &&
+           plain(*view.second, form);
   if (view.kind != View::Kind::Direct) return false;
   if (view.stride->kind != ExprKind::Constant) return false;
-  return !canonical || (view.stride->constant.i == 1 && plain(*view.store));
+  return form == Form::Stored || (view.stride->constant.i == 1 && plain(*view.store));
 }
 
 /// The same sequence over a new dense store: one segmented map.
@@ -59,74 +61,76 @@ Sequence Flattener::copy(const Sequence& v, Context& context) {
   ExprRef length;
   Space space = commonSpace({&v}, context, nullptr, &length);
   Entered entered = enterSpace(space, {&v}, context);
-  std::vector<StorePtr> stores = storeRow(entered.elements[0], *entered.context, true);
+  std::vector<StorePtr> stores = storeRow(entered.elements[0], *entered.context, Form::Canonical);
   return sequenceOver(space, length, v.elements, stores, context);
 }
 
-Value Flattener::normalise(const Value& v, Context& context, bool canonical) {
+Value Flattener::normalise(const Value& v, Context& context, Form form) {
   if (v.isScalar()) return v;
   Sequence sequence = v.sequence();
   // `dist`: the value once for each instance, stride 0.
-  for (size_t k = 0; k < sequence.views.size(); ++k) {
-    if (sequence.views[k]->kind != View::Kind::Repeat || context.isRoot() || canonical) continue;
-    std::vector<StorePtr> stores = storeRow({sequence.views[k]->values[0]}, context, canonical);
-    sequence.views[k] = direct(arena().param(0), arena().index(0), stores[0]);
+  for (ViewPtr& view : sequence.views) {
+    if (view->kind != View::Kind::Repeat || context.isRoot() || form != Form::Stored) continue;
+    std::vector<StorePtr> stores = storeRow({view->values[0]}, context);
+    view = direct(arena().param(0), arena().index(0), stores[0]);
   }
   bool good = true;
-  for (const ViewPtr& view : sequence.views) good &= plain(*view, canonical);
+  for (const ViewPtr& view : sequence.views) good &= plain(*view, form);
   return {good ? sequence : copy(sequence, context)};
 }
 
-void Flattener::addTemplate(const Value& v, const CoreType& type, Columns& columns, Context& context) {
-  if (type.isScalar()) {
-    addColumn(v.scalar(), columns, context);
-    return;
-  }
-  const Sequence& sequence = v.sequence();
-  bool whole = sequence.descriptor.has_value();
-  for (const ViewPtr& view : sequence.views) whole &= view->aligned;
-  if (whole) {
-    auto store = std::make_shared<Store>();
-    store->kind = Store::Kind::Sequence;
-    store->type = type;
-    store->dense = sequence.descriptor;
-    for (const ViewPtr& view : sequence.views) store->components.push_back({0, 1, view->store});
-    Columns::Entry entry;
-    entry.whole = store;
-    columns.entries.push_back(entry);
-    return;
-  }
-  addColumn(sequence.length, columns, context);
-  for (const ViewPtr& view : sequence.views) {
-    addColumn(view->start, columns, context);
-    auto store = std::make_shared<Store>();  // carries stride and inner store to finishTemplate
-    store->components.push_back({0, view->stride->constant.i, view->store});
-    columns.entries.back().whole = store;
-  }
+/// A sequence that is exactly the dense stores of its descriptor needs no columns of its own.
+static bool isWhole(const Sequence& v) {
+  bool whole = v.descriptor.has_value();
+  for (const ViewPtr& view : v.views) whole &= view->aligned;
+  return whole;
 }
 
-StorePtr Flattener::finishTemplate(const CoreType& type, const Columns& columns, size_t& next,
-                                   const std::vector<VarId>& arrays) const {
-  auto arrayOf = [&](const Columns::Entry& entry) {
-    return entry.existing ? entry.existing : arrays[static_cast<size_t>(entry.pull)];
-  };
-  const Columns::Entry& first = columns.entries[next++];
-  if (type.isSequence() && first.whole) return first.whole;
+void Flattener::addColumns(const View& view, std::vector<ExprRef>& out) {
+  if (view.kind == View::Kind::Direct) return out.push_back(view.start);
+  out.push_back(view.split);
+  addColumns(*view.first, out);
+  addColumns(*view.second, out);
+}
+
+Store::Component Flattener::componentFrom(const View& view, const std::function<VarId()>& next) {
+  Store::Component component;
+  if (view.kind == View::Kind::Direct) {
+    component.starts = next();
+    component.stride = view.stride->constant.i;
+    component.store = view.store;
+    return component;
+  }
+  component.splits = next();
+  component.parts = {componentFrom(*view.first, next), componentFrom(*view.second, next)};
+  return component;
+}
+
+std::vector<ExprRef> Flattener::columnsOf(const Value& v) {
+  if (v.isScalar()) return {v.scalar()};
+  const Sequence& sequence = v.sequence();
+  if (isWhole(sequence)) return {};
+  std::vector<ExprRef> columns = {sequence.length};
+  for (const ViewPtr& view : sequence.views) addColumns(*view, columns);
+  return columns;
+}
+
+StorePtr Flattener::storeOf(const Value& v, const CoreType& type, const std::function<VarId()>& next) {
   auto store = std::make_shared<Store>();
   store->type = type;
-  if (type.isScalar()) {
-    store->kind = Store::Kind::Array;
-    store->array = arrayOf(first);
+  if (v.isScalar()) {
+    store->array = next();
     return store;
   }
+  const Sequence& sequence = v.sequence();
   store->kind = Store::Kind::Sequence;
-  store->lengths = arrayOf(first);
-  for (size_t k = 0; k < type.elements().size(); ++k) {
-    const Columns::Entry& start = columns.entries[next++];
-    Store::Component component = start.whole->components[0];
-    component.starts = arrayOf(start);
-    store->components.push_back(component);
+  if (isWhole(sequence)) {
+    store->dense = sequence.descriptor;
+    for (const ViewPtr& view : sequence.views) store->components.push_back({0, 1, view->store, 0, {}});
+    return store;
   }
+  store->lengths = next();
+  for (const ViewPtr& view : sequence.views) store->components.push_back(componentFrom(*view, next));
   return store;
 }
 
@@ -136,12 +140,12 @@ CoreType typeOf(const Value& v) {
 }
 }  // namespace
 
-std::vector<StorePtr> Flattener::storeRow(const Values& row, Context& context, bool canonical) {
+std::vector<StorePtr> Flattener::storeRow(const Values& row, Context& context, Form form) {
   Columns columns;
-  std::vector<CoreType> types;
+  Values normalised;
   for (const Value& v : row) {
-    types.push_back(typeOf(v));
-    addTemplate(normalise(v, context, canonical), types.back(), columns, context);
+    normalised.push_back(normalise(v, context, form));
+    for (ExprRef e : columnsOf(normalised.back())) addColumn(e, columns, context);
   }
   std::vector<VarId> arrays;
   std::vector<ExprRef> effects = context.pending;
@@ -159,7 +163,11 @@ std::vector<StorePtr> Flattener::storeRow(const Values& row, Context& context, b
   }
   std::vector<StorePtr> stores;
   size_t next = 0;
-  for (const CoreType& type : types) stores.push_back(finishTemplate(type, columns, next, arrays));
+  auto nextArray = [&] {
+    const Columns::Entry& entry = columns.entries[next++];
+    return entry.existing ? entry.existing : arrays[static_cast<size_t>(entry.pull)];
+  };
+  for (size_t k = 0; k < row.size(); ++k) stores.push_back(storeOf(normalised[k], typeOf(row[k]), nextArray));
   return stores;
 }
 
@@ -196,7 +204,7 @@ void Flattener::denseColumns(const Value& v, const CoreType& type, Context& cont
   Values row;
   for (size_t k = 0; k < types.size(); ++k)
     if (types[k].isScalar()) row.push_back(entered.elements[0][k]);
-  std::vector<StorePtr> stores = storeRow(row, *entered.context, true);
+  std::vector<StorePtr> stores = storeRow(row, *entered.context, Form::Canonical);
   size_t next = 0;
   for (size_t k = 0; k < types.size(); ++k) {
     if (types[k].isScalar())
@@ -231,7 +239,7 @@ StorePtr Flattener::denseStore(const CoreType& type, const std::vector<VarId>& v
   space.offsets = first;
   space.segments = count;
   for (const CoreType& element : type.elements())
-    store->components.push_back({0, 1, denseStore(element, vars, next, space.extent)});
+    store->components.push_back({0, 1, denseStore(element, vars, next, space.extent), 0, {}});
   if (!space.extent) space.extent = arena().load(first, lcu::kIndex, count);
   store->dense = space;
   return store;
@@ -242,7 +250,7 @@ Sequence Flattener::fromColumns(const CoreType& type, ExprRef length, const std:
                                 size_t& next) {
   Sequence sequence;
   sequence.elements = type.elements();
-  sequence.length = length;
+  sequence.length = arena().nonNegative(length);
   for (const CoreType& element : type.elements())
     sequence.views.push_back(
         direct(arena().index(0), arena().index(1), denseStore(element, vars, next, length)));
@@ -302,7 +310,7 @@ void Flattener::canonicalStore(const StorePtr& store, std::vector<VarId>& out) {
 std::vector<VarId> Flattener::canonical(const Values& row, Context& context) {
   std::vector<VarId> out;
   if (!context.isRoot()) {
-    for (const StorePtr& store : storeRow(row, context, true)) canonicalStore(store, out);
+    for (const StorePtr& store : storeRow(row, context, Form::Canonical)) canonicalStore(store, out);
     return out;
   }
   for (const Value& v : row) {
@@ -311,7 +319,7 @@ std::vector<VarId> Flattener::canonical(const Values& row, Context& context) {
       dropEvaluated(context.pending, {v.scalar()});
       continue;
     }
-    Value plainValue = normalise(v, context, true);
+    Value plainValue = normalise(v, context, Form::Canonical);
     const Sequence& sequence = plainValue.sequence();
     out.push_back(hostLet(sequence.length, block_, "length"));
     for (const ViewPtr& view : sequence.views) {
@@ -388,7 +396,7 @@ Values Flattener::fromCanonical(const Row& types, const std::vector<VarId>& vars
     }
     Sequence sequence;
     sequence.elements = type.elements();
-    sequence.length = first;
+    sequence.length = arena().nonNegative(first);
     for (const CoreType& element : type.elements()) {
       ExprRef start = arena().host(vars[next++], lcu::kIndex);
       sequence.views.push_back(direct(start, arena().index(1), storeFrom(element, vars, next)));

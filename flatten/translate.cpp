@@ -75,6 +75,7 @@ ExprRef Flattener::stored(ExprRef e, Context& context) {
   }
   dropEvaluated(context.pending, {e});
   context.stored[e] = result;
+  if (e->nonNegative) arena().nonNegative(result);
   return result;
 }
 
@@ -85,12 +86,33 @@ ExprRef Flattener::step(ExprRef e, Context& parent, Context& child) {
     return stored(e, parent);
   }
   if (!e->usesParam && cheap(e)) return e;
-  if (!onlyInstance(e) || !cheap(e)) e = stored(e, parent);
+  const bool regular = parent.space.kind == SpaceKind::Regular;
+  if (!cheap(e) || (!regular && !onlyInstance(e))) e = stored(e, parent);
   ExprRef instance = child.kind == Context::Kind::Restrict
                          ? arena().load(child.active, lcu::kIndex, arena().param(0))
                          : arena().param(1);
-  return arena().rewrite(
-      e, [&](ExprRef n) -> ExprRef { return n->kind == ExprKind::Param ? instance : nullptr; });
+  return ofInstance(e, parent.space, instance);
+}
+
+/// An expression over %i, %s, %p of a space as one over the number of the instance alone. In an irregular
+/// space it must use no more than that.
+ExprRef Flattener::ofInstance(ExprRef e, const Space& space, ExprRef instance) {
+  ExprRef result = arena().rewrite(e, [&](ExprRef n) -> ExprRef {
+    if (n->kind != ExprKind::Param) return nullptr;
+    if (n->index == 0) return instance;
+    return arena().nonNegative(
+        arena().op(n->index == 1 ? ScalarOp::Div : ScalarOp::Rem, instance, space.length));
+  });
+  if (e->nonNegative) arena().nonNegative(result);
+  return result;
+}
+
+/// The expression over the flat space of a context's instances.
+ExprRef Flattener::overInstances(ExprRef e, Context& context) {
+  if (onlyInstance(e)) return e;
+  if (context.space.kind == SpaceKind::Regular && cheap(e))
+    return ofInstance(e, context.space, arena().param(0));
+  return stored(e, context);
 }
 
 ExprRef Flattener::translate(ExprRef e, Context& from, Context& to) {
@@ -110,6 +132,7 @@ ViewPtr Flattener::translate(const ViewPtr& v, Context& from, Context& to) {
   if (v->start) result->start = translate(v->start, from, to);
   if (v->stride) result->stride = translate(v->stride, from, to);
   if (v->condition) result->condition = translate(v->condition, from, to);
+  if (v->split) result->split = translate(v->split, from, to);
   if (v->first) result->first = translate(v->first, from, to);
   if (v->second) result->second = translate(v->second, from, to);
   for (Value& value : result->values) value = translate(value, from, to);
@@ -150,7 +173,7 @@ ExprRef Flattener::extent(ExprRef e, Context& root) {
   }
   auto found = root.stored.find(e);
   if (found != root.stored.end()) return found->second;
-  ExprRef result = arena().host(hostLet(e, block_, "length"), lcu::kIndex);
+  ExprRef result = arena().nonNegative(arena().host(hostLet(e, block_, "length"), lcu::kIndex));
   dropEvaluated(root.pending, {e});
   if (root.block == block_) root.stored[e] = result;
   return result;
@@ -171,7 +194,7 @@ Space Flattener::spaceFor(ExprRef length, Context& context) {
     space.extent = arena().mul(space.segments, each);
   } else {
     // A scan over all instances, whatever segments they form.
-    ExprRef pull = onlyInstance(length) ? length : stored(length, context);
+    ExprRef pull = overInstances(length, context);
     lcu::Soac scan;
     scan.kind = SoacKind::Scan;
     scan.space = flat(context.space.extent);
@@ -268,17 +291,36 @@ Value Flattener::storeAt(const Store& store, ExprRef address, Context& context) 
     } else {
       begin = arena().load(space.offsets, lcu::kIndex, address);
       ExprRef end = arena().load(space.offsets, lcu::kIndex, arena().add(address, arena().index(1)));
-      result.length = arena().sub(end, begin);
+      result.length = arena().nonNegative(arena().sub(end, arena().nonNegative(begin)));
     }
     if (whole) result.descriptor = space;
   } else {
-    result.length = arena().load(store.lengths, lcu::kIndex, address);
+    result.length = arena().nonNegative(arena().load(store.lengths, lcu::kIndex, address));
   }
-  for (const Store::Component& component : store.components) {
-    ExprRef start = store.dense ? begin : arena().load(component.starts, lcu::kIndex, address);
-    result.views.push_back(direct(start, arena().index(component.stride), component.store, whole));
-  }
+  for (const Store::Component& component : store.components)
+    result.views.push_back(store.dense
+                               ? direct(begin, arena().index(component.stride), component.store, whole)
+                               : componentAt(component, address));
   return {result};
+}
+
+ViewPtr Flattener::componentAt(const Store::Component& component, ExprRef address) {
+  auto at = [&](VarId array) { return arena().nonNegative(arena().load(array, lcu::kIndex, address)); };
+  if (!component.splits)
+    return direct(at(component.starts), arena().index(component.stride), component.store);
+  return appended(at(component.splits), componentAt(component.parts[0], address),
+                  componentAt(component.parts[1], address));
+}
+
+ViewPtr Flattener::appended(ExprRef split, ViewPtr first, ViewPtr second) {
+  auto view = std::make_shared<View>();
+  view->kind = View::Kind::Append;
+  view->start = arena().index(0);
+  view->stride = arena().index(1);
+  view->split = split;
+  view->first = std::move(first);
+  view->second = std::move(second);
+  return view;
 }
 
 Value Flattener::listed(const std::vector<Value>& values, size_t low, size_t high, ExprRef position) {
@@ -298,9 +340,13 @@ Value Flattener::viewAt(const View& view, const CoreType& type, ExprRef position
     case View::Kind::Repeat:
       return view.values[0];
     case View::Kind::Listed:
+    case View::Kind::Append:
       break;
   }
   ExprRef number = arena().add(view.start, arena().mul(position, view.stride));
+  if (view.kind == View::Kind::Append)
+    return choose(arena().op(ScalarOp::Less, number, view.split), viewAt(*view.first, type, number, context),
+                  viewAt(*view.second, type, arena().sub(number, view.split), context));
   if (number->kind == ExprKind::Constant) {
     int64_t last = static_cast<int64_t>(view.values.size()) - 1;
     return view.values[static_cast<size_t>(std::clamp<int64_t>(number->constant.i, 0, last))];
@@ -327,6 +373,7 @@ ViewPtr Flattener::guard(const ViewPtr& v, ExprRef condition, bool wanted) {
   result->aligned = false;
   result->start = guarded(v->start);
   result->condition = guarded(v->condition);
+  result->split = guarded(v->split);
   if (v->first) result->first = guard(v->first, condition, wanted);
   if (v->second) result->second = guard(v->second, condition, wanted);
   for (Value& value : result->values) {
@@ -358,7 +405,7 @@ bool Flattener::partial(ExprRef e) const {
 
 /// Whether storing the view for all instances evaluates a partial expression.
 bool Flattener::partial(const View& v) const {
-  if (partial(v.start) || partial(v.stride) || partial(v.condition)) return true;
+  if (partial(v.start) || partial(v.stride) || partial(v.condition) || partial(v.split)) return true;
   if ((v.first && partial(*v.first)) || (v.second && partial(*v.second))) return true;
   for (const Value& value : v.values) {
     if (partial(value.isScalar() ? value.scalar() : value.sequence().length)) return true;

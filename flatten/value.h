@@ -7,9 +7,9 @@
 //   sequence   a length, and one *view* for each component of its element row, which says where element p is
 //
 // Views never copy. Slicing, taking, reversing and partitioning change start and stride; `dist` is Repeat; a
-// conditional between sequences is Choice; a listed sequence is Listed. Only where a consumer needs one store
-// for all instances (function boundaries, elements of a stored sequence) a view is made Direct by one
-// segmented map.
+// conditional between sequences is Choice; a listed sequence is Listed; `++` is Append. Only where a consumer
+// needs one store for all instances (function boundaries, elements of a stored sequence) a view is made
+// Direct by one segmented map.
 //
 // Example: `take(row, k)` for the rows of a matrix in context `flat m`, k free:
 //   Sequence{ length: k, views: [Direct{ start: off[%i], stride: 1, store: values }] }
@@ -52,6 +52,10 @@ struct Store {
     VarId starts = 0;    ///< not dense only
     int64_t stride = 1;  ///< of the elements within a segment
     StorePtr store;
+    /// Not dense: the elements of two components one after the other, `splits` of the first; no starts,
+    /// stride, store.
+    VarId splits = 0;
+    std::vector<Component> parts;
   };
   std::vector<Component> components;
 };
@@ -67,14 +71,16 @@ struct View {
     Choice,  ///< condition ? element p of first : element p of second
     Repeat,  ///< the same value for every p (`dist`)
     Listed,  ///< value number start + p*stride of `values` ([a, b, c])
+    Append,  ///< with q = start + p*stride: element q of first if q < split, else q - split of second (++)
   };
   Kind kind = Kind::Direct;
-  ExprRef start = nullptr, stride = nullptr;  ///< Direct, Listed
+  ExprRef start = nullptr, stride = nullptr;  ///< Direct, Listed, Append
   StorePtr store;                             ///< Direct
   /// Direct: the sequence's descriptor covers the store exactly: the element is store[%i] of that space.
   bool aligned = false;
   ExprRef condition = nullptr;  ///< Choice
-  ViewPtr first, second;        ///< Choice
+  ExprRef split = nullptr;      ///< Append
+  ViewPtr first, second;        ///< Choice, Append
   std::vector<Value> values;    ///< Repeat (one), Listed
 };
 

@@ -70,6 +70,42 @@ ExprRef assuming(ExprRef e, ExprRef condition, bool holds) {
   }
 }
 
+/// By its operands alone. Lengths are far from overflow, so sums and products of them keep their sign.
+bool isNonNegative(const Expr& e) {
+  if (e.type != kIndex) return false;
+  const auto of = [&](size_t k) { return e.operands[k]->nonNegative; };
+  switch (e.kind) {
+    case ExprKind::Constant:
+      return e.constant.i >= 0;
+    case ExprKind::Size:
+      return true;
+    case ExprKind::Check:
+      return of(1) && of(2);
+    case ExprKind::Project:
+      if (e.operands[0]->kind == ExprKind::If) {
+        const auto& values = e.operands[0]->operands;
+        return values[1 + e.index]->nonNegative && values[1 + e.index + (values.size() - 1) / 2]->nonNegative;
+      }
+      return false;
+    case ExprKind::Op:
+      switch (e.op) {
+        case ScalarOp::Max:
+          return of(0) || of(1);
+        case ScalarOp::Rem:
+          return of(0);
+        case ScalarOp::Add:
+        case ScalarOp::Mul:
+        case ScalarOp::Min:
+        case ScalarOp::Div:
+          return of(0) && of(1);
+        default:
+          return false;
+      }
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 struct ExprArena::Impl {
@@ -91,6 +127,12 @@ ExprArena::~ExprArena() = default;
 
 size_t ExprArena::size() const { return impl_->nodes.size(); }
 
+ExprRef ExprArena::nonNegative(ExprRef e) {
+  require(e->type == kIndex && !isMultiValued(e), "not a length");
+  e->nonNegative = true;
+  return e;
+}
+
 ExprRef ExprArena::intern(Expr e) {
   if (ExprRef known = impl_->find(e)) return known;
   if (commutes(e) && !(e.operands[0]->canFail && e.operands[1]->canFail)) {
@@ -104,6 +146,7 @@ ExprRef ExprArena::intern(Expr e) {
     e.canFail |= operand->canFail;
     e.usesParam |= operand->usesParam;
   }
+  e.nonNegative = isNonNegative(e);
   e.id = static_cast<uint32_t>(impl_->nodes.size());
   const Expr& node = impl_->nodes.emplace_back(std::move(e));
   impl_->table.emplace(&node, &node);

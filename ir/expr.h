@@ -63,6 +63,8 @@ struct Expr {
   uint32_t id = 0;         ///< order of creation in the arena: operands come before users; deterministic
   bool canFail = false;    ///< a Check is reachable
   bool usesParam = false;  ///< a Param is reachable
+  /// Int64 known never to be below zero (lengths and what is made of them), so that checks of it fold.
+  mutable bool nonNegative = false;
 };
 
 inline bool isMultiValued(ExprRef e) { return e->kind == ExprKind::If || e->kind == ExprKind::Loop; }
@@ -75,13 +77,15 @@ std::optional<int64_t> asIndex(ExprRef e);
 
 /// Creates and owns expressions. The constructors simplify: constants fold, x+0, x*1, x*0, If of equal
 /// branches or constant condition, Check of a constant true condition, x-x, ... What they promise:
-///   - no Check is lost: an operand that can fail is never dropped, nor moved out of a branch or loop. (A value of
+///   - no Check is lost: an operand that can fail is never dropped, nor moved out of a branch or loop. (A
+///   value of
 ///     a conditional stands for the condition and its own two branch values, not for the values beside it; a
 ///     value of a loop stands for the whole loop.)
 ///   - float results keep their bits (x+0.0 stays; x*1.0 is x), and functions that differ between targets
 ///     (exp, sin, ...) are not folded;
 ///   - no operand is evaluated where it was not before (a Load in a branch may be in range only there);
-///   - each loop id belongs to one Loop node: making a second loop with the id of another renames its variables,
+///   - each loop id belongs to one Loop node: making a second loop with the id of another renames its
+///   variables,
 ///     and loops that differ in their ids only are one.
 /// Operands of the wrong type or number are an InternalError.
 class ExprArena {
@@ -102,12 +106,18 @@ class ExprArena {
   ExprRef convert(ExprRef a, ScalarType to);
   /// Single-valued conditional (an If with its Project).
   ExprRef select(ExprRef condition, ExprRef thenValue, ExprRef elseValue);
-  std::vector<ExprRef> select(ExprRef condition, std::vector<ExprRef> thenValues, std::vector<ExprRef> elseValues);
-  ExprRef check(ExprRef condition, ExprRef value, Scalar fallback, SiteId site, ExprRef payload0, ExprRef payload1);
+  std::vector<ExprRef> select(ExprRef condition, std::vector<ExprRef> thenValues,
+                              std::vector<ExprRef> elseValues);
+  ExprRef check(ExprRef condition, ExprRef value, Scalar fallback, SiteId site, ExprRef payload0,
+                ExprRef payload1);
+  /// `e`, from now on known to be at least zero wherever it has a value: a length, an entry of a segment
+  /// descriptor.
+  ExprRef nonNegative(ExprRef e);
   uint32_t newLoop();  ///< a fresh loop id
   ExprRef loopVar(uint32_t loop, uint32_t number, ScalarType type);
   /// The projections of the finished loop.
-  std::vector<ExprRef> loop(uint32_t loop, std::vector<ExprRef> initial, ExprRef condition, std::vector<ExprRef> next);
+  std::vector<ExprRef> loop(uint32_t loop, std::vector<ExprRef> initial, ExprRef condition,
+                            std::vector<ExprRef> next);
 
   // Shorthands on Int64 and bool.
   ExprRef add(ExprRef a, ExprRef b) { return op(ScalarOp::Add, a, b); }
@@ -120,9 +130,11 @@ class ExprArena {
   /// below a replaced node). Shared nodes are visited once: linear in the size of the DAG, no recursion on
   /// the C++ stack deeper than the arena's fixed work list.
   ExprRef rewrite(ExprRef e, const std::function<ExprRef(ExprRef)>& replace);
-  std::vector<ExprRef> rewrite(const std::vector<ExprRef>& es, const std::function<ExprRef(ExprRef)>& replace);
+  std::vector<ExprRef> rewrite(const std::vector<ExprRef>& es,
+                               const std::function<ExprRef(ExprRef)>& replace);
   /// Param k becomes arguments[k]; those beyond the list stay.
-  std::vector<ExprRef> substituteParams(const std::vector<ExprRef>& es, const std::vector<ExprRef>& arguments);
+  std::vector<ExprRef> substituteParams(const std::vector<ExprRef>& es,
+                                        const std::vector<ExprRef>& arguments);
 
   size_t size() const;  ///< nodes created so far; ids are below it
 

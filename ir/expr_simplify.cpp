@@ -222,9 +222,14 @@ ExprRef ExprArena::op(ScalarOp op, ExprRef a, ExprRef b) {
     if (isEquality && isInt(type) && isOp(a, ScalarOp::Add) && isConstant(a->operands[1]))
       return this->op(op, a->operands[0],
                       constant(evaluate(ScalarOp::Sub, b->constant, a->operands[1]->constant)));
-    if (a->kind == ExprKind::Size && isInteger(b, 0) &&
-        (op == ScalarOp::GreaterEqual || op == ScalarOp::Less))
-      return boolean(op == ScalarOp::GreaterEqual);
+    if (a->nonNegative && !a->canFail) {
+      const int64_t bound = b->constant.i;
+      if (bound <= 0 && (op == ScalarOp::GreaterEqual || op == ScalarOp::Less))
+        return boolean(op == ScalarOp::GreaterEqual);
+      if (bound < 0 && (op == ScalarOp::Greater || op == ScalarOp::LessEqual))
+        return boolean(op == ScalarOp::Greater);
+      if (bound < 0 && isEquality) return boolean(op == ScalarOp::NotEqual);
+    }
   }
   if (a == b && !isFloat(type)) {
     if (isIdempotent(op)) return a;

@@ -120,7 +120,7 @@ TEST(Flatten, Norm2IsFiveKernels) {
       " ({x / s1 : x in xs}, {x / s2 : x in xs}); xs = [1.0, -2.0, 4.0]; norm2(xs);");
   ASSERT_EQ(outcomes.size(), 2u);
   EXPECT_EQ(outcomes[1].difference, "");
-  EXPECT_EQ(outcomes[1].launches, 5u) << outcomes[1].lcu;
+  EXPECT_EQ(outcomes[1].statistics.launches, 5u) << outcomes[1].lcu;
 }
 
 }  // namespace

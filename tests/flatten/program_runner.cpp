@@ -68,6 +68,7 @@ struct Way {
   std::optional<fusion::Strategy> strategy;
   std::unique_ptr<runtime::Executor> executor;
   std::map<uint32_t, Columns> cells;
+  bool onEvaluator = true;
 };
 
 std::string compare(const std::variant<Columns, RuntimeError>& expected,
@@ -99,17 +100,20 @@ std::vector<FormOutcome> run(const std::string& nesl, const RunnerOptions& optio
   if (options.strategies)
     for (auto strategy : {fusion::Strategy::Delayed, fusion::Strategy::Greedy, fusion::Strategy::Ilp})
       ways.push_back({fusion::toString(strategy), strategy, interp(), {}});
+  else if (options.fused)
+    ways.push_back({"ilp", fusion::Strategy::Ilp, interp(), {}});
   if (options.compiled) {
     runtime::CpuOptions cpu;
     cpu.jit = runtime::Jit::Always;
     ways.push_back({"cpu",
                     fusion::Strategy::Ilp,
                     std::make_unique<runtime::Executor>(std::make_unique<runtime::CpuTarget>(cpu)),
-                    {}});
+                    {},
+                    false});
   }
   if (options.target)
     ways.push_back(
-        {"target", fusion::Strategy::Ilp, std::make_unique<runtime::Executor>(options.target()), {}});
+        {"target", fusion::Strategy::Ilp, std::make_unique<runtime::Executor>(options.target()), {}, false});
   std::vector<FormOutcome> outcomes;
   for (FormResult& form : session.processFile(file)) {
     FormOutcome outcome;
@@ -128,10 +132,10 @@ std::vector<FormOutcome> run(const std::string& nesl, const RunnerOptions& optio
         }
     };
     for (const std::string& m : core::verify(*form.program)) outcome.difference += "core: " + m + "\n";
-    auto expected = interpret(
-        *form.program, [&](uint32_t cell) { return cells[cell]; }, *services);
-    if (auto* columns = std::get_if<Columns>(&expected)) outcome.reference = *columns;
-    if (auto* error = std::get_if<RuntimeError>(&expected)) outcome.error = error->message;
+    std::variant<Columns, RuntimeError> expected;
+    if (options.reference)
+      expected = interpret(
+          *form.program, [&](uint32_t cell) { return cells[cell]; }, *services);
     for (Way& way : ways) {
       if (!outcome.difference.empty()) break;
       lcu::Program program = flatten::flatten(*form.program);
@@ -148,11 +152,14 @@ std::vector<FormOutcome> run(const std::string& nesl, const RunnerOptions& optio
       runtime::RunStatistics statistics;
       auto actual = way.executor->run(
           program, [&](uint32_t cell) { return way.cells[cell]; }, *services, {}, &statistics);
-      outcome.launches = statistics.launches;
+      if (way.onEvaluator) outcome.statistics = std::move(statistics);
+      if (!options.reference && &way == &ways.front()) expected = actual;
       std::string difference = compare(expected, actual, options.positions);
       if (!difference.empty()) outcome.difference = way.name + ": " + difference + "\n";
       assign(way.cells, actual);
     }
+    if (auto* columns = std::get_if<Columns>(&expected)) outcome.reference = *columns;
+    if (auto* error = std::get_if<RuntimeError>(&expected)) outcome.error = error->message;
     assign(cells, expected);
     const bool stop = !outcome.difference.empty() || (!outcome.error.empty() && !form.assignments.empty());
     outcomes.push_back(std::move(outcome));
@@ -162,6 +169,20 @@ std::vector<FormOutcome> run(const std::string& nesl, const RunnerOptions& optio
 }
 
 }  // namespace
+
+namespace {
+uint64_t overKernels(const runtime::RunStatistics& statistics, uint64_t runtime::LaunchWork::*what) {
+  uint64_t sum = 0;
+  for (const runtime::KernelStatistics& kernel : statistics.kernels) sum += kernel.work.*what;
+  return sum;
+}
+}  // namespace
+
+uint64_t FormOutcome::elements() const { return overKernels(statistics, &runtime::LaunchWork::elements); }
+uint64_t FormOutcome::bytesRead() const { return overKernels(statistics, &runtime::LaunchWork::bytesRead); }
+uint64_t FormOutcome::bytesWritten() const {
+  return overKernels(statistics, &runtime::LaunchWork::bytesWritten);
+}
 
 std::vector<FormOutcome> runProgram(const std::string& nesl, const RunnerOptions& options) {
   std::vector<FormOutcome> outcomes;

@@ -8,6 +8,7 @@
 
 #include "ir/data.h"
 #include "ir/lcu.h"
+#include "runtime/executor.h"
 #include "runtime/target.h"
 
 namespace kelpie::testing {
@@ -18,12 +19,20 @@ struct FormOutcome {
   std::string difference;  ///< empty when both agree (or both fail); otherwise what differs
   std::string error;       ///< the run-time error, if any
   Columns reference;
-  std::string lcu;      ///< the flat program, printed
-  size_t launches = 0;  ///< executed, without fusion
+  std::string lcu;  ///< the flat program, printed
+  /// Of the last way of running on the λcu evaluator: fused by ilp with RunnerOptions::strategies, else
+  /// unfused.
+  runtime::RunStatistics statistics;
+  /// Over all its launches.
+  uint64_t elements() const;
+  uint64_t bytesRead() const;
+  uint64_t bytesWritten() const;
 };
 
 struct RunnerOptions {
+  bool reference = true;    ///< compare with the reference interpreter (slow on large data)
   bool strategies = false;  ///< also after fusion, by every strategy
+  bool fused = false;       ///< also after fusion by ilp
   bool compiled = false;    ///< also as compiled code of the target cpu (needs a compiler; slow)
   /// A further target, run after fusion by ilp.
   std::function<std::unique_ptr<runtime::Target>()> target;
