@@ -61,7 +61,7 @@ class CompilingBackend final : public Backend {
   std::string name() const override { return const_cast<runtime::Executor&>(executor_).target().name(); }
   std::variant<Columns, RuntimeError> run(const core::Program& program, const CellValues& cells,
                                           Services& services) override {
-    const lcu::Program compiled = pipeline_.compile(program);
+    const lcu::Program compiled = pipeline_.compile(program, cells);
     statistics_ = {};
     return executor_.run(compiled, cells, services, options_, &statistics_);
   }

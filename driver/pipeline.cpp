@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "flatten/flatten.h"
 #include "ir/core_verify.h"
 #include "runtime/runtime.h"
 
@@ -24,8 +23,8 @@ std::vector<FormResult> Pipeline::analyse(Session& session, uint32_t file) const
   return results;
 }
 
-lcu::Program Pipeline::flatten(const core::Program& program) const {
-  lcu::Program flat = flatten::flatten(program);
+lcu::Program Pipeline::flatten(const core::Program& program, const flatten::KnownGlobals& globals) const {
+  lcu::Program flat = flatten::flatten(program, globals);
   if (options_.verify) expectSound(lcu::verify(flat, false), "flattening");
   return flat;
 }
@@ -36,8 +35,8 @@ fusion::FusionReport Pipeline::fuse(lcu::Program& program) const {
   return report;
 }
 
-lcu::Program Pipeline::compile(const core::Program& program) const {
-  lcu::Program flat = flatten(program);
+lcu::Program Pipeline::compile(const core::Program& program, const flatten::KnownGlobals& globals) const {
+  lcu::Program flat = flatten(program, globals);
   fuse(flat);
   return flat;
 }

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "flatten/flatten.h"
 #include "frontend/session.h"
 #include "fusion/fuse.h"
 #include "ir/core.h"
@@ -34,13 +35,14 @@ class Pipeline {
 
   /// Parse, infer, specialise: every form of a file.
   std::vector<FormResult> analyse(Session& session, uint32_t file) const;
-  lcu::Program flatten(const core::Program& program) const;
+  /// `globals`: see flatten/flatten.h.
+  lcu::Program flatten(const core::Program& program, const flatten::KnownGlobals& globals = {}) const;
   fusion::FusionReport fuse(lcu::Program& program) const;
   /// The source of all kernels for the target "cuda" or "cpu".
   std::string generate(const lcu::Program& program, const std::string& target) const;
 
   /// Flatten and fuse.
-  lcu::Program compile(const core::Program& program) const;
+  lcu::Program compile(const core::Program& program, const flatten::KnownGlobals& globals = {}) const;
   /// "file.nesl:12: the text of that place", for comments in generated code.
   std::string describe(Span span) const;
 

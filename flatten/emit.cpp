@@ -158,8 +158,18 @@ ExprRef Flattener::asBool(ExprRef e) {
 ExprRef Flattener::check(ExprRef condition, ExprRef value, Scalar fallback, Span span,
                          const std::string& message, ExprRef p, ExprRef q, Context& context) {
   ExprRef checked = arena().check(condition, value, fallback, site(userSpan(span), message), p, q);
-  if (!context.isRoot() || delayed_ > 0 || readsDevice(checked) || !checked->canFail) return checked;
+  if (delayed_ > 0 || readsDevice(checked) || !checked->canFail) return checked;
   // Host-known: raise here and now, so that lengths stay symbolic and kernels need no check.
+  if (!context.isRoot()) {
+    // The same for all instances, so it must hold if there is any.
+    ExprRef instances = context.space.extent;
+    const bool plain = !condition->canFail && !value->canFail && !p->canFail && !q->canFail;
+    if (checked->usesParam || !plain || readsDevice(instances) || block_ != context.block) return checked;
+    ExprRef none = arena().op(ScalarOp::LessEqual, instances, arena().index(0));
+    checked = arena().check(arena().op(ScalarOp::Or, condition, none), value, fallback,
+                            site(userSpan(span), message), p, q);
+    if (!checked->canFail) return value;
+  }
   hostLet(checked, block_, "checked");
   return value;
 }

@@ -31,9 +31,20 @@ class Saved {
   T value_;
 };
 
+/// All sequences of the column have one length.
+bool isRegular(const Column& column) {
+  const std::vector<int64_t>& offsets = *column.offsets;
+  const int64_t each = offsets.size() > 1 ? offsets[1] : 0;
+  for (size_t k = 1; k < offsets.size(); ++k)
+    if (offsets[k] - offsets[k - 1] != each) return false;
+  return true;
+}
+
 }  // namespace
 
-lcu::Program flatten(const core::Program& program) { return Flattener(program).run(); }
+lcu::Program flatten(const core::Program& program, const KnownGlobals& globals) {
+  return Flattener(program, globals).run();
+}
 
 lcu::Program Flattener::run() {
   if (program_.vars.empty()) program_.vars.emplace_back();
@@ -44,24 +55,32 @@ lcu::Program Flattener::run() {
   for (const core::Global& global : core_.globals) {
     lcu::GlobalInput input;
     input.cell = global.cell;
+    const kelpie::Columns known = knownGlobals_ ? knownGlobals_(global.cell) : kelpie::Columns{};
     Row types;
-    std::function<void(const CoreType&, const std::string&)> column = [&](const CoreType& type,
-                                                                          const std::string& name) {
-      if (type.isScalar()) {
-        input.vars.push_back(newVar(VarKind::Array, type.scalar(), name));
-        return;
-      }
-      input.vars.push_back(newVar(VarKind::Array, lcu::kIndex, name + "_offsets"));
-      for (const CoreType& element : type.elements()) column(element, name);
-    };
-    for (const core::Var& var : global.vars) {
+    std::function<void(const CoreType&, const Column*, const std::string&)> column =
+        [&](const CoreType& type, const Column* data, const std::string& name) {
+          if (type.isScalar()) {
+            input.vars.push_back(newVar(VarKind::Array, type.scalar(), name));
+            return;
+          }
+          if (data && isRegular(*data))
+            input.vars.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_each"));
+          else
+            input.vars.push_back(newVar(VarKind::Array, lcu::kIndex, name + "_offsets"));
+          for (size_t k = 0; k < type.elements().size(); ++k)
+            column(type.elements()[k], data ? &data->elements[k] : nullptr, name);
+        };
+    for (size_t v = 0; v < global.vars.size(); ++v) {
+      const core::Var& var = global.vars[v];
+      const Column* data = v < known.size() ? &known[v] : nullptr;
       types.push_back(var.type);
       if (var.type.isScalar()) {
         input.vars.push_back(newVar(VarKind::Host, var.type.scalar(), var.name));
         continue;
       }
       input.vars.push_back(newVar(VarKind::Host, lcu::kIndex, var.name + "_length"));
-      for (const CoreType& element : var.type.elements()) column(element, var.name);
+      for (size_t k = 0; k < var.type.elements().size(); ++k)
+        column(var.type.elements()[k], data ? &data->elements[k] : nullptr, var.name);
     }
     Values values = fromDenseColumns(types, input.vars);
     for (size_t k = 0; k < global.vars.size(); ++k) globals_[global.vars[k].id] = {&root, values[k]};

@@ -10,11 +10,18 @@
 // skipped by a test on the host, which is what ends recursions.
 #pragma once
 
+#include <functional>
+
 #include "ir/core.h"
+#include "ir/data.h"
 #include "ir/lcu.h"
 
 namespace kelpie::flatten {
 
-lcu::Program flatten(const core::Program& program);
+/// The value of a session cell, as columns of length 1, if it is known when a form that reads it is compiled.
+/// Only its shape is looked at: a nested sequence whose elements have one length has a regular descriptor.
+using KnownGlobals = std::function<Columns(uint32_t cell)>;
+
+lcu::Program flatten(const core::Program& program, const KnownGlobals& globals = {});
 
 }  // namespace kelpie::flatten

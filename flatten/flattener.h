@@ -16,6 +16,7 @@
 
 #include "flatten/analysis.h"
 #include "flatten/context.h"
+#include "flatten/flatten.h"
 #include "flatten/value.h"
 #include "ir/core.h"
 #include "ir/lcu.h"
@@ -32,7 +33,8 @@ using Frame = std::unordered_map<core::VarId, Bound>;
 
 class Flattener {
  public:
-  explicit Flattener(const core::Program& program) : core_(program), analysis_(program) {}
+  Flattener(const core::Program& program, const KnownGlobals& globals)
+      : core_(program), analysis_(program), knownGlobals_(globals) {}
   lcu::Program run();
 
  private:
@@ -102,6 +104,7 @@ class Flattener {
   Value translate(const Value& v, Context& from, Context& to);
   ViewPtr translate(const ViewPtr& v, Context& from, Context& to);
   ExprRef step(ExprRef e, Context& parent, Context& child);
+  bool dividable(ExprRef e, const Context& context) const;
   ExprRef ofInstance(ExprRef e, const Space& space, ExprRef instance);
   ExprRef overInstances(ExprRef e, Context& context);
   /// Stores an expression of `context` (array, host scalar or cell) and returns how to read it.
@@ -212,6 +215,7 @@ class Flattener {
 
   const core::Program& core_;
   Analysis analysis_;
+  const KnownGlobals& knownGlobals_;
   lcu::Program program_;
   std::deque<Context> contexts_;
   Frame globals_;

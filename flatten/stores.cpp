@@ -215,7 +215,8 @@ void Flattener::denseColumns(const Value& v, const CoreType& type, Context& cont
 }
 
 /// The store of a column whose variables begin at vars[next], `count` values; a null count becomes the size
-/// of what is there. Columns side by side share one symbolic size.
+/// of what is there. Columns side by side share one symbolic size. A descriptor that is a host scalar is the
+/// length of every segment (lcu::GlobalInput).
 StorePtr Flattener::denseStore(const CoreType& type, const std::vector<VarId>& vars, size_t& next,
                                ExprRef& count) {
   auto store = std::make_shared<Store>();
@@ -229,17 +230,28 @@ StorePtr Flattener::denseStore(const CoreType& type, const std::vector<VarId>& v
       count = arena().size(first);
     return store;
   }
-  if (count)
+  const bool regular = program_.vars[first].kind == VarKind::Host;
+  if (regular && !count) throw InternalError("a regular descriptor without a number of segments");
+  if (count && !regular)
     program_.vars[first].extent = arena().add(count, arena().index(1));
-  else
+  else if (!count)
     count = arena().sub(arena().size(first), arena().index(1));
   store->kind = Store::Kind::Sequence;
   Space space;
-  space.kind = SpaceKind::Offsets;
-  space.offsets = first;
   space.segments = count;
-  for (const CoreType& element : type.elements())
+  if (regular) {
+    space.kind = SpaceKind::Regular;
+    space.length = arena().nonNegative(arena().host(first, lcu::kIndex));
+    space.extent = arena().mul(count, space.length);
+  } else {
+    space.kind = SpaceKind::Offsets;
+    space.offsets = first;
+  }
+  for (const CoreType& element : type.elements()) {
+    const bool regularInside = element.isSequence() && program_.vars[vars[next]].kind == VarKind::Host;
+    if (regularInside && !space.extent) space.extent = arena().load(first, lcu::kIndex, count);
     store->components.push_back({0, 1, denseStore(element, vars, next, space.extent), 0, {}});
+  }
   if (!space.extent) space.extent = arena().load(first, lcu::kIndex, count);
   store->dense = space;
   return store;

@@ -86,12 +86,16 @@ ExprRef Flattener::step(ExprRef e, Context& parent, Context& child) {
     return stored(e, parent);
   }
   if (!e->usesParam && cheap(e)) return e;
-  const bool regular = parent.space.kind == SpaceKind::Regular;
-  if (!cheap(e) || (!regular && !onlyInstance(e))) e = stored(e, parent);
+  if (!cheap(e) || !(onlyInstance(e) || dividable(e, parent))) e = stored(e, parent);
   ExprRef instance = child.kind == Context::Kind::Restrict
                          ? arena().load(child.active, lcu::kIndex, arena().param(0))
                          : arena().param(1);
   return ofInstance(e, parent.space, instance);
+}
+
+/// In a regular space %s and %p can be had from %i by division; worth it for arithmetic that needs no memory.
+bool Flattener::dividable(ExprRef e, const Context& context) const {
+  return context.space.kind == SpaceKind::Regular && !readsDevice(e);
 }
 
 /// An expression over %i, %s, %p of a space as one over the number of the instance alone. In an irregular
@@ -110,8 +114,7 @@ ExprRef Flattener::ofInstance(ExprRef e, const Space& space, ExprRef instance) {
 /// The expression over the flat space of a context's instances.
 ExprRef Flattener::overInstances(ExprRef e, Context& context) {
   if (onlyInstance(e)) return e;
-  if (context.space.kind == SpaceKind::Regular && cheap(e))
-    return ofInstance(e, context.space, arena().param(0));
+  if (dividable(e, context) && cheap(e)) return ofInstance(e, context.space, arena().param(0));
   return stored(e, context);
 }
 

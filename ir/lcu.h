@@ -192,7 +192,8 @@ struct Site {
   std::string message;
 };
 
-/// A global variable: the dense columns of session cell `cell` (see Service for the layout).
+/// A global variable: the dense columns of session cell `cell` (see Service for the layout). Where all sequences
+/// of a nested column are known to have one length, that length (Host, Int64) may stand in place of the offsets.
 struct GlobalInput {
   uint32_t cell;
   std::vector<CoreType> types;

@@ -15,6 +15,7 @@ namespace {
 struct Expected {
   VarKind kind;
   ScalarType type;
+  bool descriptor = false;  ///< offsets of a nested sequence
 };
 
 std::string_view toString(VarKind kind) {
@@ -51,7 +52,7 @@ std::string_view toString(SoacKind kind) {
 
 /// The variables that hold a sequence's columns: offsets, then the components, nested ones likewise.
 void addSequenceLayout(const CoreType& sequence, std::vector<Expected>& layout) {
-  layout.push_back({VarKind::Array, kIndex});
+  layout.push_back({VarKind::Array, kIndex, true});
   for (const CoreType& component : sequence.elements()) {
     if (component.isScalar())
       layout.push_back({VarKind::Array, component.scalar()});
@@ -83,7 +84,11 @@ class Verifier {
     for (const GlobalInput& global : program_.globals) {
       for (VarId var : global.vars) declare(var);
       bind(global.vars);
-      layout(global.vars, layoutOf(global.types), "global", false);
+      std::vector<Expected> expected = layoutOf(global.types);
+      for (size_t k = 0; k < std::min(expected.size(), global.vars.size()); ++k)
+        if (expected[k].descriptor && exists(global.vars[k]) && program_.vars[global.vars[k]].kind == VarKind::Host)
+          expected[k].kind = VarKind::Host;  // regular
+      layout(global.vars, expected, "global", false);
     }
     for (const HostFunction& f : program_.functions) function(f);
     if (!program_.entry.params.empty()) report("the entry has parameters");

@@ -339,12 +339,28 @@ class Run final : public Environment {
     return columns;
   }
 
+  /// As fromColumn, but with one length for the offsets where the variable is a host scalar (lcu::GlobalInput).
+  void fromGlobal(const Column& c, bool top, const std::vector<VarId>& vars, size_t& next,
+                  std::vector<PlanValue>& out) {
+    const VarId var = vars.at(next++);
+    if (top || c.type.isScalar() || program_.vars[var].kind == lcu::VarKind::Array) {
+      Column own = c;
+      own.elements.clear();
+      fromColumn(own, top, out);
+    } else {
+      const int64_t each = c.offsets->size() > 1 ? c.offsets->at(1) : 0;
+      out.push_back({toRegister(Scalar::ofInt(ScalarType::Int64, each)), nullptr});
+    }
+    for (const Column& e : c.elements) fromGlobal(e, false, vars, next, out);
+  }
+
   void loadGlobals() {
     globals_.resize(plan_.globals);
     for (const auto& global : program_.globals) {
       Columns columns = globalValues_(global.cell);
       std::vector<PlanValue> values;
-      for (const Column& c : columns) fromColumn(c, true, values);
+      size_t next = 0;
+      for (const Column& c : columns) fromGlobal(c, true, global.vars, next, values);
       if (values.size() != global.vars.size()) throw InternalError("a global has another number of columns");
       for (size_t k = 0; k < values.size(); ++k) {
         globals_[plan_.slotOf[global.vars[k]] & ~kGlobalSlot] = std::move(values[k]);
