@@ -5,6 +5,8 @@
 // The then-branch needs a kernel, the else-branch is delayable. The instances with k > 0 are filtered into
 // `active`; the branch is compiled in Restrict(active) and stored (array r of the survivors); the result is
 // the delayed  k[%i] > 0 ? r[rank[%i]] : k[%i],  rank being the exclusive scan of the condition.
+#include <algorithm>
+
 #include "flatten/flattener.h"
 #include "ir/diagnostic.h"
 
@@ -133,15 +135,58 @@ Values Flattener::compileHostIf(const core::Exp& e, const core::If& node, ExprRe
   return fromCanonical(e.type, results, context);
 }
 
-Flattener::BranchResult Flattener::compileBranch(const core::ExpPtr& branch, ExprRef condition,
-                                                 Context& context, Frame& frame) {
+/// Known to be at least one: a number of instances inside the block that a test of it guards.
+bool Flattener::positive(ExprRef instances) const {
+  if (instances->kind == ExprKind::Constant) return instances->constant.i > 0;
+  if (instances->kind == ExprKind::Op && instances->op == ScalarOp::Mul)
+    return positive(instances->operands[0]) && positive(instances->operands[1]);
+  return std::find(positive_.begin(), positive_.end(), instances) != positive_.end();
+}
+
+/// Compiles for `instances` instances and stores what they compute; where there are none nothing runs at all,
+/// which the host decides.
+std::vector<StorePtr> Flattener::compileUnlessEmpty(ExprRef instances,
+                                                    const std::function<Context&(Values&)>& compileInside) {
+  if (positive(instances)) {
+    Values row;
+    Context& inside = compileInside(row);
+    std::vector<StorePtr> stores = storeRow(row, inside);
+    flushPending(inside);
+    return stores;
+  }
+  lcu::HostIf hostIf;
+  hostIf.condition = arena().op(ScalarOp::Greater, instances, arena().index(0));
+  hostIf.thenBlock = std::make_shared<lcu::Block>();
+  hostIf.elseBlock = std::make_shared<lcu::Block>();
+  lcu::Block* outer = std::exchange(block_, hostIf.thenBlock.get());
+  Values row;
+  positive_.push_back(instances);
+  Context& inside = compileInside(row);
+  positive_.pop_back();
+  std::vector<VarId>& computed = hostIf.thenBlock->results;
+  std::vector<StorePtr> shapes = storeRow(row, inside, Form::Appended);
+  for (const StorePtr& store : shapes) canonicalStore(store, computed);
+  flushPending(inside);
+  block_ = hostIf.elseBlock.get();
+  for (VarId var : computed) emptyArray(program_.vars[var].type, hostIf.elseBlock->results);
+  block_ = outer;
+  lcu::Stmt stmt;
+  std::vector<StorePtr> stores;
+  for (const StorePtr& shape : shapes) stores.push_back(declareLike(*shape, "r", instances, stmt.results));
+  stmt.node = std::move(hostIf);
+  append(block_, std::move(stmt));
+  return stores;
+}
+
+std::vector<StorePtr> Flattener::compileBranch(const core::ExpPtr& branch, ExprRef condition,
+                                               Context& context, Frame& frame) {
   lcu::Soac filter;
   filter.kind = SoacKind::Filter;
   filter.space = flat(context.space.extent);
   filter.pull = {arena().param(0)};
   filter.where = condition;
   std::vector<VarId> found = launch(std::move(filter), "active", block_, "active");
-  ExprRef count = arena().host(found[0], lcu::kIndex);
+  ExprRef count = arena().nonNegative(arena().host(found[0], lcu::kIndex));
 
   auto compileIn = [&](Values& row) -> Context& {
     Context& inside = newContext(Context::Kind::Restrict, &context, flat(count), block_);
@@ -149,34 +194,12 @@ Flattener::BranchResult Flattener::compileBranch(const core::ExpPtr& branch, Exp
     row = compile(branch, inside, frame);
     return inside;
   };
-  BranchResult result;
+  if (analysis_.uncontained(branch) || analysis_.effects(branch)) return compileUnlessEmpty(count, compileIn);
   Values row;
-  if (!analysis_.uncontained(branch) && !analysis_.effects(branch)) {
-    Context& inside = compileIn(row);
-    result.stores = storeRow(row, inside);
-    flushPending(inside);
-    return result;
-  }
-  // Nothing may run for zero instances: decide on the host.
-  lcu::HostIf hostIf;
-  hostIf.condition = arena().op(ScalarOp::Greater, count, arena().index(0));
-  hostIf.thenBlock = std::make_shared<lcu::Block>();
-  hostIf.elseBlock = std::make_shared<lcu::Block>();
-  lcu::Block* outer = std::exchange(block_, hostIf.thenBlock.get());
   Context& inside = compileIn(row);
-  hostIf.thenBlock->results = canonical(row, inside);
+  std::vector<StorePtr> stores = storeRow(row, inside);
   flushPending(inside);
-  block_ = hostIf.elseBlock.get();
-  hostIf.elseBlock->results = canonicalZero(branch->type, false);
-  block_ = outer;
-  lcu::Stmt stmt;
-  for (const CoreType& type : branch->type) declareStore(type, "r", count, stmt.results);
-  std::vector<VarId> vars = stmt.results;
-  stmt.node = std::move(hostIf);
-  append(block_, std::move(stmt));
-  size_t next = 0;
-  for (const CoreType& type : branch->type) result.stores.push_back(storeFrom(type, vars, next));
-  return result;
+  return stores;
 }
 
 Values Flattener::compileIf(const core::Exp& e, const core::If& node, Context& context, Frame& frame) {
@@ -216,9 +239,9 @@ Values Flattener::compileIf(const core::Exp& e, const core::If& node, Context& c
         notePending(arena().select(taken, x, arena().constant(Scalar::zero(x->type))), context);
       return row;
     }
-    BranchResult result = compileBranch(body, taken, context, frame);
     Values row;
-    for (const StorePtr& store : result.stores) row.push_back(storeAt(*store, position, context));
+    for (const StorePtr& store : compileBranch(body, taken, context, frame))
+      row.push_back(storeAt(*store, position, context));
     return row;
   };
   Values left = side(node.thenBranch, thenDelayable, condition, rank);
@@ -246,35 +269,16 @@ Values Flattener::compileEach(const core::Exp& e, const core::Each& node, Contex
     row = compile(node.body, *entered.context, frame);
     return *entered.context;
   };
-  std::vector<StorePtr> stores;
-  Values row;
-  const bool some = space.extent->kind == ExprKind::Constant && space.extent->constant.i > 0;
-  if (some || (!analysis_.uncontained(node.body) && !analysis_.effects(node.body))) {
+  if (!analysis_.uncontained(node.body) && !analysis_.effects(node.body)) {
+    Values row;
     Context& inside = body(row);
-    stores = storeRow(row, inside);
+    std::vector<StorePtr> stores = storeRow(row, inside);
     flushPending(inside);
     return {{sequenceOver(space, length, types, stores, context)}};
   }
   // A body without instances is not run: a test on the host (language.md 4.6.5).
   flushPending(context);
-  lcu::HostIf hostIf;
-  hostIf.condition = arena().op(ScalarOp::Greater, space.extent, arena().index(0));
-  hostIf.thenBlock = std::make_shared<lcu::Block>();
-  hostIf.elseBlock = std::make_shared<lcu::Block>();
-  lcu::Block* outer = std::exchange(block_, hostIf.thenBlock.get());
-  Context& inside = body(row);
-  hostIf.thenBlock->results = canonical(row, inside);
-  flushPending(inside);
-  block_ = hostIf.elseBlock.get();
-  hostIf.elseBlock->results = canonicalZero(types, false);
-  block_ = outer;
-  lcu::Stmt stmt;
-  for (const CoreType& type : types) declareStore(type, "r", space.extent, stmt.results);
-  std::vector<VarId> vars = stmt.results;
-  stmt.node = std::move(hostIf);
-  append(block_, std::move(stmt));
-  size_t next = 0;
-  for (const CoreType& type : types) stores.push_back(storeFrom(type, vars, next));
+  std::vector<StorePtr> stores = compileUnlessEmpty(space.extent, body);
   return {{sequenceOver(space, length, types, stores, context)}};
 }
 

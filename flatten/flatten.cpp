@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "flatten/flattener.h"
+#include "flatten/rematerialise.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::flatten {
@@ -43,7 +44,9 @@ bool isRegular(const Column& column) {
 }  // namespace
 
 lcu::Program flatten(const core::Program& program, const KnownGlobals& globals) {
-  return Flattener(program, globals).run();
+  lcu::Program flat = Flattener(program, globals).run();
+  rematerialise(flat);
+  return flat;
 }
 
 lcu::Program Flattener::run() {

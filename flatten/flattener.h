@@ -44,11 +44,12 @@ class Flattener {
   Values compileHostIf(const core::Exp& e, const core::If& node, ExprRef condition, Context& context,
                        Frame& frame);
   Values compileSelect(const core::If& node, ExprRef condition, Context& context, Frame& frame);
+  bool positive(ExprRef instances) const;
+  std::vector<StorePtr> compileUnlessEmpty(ExprRef instances,
+                                           const std::function<Context&(Values&)>& compileInside);
   /// The branch for the instances with `condition`, stored; nothing runs when there are none.
-  struct BranchResult {
-    std::vector<StorePtr> stores;
-  };
-  BranchResult compileBranch(const core::ExpPtr& branch, ExprRef condition, Context& context, Frame& frame);
+  std::vector<StorePtr> compileBranch(const core::ExpPtr& branch, ExprRef condition, Context& context,
+                                      Frame& frame);
   Values compileEach(const core::Exp& e, const core::Each& node, Context& context, Frame& frame);
   Values compileCall(const core::Exp& e, const core::Call& node, Context& context, Frame& frame);
   Values compileInvariant(const core::Exp& e, const core::Invariant& node, Context& context, Frame& frame);
@@ -179,6 +180,12 @@ class Flattener {
   //   component
   std::vector<VarId> canonical(const Values& row, Context& context);
   void canonicalStore(const StorePtr& store, std::vector<VarId>& out);
+  void canonicalComponent(const Store::Component& component, std::vector<VarId>& out);
+  /// A store over new variables that takes what canonicalStore makes of `shape`.
+  StorePtr declareLike(const Store& shape, const std::string& name, ExprRef extent, std::vector<VarId>& out);
+  Store::Component declareLike(const Store::Component& shape, const CoreType& type, const std::string& name,
+                               ExprRef extent, std::vector<VarId>& out);
+  void emptyArray(ScalarType type, std::vector<VarId>& out);
   void declareStore(const CoreType& type, const std::string& name, ExprRef extent, std::vector<VarId>& out);
   std::vector<VarId> declare(const Row& types, Context& context, const std::string& name);
   StorePtr storeFrom(const CoreType& type, const std::vector<VarId>& vars, size_t& next);
@@ -224,8 +231,9 @@ class Flattener {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, std::string>, lcu::SiteId> sites_;
   std::unordered_map<ExprRef, std::string> names_;
   std::unordered_map<core::VarId, core::ExpPtr> predicates_;  ///< see Analysis::predicate
-  int delayed_ = 0;    ///< inside a branch or loop that becomes part of a thunk
-  int inLibrary_ = 0;  ///< inside code of the library: errors belong to the user's call
+  std::vector<ExprRef> positive_;  ///< numbers of instances that enclosing host tests guard
+  int delayed_ = 0;                ///< inside a branch or loop that becomes part of a thunk
+  int inLibrary_ = 0;              ///< inside code of the library: errors belong to the user's call
   Span userSpan_;
   Span span_;  ///< of the expression being compiled
   std::string origin_ = "main";

@@ -284,6 +284,51 @@ Values Flattener::fromDenseColumns(const Row& types, const std::vector<VarId>& v
 
 // ---- canonical form ---------------------------------------------------------------------------------------
 
+void Flattener::canonicalComponent(const Store::Component& component, std::vector<VarId>& out) {
+  if (!component.splits) {
+    out.push_back(component.starts);
+    return canonicalStore(component.store, out);
+  }
+  out.push_back(component.splits);
+  for (const Store::Component& part : component.parts) canonicalComponent(part, out);
+}
+
+Store::Component Flattener::declareLike(const Store::Component& shape, const CoreType& type,
+                                        const std::string& name, ExprRef extent, std::vector<VarId>& out) {
+  Store::Component component;
+  out.push_back(newVar(VarKind::Array, lcu::kIndex, name + (shape.splits ? "_splits" : "_starts"), extent));
+  if (shape.splits) {
+    component.splits = out.back();
+    for (const Store::Component& part : shape.parts)
+      component.parts.push_back(declareLike(part, type, name, extent, out));
+    return component;
+  }
+  component.starts = out.back();
+  size_t next = out.size();
+  declareStore(type, name, nullptr, out);
+  component.store = storeFrom(type, out, next);
+  return component;
+}
+
+StorePtr Flattener::declareLike(const Store& shape, const std::string& name, ExprRef extent,
+                                std::vector<VarId>& out) {
+  if (shape.type.isScalar()) {
+    size_t next = out.size();
+    declareStore(shape.type, name, extent, out);
+    return storeFrom(shape.type, out, next);
+  }
+  auto store = std::make_shared<Store>();
+  store->kind = Store::Kind::Sequence;
+  store->type = shape.type;
+  store->lengths = newVar(VarKind::Array, lcu::kIndex, name + "_lengths", extent);
+  out.push_back(store->lengths);
+  for (size_t k = 0; k < shape.components.size(); ++k)
+    store->components.push_back(
+        declareLike(shape.components[k], shape.type.elements()[k], name, extent, out));
+  return store;
+}
+
+/// `store` is canonical, or has appended components (Form::Appended): of these, the splits and both parts.
 void Flattener::canonicalStore(const StorePtr& store, std::vector<VarId>& out) {
   if (store->kind == Store::Kind::Array) {
     out.push_back(store->array);
@@ -292,10 +337,7 @@ void Flattener::canonicalStore(const StorePtr& store, std::vector<VarId>& out) {
   if (store->kind == Store::Kind::Iota) throw InternalError("an unbounded store at a boundary");
   if (!store->dense) {
     out.push_back(store->lengths);
-    for (const Store::Component& component : store->components) {
-      out.push_back(component.starts);
-      canonicalStore(component.store, out);
-    }
+    for (const Store::Component& component : store->components) canonicalComponent(component, out);
     return;
   }
   const Space& space = *store->dense;
@@ -418,22 +460,20 @@ Values Flattener::fromCanonical(const Row& types, const std::vector<VarId>& vars
   return result;
 }
 
+void Flattener::emptyArray(ScalarType type, std::vector<VarId>& out) {
+  VarId var = newVar(VarKind::Array, type, "none", arena().index(0));
+  lcu::Stmt stmt;
+  stmt.results = {var};
+  stmt.node = lcu::ArrayConstant{{zeroColumn(type, 0)}};
+  append(block_, std::move(stmt));
+  out.push_back(var);
+}
+
 void Flattener::emptyStore(const CoreType& type, std::vector<VarId>& out) {
-  auto empty = [&](ScalarType t) {
-    VarId var = newVar(VarKind::Array, t, "none", arena().index(0));
-    lcu::Stmt stmt;
-    stmt.results = {var};
-    stmt.node = lcu::ArrayConstant{{zeroColumn(t, 0)}};
-    append(block_, std::move(stmt));
-    out.push_back(var);
-  };
-  if (type.isScalar()) {
-    empty(type.scalar());
-    return;
-  }
-  empty(lcu::kIndex);
+  if (type.isScalar()) return emptyArray(type.scalar(), out);
+  emptyArray(lcu::kIndex, out);
   for (const CoreType& element : type.elements()) {
-    empty(lcu::kIndex);
+    emptyArray(lcu::kIndex, out);
     emptyStore(element, out);
   }
 }

@@ -86,7 +86,8 @@ class Verifier {
       bind(global.vars);
       std::vector<Expected> expected = layoutOf(global.types);
       for (size_t k = 0; k < std::min(expected.size(), global.vars.size()); ++k)
-        if (expected[k].descriptor && exists(global.vars[k]) && program_.vars[global.vars[k]].kind == VarKind::Host)
+        if (expected[k].descriptor && exists(global.vars[k]) &&
+            program_.vars[global.vars[k]].kind == VarKind::Host)
           expected[k].kind = VarKind::Host;  // regular
       layout(global.vars, expected, "global", false);
     }

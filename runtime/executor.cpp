@@ -339,7 +339,8 @@ class Run final : public Environment {
     return columns;
   }
 
-  /// As fromColumn, but with one length for the offsets where the variable is a host scalar (lcu::GlobalInput).
+  /// As fromColumn, but with one length for the offsets where the variable is a host scalar
+  /// (lcu::GlobalInput).
   void fromGlobal(const Column& c, bool top, const std::vector<VarId>& vars, size_t& next,
                   std::vector<PlanValue>& out) {
     const VarId var = vars.at(next++);

@@ -138,8 +138,7 @@ std::vector<FormOutcome> run(const std::string& nesl, const RunnerOptions& optio
           *form.program, [&](uint32_t cell) { return cells[cell]; }, *services);
     for (Way& way : ways) {
       if (!outcome.difference.empty()) break;
-      lcu::Program program =
-          flatten::flatten(*form.program, [&](uint32_t cell) { return way.cells[cell]; });
+      lcu::Program program = flatten::flatten(*form.program, [&](uint32_t cell) { return way.cells[cell]; });
       outcome.lcu = toString(program);
       for (const std::string& m : verify(program, false)) outcome.difference += "λcu: " + m + "\n";
       if (way.strategy) {
