@@ -178,7 +178,7 @@ std::vector<StorePtr> Flattener::compileUnlessEmpty(ExprRef instances,
   return stores;
 }
 
-std::vector<StorePtr> Flattener::compileBranch(const core::ExpPtr& branch, ExprRef condition,
+std::vector<StorePtr> Flattener::compileBranch(const core::ExpPtr& branch, ExprRef condition, bool owned,
                                                Context& context, Frame& frame) {
   lcu::Soac filter;
   filter.kind = SoacKind::Filter;
@@ -197,6 +197,8 @@ std::vector<StorePtr> Flattener::compileBranch(const core::ExpPtr& branch, ExprR
   if (analysis_.uncontained(branch) || analysis_.effects(branch)) return compileUnlessEmpty(count, compileIn);
   Values row;
   Context& inside = compileIn(row);
+  for (Value& v : row)
+    if (owned && !v.isScalar()) v = {copy(v.sequence(), inside)};
   std::vector<StorePtr> stores = storeRow(row, inside);
   flushPending(inside);
   return stores;
@@ -226,8 +228,12 @@ Values Flattener::compileIf(const core::Exp& e, const core::If& node, Context& c
     VarId array = launch(std::move(scan), "rank", block_, "rank")[0];
     rank = arena().load(array, lcu::kIndex, arena().param(0));
   }
+  // A delayed branch would keep what it reads alive as long as the other one recurses: the ends of a recursion
+  // take copies of their own, and each level's sequences can go before the next level begins.
+  const bool leaves = !scalars && (thenDelayable || elseDelayable) &&
+                      (analysis_.uncontained(node.thenBranch) || analysis_.uncontained(node.elseBranch));
   auto side = [&](const core::ExpPtr& body, bool delayable, ExprRef taken, ExprRef position) {
-    if (delayable) {
+    if (delayable && !leaves) {
       size_t mark = context.pending.size();
       ++delayed_;
       Values row = compile(body, context, frame);
@@ -240,13 +246,15 @@ Values Flattener::compileIf(const core::Exp& e, const core::If& node, Context& c
       return row;
     }
     Values row;
-    for (const StorePtr& store : compileBranch(body, taken, context, frame))
+    for (const StorePtr& store : compileBranch(body, taken, delayable, context, frame))
       row.push_back(storeAt(*store, position, context));
     return row;
   };
-  Values left = side(node.thenBranch, thenDelayable, condition, rank);
-  Values right =
-      side(node.elseBranch, elseDelayable, other, rank ? arena().sub(arena().param(0), rank) : nullptr);
+  ExprRef otherRank = rank ? arena().sub(arena().param(0), rank) : nullptr;
+  Values left, right;
+  if (thenDelayable) left = side(node.thenBranch, true, condition, rank);
+  right = side(node.elseBranch, elseDelayable, other, otherRank);
+  if (!thenDelayable) left = side(node.thenBranch, false, condition, rank);
   return choose(condition, left, right);
 }
 

@@ -47,8 +47,9 @@ class Flattener {
   bool positive(ExprRef instances) const;
   std::vector<StorePtr> compileUnlessEmpty(ExprRef instances,
                                            const std::function<Context&(Values&)>& compileInside);
-  /// The branch for the instances with `condition`, stored; nothing runs when there are none.
-  std::vector<StorePtr> compileBranch(const core::ExpPtr& branch, ExprRef condition, Context& context,
+  /// The branch for the instances with `condition`, stored; nothing runs when there are none. `owned`: sequences are
+  /// copied, so that nothing of what the branch reads is needed any more.
+  std::vector<StorePtr> compileBranch(const core::ExpPtr& branch, ExprRef condition, bool owned, Context& context,
                                       Frame& frame);
   Values compileEach(const core::Exp& e, const core::Each& node, Context& context, Frame& frame);
   Values compileCall(const core::Exp& e, const core::Call& node, Context& context, Frame& frame);

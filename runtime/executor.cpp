@@ -223,6 +223,15 @@ class Run final : public Environment {
     v.capacity = *v.count;
   }
 
+  /// Before a call: what a frame keeps during it need not hold more memory than it uses.
+  void trim(const Frame& frame) {
+    constexpr size_t kWorthAWait = size_t{1} << 18;
+    for (size_t k = frame.base; k < stack_.size(); ++k) {
+      DeviceValue* v = stack_[k].device.get();
+      if (v && !v->count && v->buffer->bytes() >= kWorthAWait) countOf(*v);
+    }
+  }
+
   Register cell(VarId v) override { return fetch(*valueOf(v).device, 0); }
   int64_t size(VarId v) override { return countOf(*valueOf(v).device); }
   Register element(VarId v, int64_t position) override {
@@ -420,6 +429,7 @@ class Run final : public Environment {
       case PlanOp::Call: {
         auto arguments = copies(i.operands);
         for (Slot s : i.dying) value(s) = {};
+        trim(frame);
         push(i.target, std::move(arguments), span_);
         break;
       }
