@@ -228,8 +228,8 @@ Values Flattener::compileIf(const core::Exp& e, const core::If& node, Context& c
     VarId array = launch(std::move(scan), "rank", block_, "rank")[0];
     rank = arena().load(array, lcu::kIndex, arena().param(0));
   }
-  // A delayed branch would keep what it reads alive as long as the other one recurses: the ends of a recursion
-  // take copies of their own, and each level's sequences can go before the next level begins.
+  // A delayed branch would keep what it reads alive as long as the other one recurses: the ends of a
+  // recursion take copies of their own, and each level's sequences can go before the next level begins.
   const bool leaves = !scalars && (thenDelayable || elseDelayable) &&
                       (analysis_.uncontained(node.thenBranch) || analysis_.uncontained(node.elseBranch));
   auto side = [&](const core::ExpPtr& body, bool delayable, ExprRef taken, ExprRef position) {

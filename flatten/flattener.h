@@ -47,10 +47,10 @@ class Flattener {
   bool positive(ExprRef instances) const;
   std::vector<StorePtr> compileUnlessEmpty(ExprRef instances,
                                            const std::function<Context&(Values&)>& compileInside);
-  /// The branch for the instances with `condition`, stored; nothing runs when there are none. `owned`: sequences are
-  /// copied, so that nothing of what the branch reads is needed any more.
-  std::vector<StorePtr> compileBranch(const core::ExpPtr& branch, ExprRef condition, bool owned, Context& context,
-                                      Frame& frame);
+  /// The branch for the instances with `condition`, stored; nothing runs when there are none. `owned`:
+  /// sequences are copied, so that nothing of what the branch reads is needed any more.
+  std::vector<StorePtr> compileBranch(const core::ExpPtr& branch, ExprRef condition, bool owned,
+                                      Context& context, Frame& frame);
   Values compileEach(const core::Exp& e, const core::Each& node, Context& context, Frame& frame);
   Values compileCall(const core::Exp& e, const core::Call& node, Context& context, Frame& frame);
   Values compileInvariant(const core::Exp& e, const core::Invariant& node, Context& context, Frame& frame);
@@ -159,6 +159,7 @@ class Flattener {
   void addColumn(ExprRef e, Columns& columns, Context& context);
   /// Brings every view into a form, copying once where it must.
   Value normalise(const Value& v, Context& context, Form form);
+  ViewPtr joined(const ViewPtr& view);
   bool plain(const View& view, Form form) const;
   bool plain(const Store& store) const;
   /// The scalar expressions that must be stored for a normalised value, and the store over their arrays,
@@ -232,6 +233,8 @@ class Flattener {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, std::string>, lcu::SiteId> sites_;
   std::unordered_map<ExprRef, std::string> names_;
   std::unordered_map<core::VarId, core::ExpPtr> predicates_;  ///< see Analysis::predicate
+  /// Arrays that survivors of a filter were written to, with the block of the filter: may be joined once.
+  std::unordered_map<VarId, const lcu::Block*> joinable_;
   std::vector<ExprRef> positive_;  ///< numbers of instances that enclosing host tests guard
   int delayed_ = 0;                ///< inside a branch or loop that becomes part of a thunk
   int inLibrary_ = 0;              ///< inside code of the library: errors belong to the user's call

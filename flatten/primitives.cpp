@@ -348,8 +348,10 @@ Value Flattener::pack(const core::Exp& e, const core::Prim& node, Context& conte
   std::vector<VarId> arrays = launch(std::move(soac), "filter", block_, "kept");
   std::vector<StorePtr> stores;
   size_t next = 1;
-  for (size_t k = 0; k < row.size(); ++k)
+  for (size_t k = 0; k < row.size(); ++k) {
     stores.push_back(storeOf(row[k], v.elements[k], [&] { return arrays[next++]; }));
+    if (stores.back()->kind == Store::Kind::Array) joinable_[stores.back()->array] = block_;
+  }
   if (context.isRoot()) {
     ExprRef count = arena().nonNegative(arena().host(arrays[0], lcu::kIndex));
     return {sequenceOver(flat(count), count, v.elements, stores, context)};

@@ -1,4 +1,6 @@
 // From delayed values to stored ones: element stores, dense columns, and the canonical form at boundaries.
+#include <algorithm>
+
 #include "flatten/flattener.h"
 #include "ir/diagnostic.h"
 
@@ -65,6 +67,42 @@ Sequence Flattener::copy(const Sequence& v, Context& context) {
   return sequenceOver(space, length, v.elements, stores, context);
 }
 
+/// A choice between survivors of several filters as a slice of one array that contains them all. The filters
+/// have done at least the work of a copy, should one be needed, so this never costs more than they did.
+ViewPtr Flattener::joined(const ViewPtr& view) {
+  std::vector<VarId> arrays;
+  ScalarType type{};
+  const std::function<bool(const View&)> collect = [&](const View& v) {
+    if (v.kind == View::Kind::Choice) return collect(*v.first) && collect(*v.second);
+    if (v.kind != View::Kind::Direct || v.store->kind != Store::Kind::Array || v.stride != arena().index(1))
+      return false;
+    type = v.store->type.scalar();
+    auto found = joinable_.find(v.store->array);
+    if (std::find(arrays.begin(), arrays.end(), v.store->array) == arrays.end())
+      arrays.push_back(v.store->array);
+    return found != joinable_.end() && found->second == block_;
+  };
+  if (view->kind != View::Kind::Choice || !collect(*view) || arrays.size() < 2) return view;
+  lcu::Stmt stmt;
+  stmt.results.push_back(newVar(VarKind::Array, type, "joined"));
+  std::unordered_map<VarId, ExprRef> begins;
+  for (VarId array : arrays) {
+    stmt.results.push_back(newVar(VarKind::Host, lcu::kIndex, "begin"));
+    begins[array] = arena().host(stmt.results.back(), lcu::kIndex);
+    joinable_.erase(array);
+  }
+  auto store = std::make_shared<Store>();
+  store->type = type;
+  store->array = stmt.results[0];
+  stmt.node = lcu::Join{arrays};
+  append(block_, std::move(stmt));
+  const std::function<ExprRef(const View&)> start = [&](const View& v) {
+    if (v.kind == View::Kind::Choice) return arena().select(v.condition, start(*v.first), start(*v.second));
+    return arena().add(begins[v.store->array], v.start);
+  };
+  return direct(start(*view), arena().index(1), store);
+}
+
 Value Flattener::normalise(const Value& v, Context& context, Form form) {
   if (v.isScalar()) return v;
   Sequence sequence = v.sequence();
@@ -75,7 +113,10 @@ Value Flattener::normalise(const Value& v, Context& context, Form form) {
     view = direct(arena().param(0), arena().index(0), stores[0]);
   }
   bool good = true;
-  for (const ViewPtr& view : sequence.views) good &= plain(*view, form);
+  for (ViewPtr& view : sequence.views) {
+    if (form != Form::Stored) view = joined(view);
+    good &= plain(*view, form);
+  }
   return {good ? sequence : copy(sequence, context)};
 }
 

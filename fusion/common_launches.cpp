@@ -166,6 +166,8 @@ class Merger {
       conditional->condition = renamed(conditional->condition);
     } else if (auto* loop = std::get_if<lcu::HostLoop>(&stmt.node)) {
       for (VarId& var : loop->initial) var = renamed(var);
+    } else if (auto* join = std::get_if<lcu::Join>(&stmt.node)) {
+      for (VarId& var : join->arrays) var = renamed(var);
     } else if (auto* grade = std::get_if<lcu::Grade>(&stmt.node)) {
       grade->keys = renamed(grade->keys);
       renameSpace(grade->space);

@@ -90,6 +90,7 @@ std::string labelOf(const lcu::Stmt& stmt, const lcu::Program& program) {
     std::string operator()(const lcu::HostIf&) const { return "if"; }
     std::string operator()(const lcu::HostLoop&) const { return "loop"; }
     std::string operator()(const lcu::ArrayConstant&) const { return "constant array"; }
+    std::string operator()(const lcu::Join&) const { return "join"; }
     std::string operator()(const lcu::Grade&) const { return "sort"; }
     std::string operator()(const lcu::Service& service) const { return service.name; }
   };

@@ -45,7 +45,7 @@ bool Effects::mayFail(const lcu::Stmt& stmt) const {
                        });
   }
   return !std::holds_alternative<lcu::ArrayConstant>(stmt.node) &&
-         !std::holds_alternative<lcu::Grade>(stmt.node);
+         !std::holds_alternative<lcu::Join>(stmt.node) && !std::holds_alternative<lcu::Grade>(stmt.node);
 }
 
 std::vector<lcu::ExprRef> thunksOf(const lcu::Soac& soac) {

@@ -196,6 +196,7 @@ class Reader {
         made.columns.push_back(column(columns[k], program_.vars[results[k]].type));
       return made;
     }
+    if (auto* join = dynamic_cast<LcuParser::JoinContext*>(text)) return Join{variables(join->names())};
     if (auto* grade = dynamic_cast<LcuParser::GradeContext*>(text)) {
       const VarId keys = exprs_.variable(grade->name());
       return Grade{keys, space(grade->space())};

@@ -36,6 +36,7 @@ operation
     | 'if' value block 'else' block                                       # hostIf
     | 'loop' '(' (loopParam (',' loopParam)*)? ')' 'while' block 'do' block  # hostLoop
     | 'constant' (column (',' column)*)?                                  # constant
+    | 'join' names                                                        # join
     | 'grade' name 'over' space                                           # grade
     | 'service' word '(' names? ')' ':' coreTypes '->' coreTypes SITE     # service
     ;

@@ -79,6 +79,7 @@ void addStmt(const Stmt& stmt, Vars& reads) {
                    addBlock(*loop.body, loop.params, reads);
                  },
                  [&](const ArrayConstant&) {},
+                 [&](const Join& join) { addVars(join.arrays, reads); },
                  [&](const Grade& grade) {
                    std::vector<ExprRef> roots;
                    reads.insert(grade.keys);

@@ -116,7 +116,8 @@ struct Soac {
 ///     results of its segmented reductions: epilogues; and
 ///   - Once bindings that read cells produced by the kernel's reductions.
 /// A binding may read an array of an earlier binding of the kernel only as Load(array, %i) in the same space,
-/// with array a Map or Scan result (of a Scan withTotal, not the total); and cells/segment results as just said.
+/// with array a Map or Scan result (of a Scan withTotal, not the total); and cells/segment results as just
+/// said.
 struct Kernel {
   std::string name;
   std::vector<Soac> bindings;
@@ -156,6 +157,12 @@ struct HostLoop {
 struct ArrayConstant {
   Columns columns;
 };
+/// One array that contains several arrays of one type. Results: the array, then for each of `arrays` the
+/// position (Host, Int64) where its elements begin; what lies between them is unspecified. Where one launch
+/// produced them all they are placed side by side from the start and nothing moves (runtime/plan.h).
+struct Join {
+  std::vector<VarId> arrays;
+};
 /// Stable ascending order within each segment of `space`: result[e] is the position *in its segment* (Int64)
 /// of the element that comes e-th. `keys` has the extent of the space. NaN sorts after all numbers.
 struct Grade {
@@ -176,7 +183,7 @@ struct Service {
 
 struct Stmt {
   std::vector<VarId> results;
-  std::variant<HostLet, Launch, CallFunction, HostIf, HostLoop, ArrayConstant, Grade, Service> node;
+  std::variant<HostLet, Launch, CallFunction, HostIf, HostLoop, ArrayConstant, Join, Grade, Service> node;
   Span span;
 };
 
@@ -192,8 +199,9 @@ struct Site {
   std::string message;
 };
 
-/// A global variable: the dense columns of session cell `cell` (see Service for the layout). Where all sequences
-/// of a nested column are known to have one length, that length (Host, Int64) may stand in place of the offsets.
+/// A global variable: the dense columns of session cell `cell` (see Service for the layout). Where all
+/// sequences of a nested column are known to have one length, that length (Host, Int64) may stand in place of
+/// the offsets.
 struct GlobalInput {
   uint32_t cell;
   std::vector<CoreType> types;

@@ -153,6 +153,8 @@ class Printer {
       for (const Column& column : constant->columns)
         columns += (columns.empty() ? "" : ", ") + columnText(column);
       line(head + "constant " + columns + tail);
+    } else if (const auto* join = std::get_if<Join>(&stmt.node)) {
+      line(fmt::format("{}join {}{}", head, vars(join->arrays), tail));
     } else if (const auto* grade = std::get_if<Grade>(&stmt.node)) {
       line(fmt::format("{}grade {} over {}{}", head, names_.var(grade->keys), spaceText(grade->space), tail));
     } else if (const auto* service = std::get_if<Service>(&stmt.node)) {

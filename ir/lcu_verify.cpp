@@ -300,6 +300,14 @@ class Verifier {
         else
           report("constant: a column is not of scalars");
       }
+    } else if (const auto* join = std::get_if<Join>(&stmt.node)) {
+      visibleAll(join->arrays, "join");
+      if (join->arrays.empty() || !exists(join->arrays[0])) return report("join: no arrays");
+      const Expected array = {VarKind::Array, program_.vars[join->arrays[0]].type};
+      layout(join->arrays, std::vector<Expected>(join->arrays.size(), array), "join", false);
+      std::vector<Expected> results(join->arrays.size() + 1, {VarKind::Host, kIndex});
+      results[0] = array;
+      layout(stmt.results, results, "join", false);
     } else if (const auto* grade = std::get_if<Grade>(&stmt.node)) {
       visible(grade->keys, "grade");
       if (exists(grade->keys))

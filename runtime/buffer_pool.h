@@ -4,6 +4,7 @@
 // so a buffer may be reused at once by work that was issued later.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,7 +16,11 @@ namespace kelpie::runtime {
 
 class BufferPool;
 
-/// A piece of the target's memory, or memory of the host that is kept alive by `owner`.
+class Buffer;
+using BufferRef = std::shared_ptr<const Buffer>;
+
+/// A piece of the target's memory, memory of the host that is kept alive by `owner`, or a part of another
+/// buffer.
 class Buffer {
  public:
   Buffer(std::shared_ptr<BufferPool> pool, DevicePointer pointer, size_t bytes)
@@ -23,19 +28,24 @@ class Buffer {
   Buffer(std::shared_ptr<const void> owner, const void* pointer, size_t bytes)
       : owner_(std::move(owner)), pointer_(const_cast<void*>(pointer)), bytes_(bytes) {}
   ~Buffer();
+  Buffer(BufferRef whole, size_t offset, size_t bytes)
+      : whole_(std::move(whole)),
+        pointer_(static_cast<std::byte*>(whole_->pointer_) + offset),
+        bytes_(bytes) {}
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
   DevicePointer pointer() const { return pointer_; }
   size_t bytes() const { return bytes_; }
+  const BufferRef& whole() const { return whole_; }  ///< the buffer this is a part of, if it is one
 
  private:
   std::shared_ptr<BufferPool> pool_;
   std::shared_ptr<const void> owner_;
+  BufferRef whole_;
   DevicePointer pointer_;
   size_t bytes_;
 };
-using BufferRef = std::shared_ptr<const Buffer>;
 
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:

@@ -23,7 +23,7 @@ struct DeviceValue {
   std::optional<int64_t> count;
   DeviceRef counter;
   int64_t counterPosition = 0;  ///< element of `counter` to fetch
-  bool complement = false;  ///< count = capacity - counter
+  bool complement = false;      ///< count = capacity - counter
   std::unordered_map<int64_t, Register> fetched;
 };
 

@@ -214,6 +214,7 @@ class Run final : public Environment {
   /// Survivors of a filter move to a buffer of their own size when most of the first one is empty.
   void shrink(DeviceValue& v) {
     constexpr size_t kWorthIt = size_t{1} << 16;
+    if (v.buffer->whole()) return;  // the other parts keep the memory
     const auto used = static_cast<size_t>(*v.count) * static_cast<size_t>(sizeOf(v.type));
     if (v.buffer->bytes() < kWorthIt || used * 2 > v.buffer->bytes()) return;
     BufferRef smaller = pool_.allocate(used);
@@ -471,6 +472,9 @@ class Run final : public Environment {
         }
         break;
       }
+      case PlanOp::Join:
+        join(i);
+        break;
       case PlanOp::Grade:
         grade(i);
         break;
@@ -545,11 +549,13 @@ class Run final : public Environment {
       }
     }
 
-    std::vector<DeviceRef> results;
+    std::vector<DeviceRef> results(info.outputs.size());
     std::vector<DevicePointer> outputs;
-    for (const auto& o : info.outputs) {
-      results.push_back(allocate(o.type, codegen::capacity(o, extents), o.name));
-      outputs.push_back(results.back()->buffer->pointer());
+    for (const auto& group : i.joint) allocateTogether(group, info, extents, results);
+    for (size_t k = 0; k < results.size(); ++k) {
+      const auto& o = info.outputs[k];
+      if (!results[k]) results[k] = allocate(o.type, codegen::capacity(o, extents), o.name);
+      outputs.push_back(results[k]->buffer->pointer());
     }
     for (size_t k = 0; k < results.size(); ++k) {
       const auto& o = info.outputs[k];
@@ -574,6 +580,66 @@ class Run final : public Environment {
     }
     for (size_t k = 0; k < results.size(); ++k)
       if (i.results[k] != kNoSlot) value(i.results[k]) = {{}, std::move(results[k])};
+  }
+
+  void allocateTogether(const std::vector<uint32_t>& group, const codegen::KernelInfo& info,
+                        const codegen::LaunchExtents& extents, std::vector<DeviceRef>& results) {
+    const auto width = sizeOf(info.outputs[group[0]].type);
+    const int64_t step = 256 / width;  // parts begin where buffers may
+    std::vector<int64_t> starts;
+    int64_t end = 0;
+    for (uint32_t k : group) {
+      starts.push_back(end);
+      end += (std::max<int64_t>(codegen::capacity(info.outputs[k], extents), 1) + step - 1) / step * step;
+    }
+    const DeviceRef whole = allocate(info.outputs[group[0]].type, end, info.outputs[group[0]].name);
+    for (size_t j = 0; j < group.size(); ++j) {
+      auto part = std::make_shared<DeviceValue>(*whole);
+      part->capacity = codegen::capacity(info.outputs[group[j]], extents);
+      part->count = part->capacity;
+      const int64_t next = j + 1 < group.size() ? starts[j + 1] : end;
+      part->buffer = std::make_shared<const Buffer>(whole->buffer, static_cast<size_t>(starts[j] * width),
+                                                    static_cast<size_t>((next - starts[j]) * width));
+      results[group[j]] = std::move(part);
+    }
+  }
+
+  void join(const PlanInstruction& i) {
+    std::vector<DeviceRef> parts;
+    for (Slot s : i.operands) parts.push_back(value(s).device);
+    const auto width = static_cast<size_t>(sizeOf(parts[0]->type));
+    BufferRef whole = parts[0]->buffer->whole();
+    for (const DeviceRef& part : parts)
+      if (part->buffer->whole() != whole) whole = nullptr;
+    DeviceRef joined;
+    std::vector<int64_t> starts;
+    if (whole) {
+      joined = std::make_shared<DeviceValue>();
+      joined->type = parts[0]->type;
+      joined->buffer = whole;
+      joined->capacity = static_cast<int64_t>(whole->bytes() / width);
+      joined->count = joined->capacity;
+      const auto* begin = static_cast<const std::byte*>(whole->pointer());
+      for (const DeviceRef& part : parts)
+        starts.push_back((static_cast<const std::byte*>(part->buffer->pointer()) - begin) /
+                         static_cast<int64_t>(width));
+    } else {
+      int64_t total = 0;
+      for (const DeviceRef& part : parts) {
+        starts.push_back(total);
+        total += countOf(*part);
+      }
+      joined = allocate(parts[0]->type, total, "joined arrays");
+      for (size_t k = 0; k < parts.size(); ++k)
+        if (*parts[k]->count > 0)
+          check(target_.copy(static_cast<std::byte*>(joined->buffer->pointer()) +
+                                 static_cast<size_t>(starts[k]) * width,
+                             parts[k]->buffer->pointer(), static_cast<size_t>(*parts[k]->count) * width),
+                span_);
+    }
+    value(i.results[0]) = {{}, std::move(joined)};
+    for (size_t k = 0; k < starts.size(); ++k)
+      value(i.results[k + 1]) = {toRegister(Scalar::ofInt(ScalarType::Int64, starts[k])), nullptr};
   }
 
   void record(uint32_t kernel, const codegen::LaunchExtents& extents,

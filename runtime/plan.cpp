@@ -31,6 +31,11 @@ class Planner {
   }
 
   Plan run() {
+    lcu::forEachBlock(program_, [&](const Block& b) {
+      for (const Stmt& stmt : b.stmts)
+        if (const auto* join = std::get_if<lcu::Join>(&stmt.node))
+          for (VarId array : join->arrays) joinOf_.emplace(array, join);
+    });
     for (const auto& global : program_.globals) {
       for (VarId v : global.vars) {
         plan_.slotOf[v] = plan_.globals++ | kGlobalSlot;
@@ -190,6 +195,10 @@ class Planner {
               simple(PlanOp::Constant, stmt, {}, nullptr, dying);
               return false;
             },
+            [&](const lcu::Join& join) {
+              simple(PlanOp::Join, stmt, join.arrays, nullptr, dying);
+              return false;
+            },
             [&](const lcu::Grade& grade) {
               std::vector<VarId> operands = {grade.keys};
               if (grade.space.kind == lcu::SpaceKind::Offsets) operands.push_back(grade.space.offsets);
@@ -231,7 +240,24 @@ class Planner {
     i.operands = std::move(operands);
     i.results = std::move(results);
     i.code = extents(info.space, info.targets);
+    i.joint = jointOutputs(info);
     release(dying);
+  }
+
+  /// The joins whose arrays are all outputs of this kernel. An array is placed for one join only.
+  std::vector<std::vector<uint32_t>> jointOutputs(const codegen::KernelInfo& info) {
+    std::vector<std::vector<uint32_t>> groups;
+    std::set<const lcu::Join*> seen;
+    for (const auto& output : info.outputs) {
+      const auto join = joinOf_.find(output.var);
+      if (join == joinOf_.end() || !seen.insert(join->second).second) continue;
+      std::vector<uint32_t> group;
+      for (VarId member : join->second->arrays)
+        for (uint32_t k = 0; k < info.outputs.size(); ++k)
+          if (info.outputs[k].var == member && joinOf_.at(member) == join->second) group.push_back(k);
+      if (group.size() == join->second->arrays.size()) groups.push_back(std::move(group));
+    }
+    return groups;
   }
 
   bool callFunction(const Stmt& stmt, const lcu::CallFunction& call, const VarSet& dying, bool tail) {
@@ -346,6 +372,7 @@ class Planner {
   Plan plan_;
   PlanFunction out_;
   std::set<Slot> free_;
+  std::map<VarId, const lcu::Join*> joinOf_;
 };
 
 }  // namespace

@@ -42,6 +42,7 @@ enum class PlanOp : uint8_t {
   Move,         // results := operands, all at once
   Release,      // operands are not used any more
   Constant,     // results := statement's columns
+  Join,         // results[0] := an array that contains the operands; the other results: where each begins
   Grade,        // results[0] := order of operands[0]; code gives n, m, length
   Service,      // operands -> results
 };
@@ -51,6 +52,8 @@ struct PlanInstruction {
   uint32_t target = 0;
   std::vector<Slot> results, operands;
   std::vector<Slot> dying;  ///< Call: slots of this frame to release before the callee runs
+  /// Launch: numbers of outputs that a later Join wants side by side in one buffer.
+  std::vector<std::vector<uint32_t>> joint;
   std::unique_ptr<HostCode> code;
   const lcu::Stmt* stmt = nullptr;  ///< for its node and its span; null for jumps, moves and releases
 };
