@@ -1,5 +1,5 @@
-// What flattened programs cost, counted by the λcu evaluator after fusion: thunk evaluations, bytes, kernels
-// and peak memory stay within what the NESL program's own work and data say.
+// What flattened programs cost, counted by the λcu evaluator after fusion by ilp: how many elements kernels
+// run over, bytes, kernels and peak memory stay within what the NESL program's own work and data say.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,34 +9,194 @@
 namespace kelpie::testing {
 namespace {
 
-/// The last form of a program, fused by ilp. `reference`: also compared with the reference interpreter.
-FormOutcome costOf(const std::string& nesl, bool reference = true) {
+struct Cost {
+  FormOutcome outcome;
+  double elements = 0;  ///< of the spaces of all launches: one pass over n elements counts n
+  double read = 0, written = 0, peak = 0;
+  uint64_t launches = 0;
+};
+
+/// Of the last form of a program. `reference`: results are also compared with the reference interpreter's.
+Cost costOf(const std::string& nesl, bool reference = true) {
   RunnerOptions options;
   options.fused = true;
   options.reference = reference;
   std::vector<FormOutcome> outcomes = runProgram(nesl, options);
   for (const FormOutcome& outcome : outcomes)
     EXPECT_EQ(outcome.difference + outcome.error, "") << outcome.text;
-  return outcomes.empty() ? FormOutcome{} : outcomes.back();
+  Cost cost;
+  if (outcomes.empty()) return cost;
+  cost.outcome = outcomes.back();
+  for (const runtime::KernelStatistics& kernel : cost.outcome.statistics.kernels)
+    cost.elements += static_cast<double>(kernel.elements);
+  cost.read = static_cast<double>(cost.outcome.bytesRead());
+  cost.written = static_cast<double>(cost.outcome.bytesWritten());
+  cost.peak = static_cast<double>(cost.outcome.statistics.peakBytes);
+  cost.launches = cost.outcome.statistics.launches;
+  return cost;
 }
 
-std::string show(const FormOutcome& o) {
-  return o.lcu + "\nelements " + std::to_string(o.elements()) + " read " + std::to_string(o.bytesRead()) +
-         " written " + std::to_string(o.bytesWritten()) + " launches " +
-         std::to_string(o.statistics.launches) + " peak " + std::to_string(o.statistics.peakBytes) + "\n";
+/// The buffers of cells and tiny arrays, which the pool rounds up.
+constexpr double kSmallChange = 4096;
+
+TEST(Work, SparseMatrixVectorProductIsOnePassOverTheEntries) {
+  Cost cost = costOf(
+      "m = {{(rem(i * 7 + j, 500), float(j)) : j in [0:rem(i, 20)]} : i in [0:500]}; v = {float(i) : i in "
+      "[0:500]};"
+      "{sum({x * v[i] : (i, x) in row}) : row in m};");
+  EXPECT_EQ(cost.launches, 1u) << cost.outcome.lcu;
+  EXPECT_EQ(cost.elements, 25 * 190);
+  EXPECT_EQ(cost.written, 500 * 8);
+  EXPECT_LE(cost.peak, 500 * 8 + kSmallChange);
 }
 
-TEST(Dump, All) {  // temporary
-  const char* file = std::getenv("KELPIE_DUMP");
-  if (!file) return;
-  FILE* f = fopen(file, "r");
-  std::string text(1 << 20, 0);
-  text.resize(fread(text.data(), 1, text.size(), f));
-  fclose(f);
-  FormOutcome o = costOf(text);
-  puts(show(o).c_str());
-  for (auto& k : o.statistics.kernels)
-    printf("%-50s launches %lu elements %lu segs %lu work %lu\n", k.name.c_str(), k.launches, k.elements, k.segments, k.work.elements);
+TEST(Work, NearestNeighboursKeepNoDistances) {
+  Cost cost = costOf(
+      "function distance((x, y), (u, v)) = (x - u) * (x - u) + (y - v) * (y - v);"
+      "ps = {(float(rem(i * 79, 100)), float(rem(i * 47, 100))) : i in [0:300]};"
+      "qs = {(float(rem(i * 31, 100)), float(rem(i * 77, 100))) : i in [0:100]};"
+      "{min_index({distance(p, q) : q in ps}) : p in qs};");
+  EXPECT_LE(cost.elements, 2 * 100 * 300 + 500) << cost.outcome.lcu;
+  EXPECT_LE(cost.peak, 3 * 100 * 8 + kSmallChange);
+}
+
+TEST(Work, AllPairsForcesAreSummedWhereTheyArise) {
+  Cost cost = costOf(
+      "function force((x, y, m), (u, v, n)) = let dx = u - x; dy = v - y; d = dx * dx + dy * dy + 0.01;"
+      "  w = m * n / (d * sqrt(d)) in (w * dx, w * dy);"
+      "function total(p, ps) = let fs = {force(p, q) : q in ps} in (sum({x : (x, y) in fs}), sum({y : (x, y) "
+      "in fs}));"
+      "ps = {(float(rem(i * 79, 100)), float(rem(i * 47, 100)), 1.0) : i in [0:200]};"
+      "{total(p, ps) : p in ps};");
+  EXPECT_EQ(cost.launches, 1u) << cost.outcome.lcu;
+  EXPECT_EQ(cost.elements, 200 * 200);
+  EXPECT_LE(cost.peak, 2 * 200 * 8 + kSmallChange);
+}
+
+TEST(Work, SumsOfPrefixesReadThePrefixes) {
+  const double work = 300 / 100 * 4950;  // the sum of all k
+  Cost cost = costOf("a = [0:20000]; ks = {rem(i * 37, 100) : i in [0:300]}; {sum(take(a, k)) : k in ks};");
+  EXPECT_EQ(cost.elements, work + 300) << cost.outcome.lcu;  // and one pass over ks, for the offsets
+  EXPECT_LE(cost.written, 2 * 300 * 8 + 8);
+  EXPECT_LE(cost.peak, 3 * 300 * 8 + kSmallChange);
+}
+
+TEST(Work, MatrixProductIsOneRegularKernel) {
+  const double n = 40;
+  for (const std::string where : {
+           "a = matrix(40); b = matrix(40); product(a, b);",        // known when the form is compiled
+           "let a = matrix(40); b = matrix(40) in product(a, b);",  // inferred
+       }) {
+    Cost cost = costOf(
+        "function matrix(n) = {{float(rem(i * j + i + j, 17)) : j in [0:n]} : i in [0:n]};"
+        "function product(rows, columns) = {{sum({x * y : x in r; y in c}) : c in columns} : r in rows};" +
+        where);
+    const std::string& lcu = cost.outcome.lcu;
+    EXPECT_EQ(lcu.find("REDUCE seg("), std::string::npos) << lcu;
+    EXPECT_NE(lcu.find("REDUCE regular("), std::string::npos) << lcu;
+    EXPECT_LE(cost.launches, 3u) << lcu;  // the product, the matrices, the offsets of the printed result
+    EXPECT_LE(cost.elements, n * n * n + 2 * n * n);
+    EXPECT_LE(cost.peak, 3 * n * n * 8 + kSmallChange);
+  }
+}
+
+TEST(Work, QuicksortTakesTwoPassesALevel) {
+  const double n = 500'000;
+  Cost cost = costOf(
+      "function quicksort(a) = if #a < 2 then a else let p = a[#a / 2]; lesser = {e in a | e < p};"
+      "  equal = {e in a | e == p}; greater = {e in a | e > p}; r = {quicksort(v) : v in [lesser, greater]}"
+      "  in r[0] ++ equal ++ r[1];"
+      "keys = {rand(i) : i in dist(1000000000, 500000)}; quicksort(keys);",
+      false);
+  EXPECT_LE(cost.elements, 3 * n * std::log2(n)) << cost.outcome.lcu;
+  EXPECT_LE(cost.peak, 8 * n * 8);  // no level's sequences stay while the next ones are sorted
+}
+
+TEST(Work, UnbalancedRecursionCostsItsWork) {
+  // 999 instances end at once, one goes on for 1,000 levels with a sequence that shrinks by one.
+  Cost cost = costOf(
+      "function total(v) = if #v == 0 then 0 else v[0] + total(drop(v, 1));"
+      "vs = {[0:if i == 500 then 1000 else 1] : i in [0:1000]}; {total(v) : v in vs};",
+      false);
+  EXPECT_LE(cost.elements, 60'000) << cost.outcome.lcu;  // not levels * instances, nor levels * length
+}
+
+TEST(Work, BranchOfOneInAMillionCostsOne) {
+  Cost cost = costOf(
+      "function expensive(x) = sum({rem(i + x, 7) : i in [0:1000]}); xs = [0:1000000];"
+      "sum({if x == 777777 then expensive(x) else 0 : x in xs});",
+      false);
+  EXPECT_LE(cost.elements, 2 * 1'000'000 + 1000 + 10) << cost.outcome.lcu;
+  EXPECT_LE(cost.written, 1000);
+}
+
+// Each reads no more elements than the result depends on, plus a pass over the outer sequence for its
+// offsets, and writes no elements at all: nothing is copied to be viewed differently.
+TEST(Work, ViewsMoveNothing) {
+  struct Case {
+    const char* expression;
+    double elements, written;
+  };
+  const double n = 2000, rows = 200, each = 30, all = rows * each;
+  const Case cases[] = {
+      {"sum(take(a, 100))", 100, 8},
+      {"sum(drop(a, 1900))", 100, 8},
+      {"sum(rotate(a, 17))", n, 8},
+      {"sum(subseq(a, 10, 20))", 10, 8},
+      {"sum(odd_elts(a))", n / 2, 8},
+      {"sum(reverse(a))", n, 8},
+      {"sum(flatten(m))", all, 8},
+      {"sum({#v : v in m})", rows, 8},
+      {"{sum(reverse(v)) : v in m}", all, rows * 8},
+      {"{sum(take(v, 10)) : v in m}", rows * 10, rows * 8},
+      {"{sum(even_elts(v)) : v in m}", all / 2, rows * 8},
+      {"{max_val(v) : v in transpose(m)}", all, each * 8},
+      {"{let (h, r) = head_rest(v) in h + sum(r) : v in m}", all, rows * 8},
+      {"{v[0] + v[#v - 1] : v in m}", rows, rows * 8},
+      {"{sum(rotate(v, k)) : v in m; k in ks}", all + rows, 4 * rows * 8},
+      {"{sum(take(v, k)) : v in m; k in ks}", all + rows, 3 * rows * 8},
+      {"{sum(v ++ v) : v in m}", 2 * all + rows, 3 * rows * 8},
+      {"{sum(if k > 4 then v else take(v, 1)) : v in m; k in ks}", all + rows, 4 * rows * 8},
+      {"{sum(w) : w in partition(a, dist(10, 200))}", n + 3 * rows, 4 * rows * 8},
+  };
+  for (const Case& c : cases) {
+    Cost cost =
+        costOf("a = [0:2000]; m = {{i + j : j in [0:30]} : i in [0:200]}; ks = {rem(i, 10) : i in [0:200]};" +
+               std::string(c.expression) + ";");
+    EXPECT_LE(cost.elements, c.elements) << c.expression << "\n" << cost.outcome.lcu;
+    EXPECT_LE(cost.written, c.written + 24) << c.expression << "\n" << cost.outcome.lcu;
+  }
+}
+
+TEST(Work, AppendingInABranchOfARecursionCopiesOnce) {
+  // Doubles a sequence k times: each level writes its result once, so 2 * 2^k elements in all and not k *
+  // 2^k.
+  Cost cost = costOf(
+      "function grow(v, k) = if k == 0 then v else let w = grow(v, k - 1) in w ++ w; {grow([i], 8) : i in "
+      "[0:4]};");
+  EXPECT_LE(cost.elements, 3 * 2 * 4 * 256 + 400) << cost.outcome.lcu;
+}
+
+// Recursion is bounded by the heap, not by a stack: on every way of running.
+TEST(Work, DeepRecursionInsideApplyToEach) {
+  RunnerOptions options;
+  options.fused = true;
+  for (const char* program : {
+           "function ack(m, n) = if m == 0 then n + 1 else if n == 0 then ack(m - 1, 1) else ack(m - 1, "
+           "ack(m, n - 1));"
+           "{ack(2, i) : i in [0:30]};",
+           "function hopper(n) : int -> bool; function stepper(n) = if n == 0 then t else hopper(n - 1);"
+           "function hopper(n) = if n == 0 then f else stepper(n - 1); {stepper(i) : i in [0, 5, 1000, 77]};",
+           "function size(children, v) = 1 + sum({size(children, c) : c in children[v]}); n = 1200;"
+           "children = {if i < 1000 then [i + 1, 1000 + rem(i, 200)] else [] int : i in [0:1001]} ++"
+           "  {[] int : i in [1001:1200]}; {size(children, v) : v in [0, 990, 5]};",
+           "function depth(children, v) = if #children[v] == 0 then 1 else"
+           "  1 + max_val({depth(children, c) : c in children[v]});"
+           "children = {if i < 1000 then [i + 1] else [] int : i in [0:1001]}; depth(children, 0);",
+       }) {
+    for (const FormOutcome& outcome : runProgram(program, options))
+      EXPECT_EQ(outcome.difference + outcome.error, "") << outcome.text;
+  }
 }
 
 }  // namespace
