@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "flatten/core_walk.h"
+
 namespace kelpie::flatten {
 namespace {
 
@@ -69,18 +71,9 @@ Analysis::Analysis(const core::Program& program) : program_(program) {
 
   std::unordered_map<core::VarId, int> uses;
   auto countUses = [&](const core::Exp& e) {
-    auto count = [&](const core::Atom& a) {
+    forEachAtom(e, [&](const core::Atom& a) {
       if (!a.isConstant()) ++uses[a.var()];
-    };
-    if (auto* values = std::get_if<core::Values>(&e.node))
-      std::for_each(values->atoms.begin(), values->atoms.end(), count);
-    if (auto* branch = std::get_if<core::If>(&e.node)) count(branch->condition);
-    if (auto* call = std::get_if<core::Call>(&e.node))
-      std::for_each(call->arguments.begin(), call->arguments.end(), count);
-    if (auto* prim = std::get_if<core::Prim>(&e.node))
-      std::for_each(prim->arguments.begin(), prim->arguments.end(), count);
-    if (auto* each = std::get_if<core::Each>(&e.node))
-      for (const core::Each::Binding& binding : each->bindings) count(binding.sequence);
+    });
   };
   for (const core::Function& function : program.functions) forEachExp(function.body, countUses);
   forEachExp(program.entry, countUses);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "flatten/flattener.h"
+#include "flatten/hoist.h"
 #include "flatten/rematerialise.h"
 #include "ir/diagnostic.h"
 
@@ -44,7 +45,8 @@ bool isRegular(const Column& column) {
 }  // namespace
 
 lcu::Program flatten(const core::Program& program, const KnownGlobals& globals) {
-  lcu::Program flat = Flattener(program, globals).run();
+  const core::Program hoisted = hoist(program, Analysis(program));
+  lcu::Program flat = Flattener(hoisted, globals).run();
   rematerialise(flat);
   return flat;
 }

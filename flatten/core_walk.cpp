@@ -1,0 +1,74 @@
+#include "flatten/core_walk.h"
+
+namespace kelpie::flatten {
+
+using core::Atom;
+using core::Exp;
+using core::ExpPtr;
+
+Chain takeApart(ExpPtr e) {
+  Chain chain;
+  while (auto* let = std::get_if<core::Let>(&e->node)) {
+    chain.lets.push_back({let->vars, let->rhs, e->span});
+    e = let->body;
+  }
+  chain.tail = std::move(e);
+  return chain;
+}
+
+ExpPtr putTogether(Chain chain) {
+  ExpPtr e = std::move(chain.tail);
+  for (size_t k = chain.lets.size(); k-- > 0;) {
+    Chain::Binding& let = chain.lets[k];
+    auto exp = std::make_shared<Exp>();
+    exp->type = e->type;
+    exp->span = let.span;
+    exp->node = core::Let{std::move(let.vars), std::move(let.rhs), std::move(e)};
+    e = std::move(exp);
+  }
+  return e;
+}
+
+namespace {
+
+/// Calls `atom` on every atom and `part` on every part of an expression, const or not.
+template <typename AnyExp, typename OnAtom, typename OnPart>
+void visit(AnyExp& e, const OnAtom& atom, const OnPart& part) {
+  if (auto* values = std::get_if<core::Values>(&e.node))
+    for (auto& a : values->atoms) atom(a);
+  if (auto* call = std::get_if<core::Call>(&e.node))
+    for (auto& a : call->arguments) atom(a);
+  if (auto* prim = std::get_if<core::Prim>(&e.node))
+    for (auto& a : prim->arguments) atom(a);
+  if (auto* invariant = std::get_if<core::Invariant>(&e.node)) part(invariant->body);
+  if (auto* branch = std::get_if<core::If>(&e.node)) {
+    atom(branch->condition);
+    part(branch->thenBranch);
+    part(branch->elseBranch);
+  }
+  if (auto* each = std::get_if<core::Each>(&e.node)) {
+    for (auto& binding : each->bindings) atom(binding.sequence);
+    part(each->body);
+  }
+}
+
+}  // namespace
+
+void forEachAtom(const Exp& e, const std::function<void(const Atom&)>& on) {
+  visit(e, on, [](const ExpPtr&) {});
+}
+
+void forEachPart(const Exp& e, const std::function<void(const ExpPtr&)>& on) {
+  visit(
+      e, [](const Atom&) {}, on);
+}
+
+ExpPtr rebuilt(const ExpPtr& e, const std::function<Atom(const Atom&)>& atom,
+               const std::function<ExpPtr(const ExpPtr&)>& part) {
+  auto copy = std::make_shared<Exp>(*e);
+  visit(
+      *copy, [&](Atom& a) { a = atom(a); }, [&](ExpPtr& inner) { inner = part(inner); });
+  return copy;
+}
+
+}  // namespace kelpie::flatten

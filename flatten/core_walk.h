@@ -1,0 +1,32 @@
+// Taking Core expressions apart and putting them together: what passes over Core share.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "ir/core.h"
+
+namespace kelpie::flatten {
+
+/// A chain of lets taken apart. Chains are long, so no pass recurses along them.
+struct Chain {
+  struct Binding {
+    std::vector<core::Var> vars;
+    core::ExpPtr rhs;
+    Span span;
+  };
+  std::vector<Binding> lets;
+  core::ExpPtr tail;  ///< no let
+};
+Chain takeApart(core::ExpPtr e);
+core::ExpPtr putTogether(Chain chain);
+
+/// The atoms of an expression itself, without those of expressions in it. Nothing for a let.
+void forEachAtom(const core::Exp& e, const std::function<void(const core::Atom&)>& visit);
+/// The expressions directly in an expression that is no let: branches, bodies.
+void forEachPart(const core::Exp& e, const std::function<void(const core::ExpPtr&)>& visit);
+/// An expression that is no let with its atoms and its parts replaced.
+core::ExpPtr rebuilt(const core::ExpPtr& e, const std::function<core::Atom(const core::Atom&)>& atom,
+                     const std::function<core::ExpPtr(const core::ExpPtr&)>& part);
+
+}  // namespace kelpie::flatten

@@ -1,0 +1,240 @@
+#include "flatten/hoist.h"
+
+#include <functional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "flatten/core_walk.h"
+
+namespace kelpie::flatten {
+namespace {
+
+using core::Atom;
+using core::Each;
+using core::Exp;
+using core::ExpPtr;
+using core::If;
+using core::Invariant;
+using core::Prim;
+using core::PrimOp;
+using core::Var;
+using core::VarId;
+
+void collectUses(const ExpPtr& e, std::unordered_set<VarId>& uses) {
+  const Chain chain = takeApart(e);
+  auto visit = [&](const ExpPtr& x) {
+    forEachAtom(*x, [&](const Atom& a) {
+      if (!a.isConstant()) uses.insert(a.var());
+    });
+    forEachPart(*x, [&](const ExpPtr& part) { collectUses(part, uses); });
+  };
+  for (const Chain::Binding& let : chain.lets) visit(let.rhs);
+  visit(chain.tail);
+}
+
+/// All variables an expression mentions; those it binds itself are among them, which does no harm since ids
+/// are unique.
+std::unordered_set<VarId> usesOf(const ExpPtr& e) {
+  std::unordered_set<VarId> uses;
+  collectUses(e, uses);
+  return uses;
+}
+
+class Hoisting {
+ public:
+  Hoisting(core::Program& program, const Analysis& analysis) : program_(program), analysis_(analysis) {}
+
+  void run() {
+    for (core::Function& function : program_.functions)
+      if (function.body) function.body = chain(function.body);
+    program_.entry = chain(program_.entry);
+  }
+
+ private:
+  ExpPtr chain(const ExpPtr& e) {
+    Chain in = takeApart(e), out;
+    for (Chain::Binding& let : in.lets) {
+      let.rhs = inside(let.rhs, out);
+      out.lets.push_back(std::move(let));
+    }
+    out.tail = inside(in.tail, out);
+    return putTogether(std::move(out));
+  }
+
+  /// An expression that is no let; what is hoisted out of it is appended to `out`, just before it.
+  ExpPtr inside(const ExpPtr& e, Chain& out) {
+    if (std::holds_alternative<core::Let>(e->node)) return chain(e);
+    auto same = [](const Atom& a) { return a; };
+    ExpPtr result = rebuilt(e, same, [&](const ExpPtr& inner) { return chain(inner); });
+    auto* each = std::get_if<Each>(&result->node);
+    return each ? hoistFrom(result, *each, out) : result;
+  }
+
+  ExpPtr hoistFrom(const ExpPtr& e, const Each& each, Chain& out) {
+    Chain body = takeApart(each.body);
+    const std::vector<bool> moves = choose(each, body);
+    Chain stays;
+    std::vector<Chain::Binding> moved;
+    bool guarded = false;
+    for (size_t k = 0; k < body.lets.size(); ++k) {
+      guarded |= moves[k] && risky(body.lets[k].rhs);
+      (moves[k] ? moved : stays.lets).push_back(body.lets[k]);
+    }
+    if (moved.empty()) return e;
+    if (guarded) moved = {underTest(each.bindings[0].sequence, std::move(moved), out)};
+    for (Chain::Binding& let : moved) out.lets.push_back(std::move(let));
+    stays.tail = body.tail;
+    auto result = std::make_shared<Exp>(*e);
+    std::get<Each>(result->node).body = putTogether(std::move(stays));
+    return result;
+  }
+
+  /// Which lets of the body go: those that need kernels and no element, and what they use.
+  std::vector<bool> choose(const Each& each, const Chain& body) const {
+    const size_t count = body.lets.size();
+    std::unordered_set<VarId> varying;
+    for (const Each::Binding& binding : each.bindings)
+      for (const Var& var : binding.vars) varying.insert(var.id);
+    std::vector<bool> invariant(count), moves(count);
+    std::vector<std::unordered_set<VarId>> uses(count);
+    bool mayFailBefore = false;
+    for (size_t k = 0; k < count; ++k) {
+      const Chain::Binding& let = body.lets[k];
+      uses[k] = usesOf(let.rhs);
+      const bool fails = risky(let.rhs);
+      bool fixed = !analysis_.effects(let.rhs) && !std::holds_alternative<Invariant>(let.rhs->node) &&
+                   !let.vars.empty() && !(fails && mayFailBefore);
+      for (VarId var : uses[k]) fixed &= !varying.contains(var);
+      invariant[k] = fixed;
+      if (fixed) continue;
+      for (const Var& var : let.vars) varying.insert(var.id);
+      mayFailBefore |= fails || analysis_.effects(let.rhs);
+    }
+    std::unordered_set<VarId> needed;
+    for (size_t k = count; k-- > 0;) {
+      if (!invariant[k]) continue;
+      moves[k] = !analysis_.delayable(body.lets[k].rhs);
+      for (const Var& var : body.lets[k].vars) moves[k] = moves[k] || needed.contains(var.id);
+      if (moves[k]) needed.insert(uses[k].begin(), uses[k].end());
+    }
+    return moves;
+  }
+
+  /// One let that computes the moved ones only if the sequence has elements.
+  Chain::Binding underTest(const Atom& sequence, std::vector<Chain::Binding> moved, Chain& out) {
+    const Span span = moved.front().span;
+    auto make = [&](auto node, Row type) {
+      auto e = std::make_shared<Exp>();
+      e->node = std::move(node);
+      e->type = std::move(type);
+      e->span = span;
+      return ExpPtr(e);
+    };
+    auto bindFresh = [&](ExpPtr rhs, Chain& chain) {
+      Var var{program_.nextVar++, "", rhs->type[0]};
+      chain.lets.push_back({{var}, std::move(rhs), span});
+      return Atom{var.id, var.type};
+    };
+    const CoreType integer(program_.intType);
+    Prim length{.op = PrimOp::Length, .arguments = {sequence}};
+    const Atom n = bindFresh(make(length, {integer}), out);
+    Prim some{.op = PrimOp::Scalar,
+              .arguments = {n, Atom{Scalar::ofInt(program_.intType, 0), integer}},
+              .scalarOp = ScalarOp::Greater};
+    const Atom condition = bindFresh(make(some, {CoreType(ScalarType::Bool)}), out);
+
+    // Inside the branch the variables get new names; the old ones are bound to its results.
+    std::unordered_map<VarId, VarId> renamed;
+    std::function<Atom(const Atom&)> rename = [&](const Atom& a) {
+      if (a.isConstant() || !renamed.contains(a.var())) return a;
+      return Atom{renamed.at(a.var()), a.type};
+    };
+    std::function<ExpPtr(const ExpPtr&)> renameIn = [&](const ExpPtr& e) {
+      Chain chain = takeApart(e);
+      for (Chain::Binding& let : chain.lets) let.rhs = rebuilt(let.rhs, rename, renameIn);
+      chain.tail = rebuilt(chain.tail, rename, renameIn);
+      return putTogether(std::move(chain));
+    };
+    Chain then, otherwise;
+    std::vector<Var> vars;
+    core::Values computed, zeros;
+    Row row;
+    for (Chain::Binding& let : moved) {
+      let.rhs = renameIn(let.rhs);
+      for (Var& var : let.vars) {
+        vars.push_back(var);
+        row.push_back(var.type);
+        renamed[var.id] = program_.nextVar;
+        var.id = program_.nextVar++;
+        computed.atoms.push_back({var.id, var.type});
+        zeros.atoms.push_back(
+            var.type.isScalar()
+                ? Atom{Scalar::zero(var.type.scalar()), var.type}
+                : bindFresh(make(core::Constant{{zeroColumn(var.type, 1)}}, {var.type}), otherwise));
+      }
+      then.lets.push_back(std::move(let));
+    }
+    then.tail = make(computed, row);
+    otherwise.tail = make(zeros, row);
+    return {vars, make(If{condition, putTogether(std::move(then)), putTogether(std::move(otherwise))}, row),
+            span};
+  }
+
+  /// May fail, or not come to an end.
+  bool risky(const ExpPtr& e) const {
+    if (analysis_.uncontained(e)) return true;
+    Chain chain = takeApart(e);
+    bool found = false;
+    auto visit = [&](const ExpPtr& x) {
+      if (auto* prim = std::get_if<Prim>(&x->node)) found |= checked(prim->op);
+      if (auto* each = std::get_if<Each>(&x->node)) found |= each->bindings.size() > 1;
+      if (auto* call = std::get_if<core::Call>(&x->node)) found |= riskyFunction(call->function);
+      forEachPart(*x, [&](const ExpPtr& part) { found |= risky(part); });
+    };
+    for (const Chain::Binding& let : chain.lets) visit(let.rhs);
+    visit(chain.tail);
+    return found;
+  }
+
+  bool riskyFunction(core::FunctionId f) const {
+    auto [known, isNew] =
+        riskyFunctions_.emplace(f, true);  // true while it is looked at: recursion is a risk
+    if (isNew) {
+      const ExpPtr& body = program_.functions[f].body;
+      const bool risk = !body || analysis_.recursive(f) || risky(body);
+      riskyFunctions_[f] = risk;
+      return risk;
+    }
+    return known->second;
+  }
+
+  static bool checked(PrimOp op) {
+    switch (op) {
+      case PrimOp::Scalar:
+      case PrimOp::Length:
+      case PrimOp::Literal:
+      case PrimOp::Reduce:
+      case PrimOp::Scan:
+      case PrimOp::Append:
+      case PrimOp::Flatten:
+      case PrimOp::Project:
+      case PrimOp::Grade:
+        return false;
+      default:
+        return true;
+    }
+  }
+
+  core::Program& program_;
+  const Analysis& analysis_;
+  mutable std::unordered_map<core::FunctionId, bool> riskyFunctions_;
+};
+
+}  // namespace
+
+core::Program hoist(core::Program program, const Analysis& analysis) {
+  Hoisting(program, analysis).run();
+  return program;
+}
+
+}  // namespace kelpie::flatten
