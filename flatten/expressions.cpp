@@ -206,6 +206,8 @@ std::vector<StorePtr> Flattener::compileBranch(const core::ExpPtr& branch, ExprR
 
 Values Flattener::compileIf(const core::Exp& e, const core::If& node, Context& context, Frame& frame) {
   ExprRef condition = atom(node.condition, context, frame).scalar();
+  if (condition->kind == ExprKind::Constant)
+    return compile(condition->constant.isTrue() ? node.thenBranch : node.elseBranch, context, frame);
   const bool thenDelayable = analysis_.delayable(node.thenBranch);
   const bool elseDelayable = analysis_.delayable(node.elseBranch);
   bool scalars = true;

@@ -81,9 +81,14 @@ class Hoisting {
       (moves[k] ? moved : stays.lets).push_back(body.lets[k]);
     }
     if (moved.empty()) return e;
-    if (guarded) moved = {underTest(each.bindings[0].sequence, std::move(moved), out)};
-    for (Chain::Binding& let : moved) out.lets.push_back(std::move(let));
     stays.tail = body.tail;
+    if (guarded) {
+      std::unordered_set<VarId> used;
+      for (const Chain::Binding& let : stays.lets) collectUses(let.rhs, used);
+      collectUses(stays.tail, used);
+      moved = {underTest(each.bindings[0].sequence, std::move(moved), used, out)};
+    }
+    for (Chain::Binding& let : moved) out.lets.push_back(std::move(let));
     auto result = std::make_shared<Exp>(*e);
     std::get<Each>(result->node).body = putTogether(std::move(stays));
     return result;
@@ -120,8 +125,10 @@ class Hoisting {
     return moves;
   }
 
-  /// One let that computes the moved ones only if the sequence has elements.
-  Chain::Binding underTest(const Atom& sequence, std::vector<Chain::Binding> moved, Chain& out) {
+  /// One let that computes the moved ones only if the sequence has elements; of their variables it binds
+  /// those that are `used`.
+  Chain::Binding underTest(const Atom& sequence, std::vector<Chain::Binding> moved,
+                           const std::unordered_set<VarId>& used, Chain& out) {
     const Span span = moved.front().span;
     auto make = [&](auto node, Row type) {
       auto e = std::make_shared<Exp>();
@@ -162,10 +169,12 @@ class Hoisting {
     for (Chain::Binding& let : moved) {
       let.rhs = renameIn(let.rhs);
       for (Var& var : let.vars) {
-        vars.push_back(var);
-        row.push_back(var.type);
-        renamed[var.id] = program_.nextVar;
+        const Var original = var;
         var.id = program_.nextVar++;
+        renamed[original.id] = var.id;
+        if (!used.contains(original.id)) continue;
+        vars.push_back(original);
+        row.push_back(var.type);
         computed.atoms.push_back({var.id, var.type});
         zeros.atoms.push_back(
             var.type.isScalar()

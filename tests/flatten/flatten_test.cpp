@@ -5,6 +5,7 @@
 
 #include "program_runner.h"
 #include "random_nesl.h"
+#include "shrink.h"
 
 namespace kelpie::testing {
 namespace {
@@ -108,9 +109,37 @@ TEST(Flatten, RandomPrograms) {
     options.positions = false;  // of several errors in one program, fusion may meet another one first
     options.compiled = seed % 60 == 0;
     const std::string program = randomNesl(seed, 3 + static_cast<int>(seed % 3));
-    for (const FormOutcome& outcome : runProgram(program, options))
-      EXPECT_EQ(outcome.difference, "") << "seed " << seed << "\n" << outcome.text << "\n" << program;
+    auto difference = [&](const std::string& text) {
+      for (const FormOutcome& outcome : runProgram(text, options))
+        if (outcome.difference != "") return outcome.difference;
+      return std::string();
+    };
+    const std::string found = difference(program);
+    if (found.empty()) continue;
+    const std::string small = shrink(program, [&](const std::string& text) {
+      const std::string d = difference(text);
+      return !d.empty() && d.find("static error") == std::string::npos;
+    });
+    ADD_FAILURE() << "seed " << seed << ": " << found << "\nshrunk to: " << small;
   }
+}
+
+TEST(Flatten, FailuresShrink) {
+  const std::string program =
+      "let a = {x + sum([1, 2, 3]) : x in [4, 5]}; b = take(a, 1) in (flatten([a, b]), {plus_scan([x, 2]) : "
+      "x in a});"
+      "1 + 2;";
+  auto fails = [](const std::string& text) {  // as if scans in an apply-to-each were wrong
+    const size_t brace = text.find('{'), scan = text.find("plus_scan");
+    if (brace == std::string::npos || scan == std::string::npos || scan < brace) return false;
+    for (const FormOutcome& outcome : runProgram(text))
+      if (outcome.difference != "") return false;
+    return true;
+  };
+  ASSERT_TRUE(fails(program));
+  const std::string small = shrink(program, fails);
+  EXPECT_TRUE(fails(small));
+  EXPECT_LE(small.size(), 60u) << small;
 }
 
 // The paper's norm2 is five kernels before fusion: the filter's predicate is part of the filter.

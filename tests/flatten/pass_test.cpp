@@ -1,0 +1,102 @@
+// Golden texts of the small passes around flattening: hoisting on Core, rematerialisation and joins on λcu.
+#include <gtest/gtest.h>
+
+#include "flatten/analysis.h"
+#include "flatten/flatten.h"
+#include "flatten/hoist.h"
+#include "frontend/session.h"
+#include "frontend/source_manager.h"
+#include "ir/core_print.h"
+#include "ir/core_verify.h"
+
+namespace kelpie::testing {
+namespace {
+
+/// The program of the last expression.
+core::Program compiled(const std::string& nesl) {
+  SourceManager sources;
+  const uint32_t file = sources.add("test.nesl", nesl);
+  Session session(sources, {});
+  core::Program program;
+  for (FormResult& form : session.processFile(file)) {
+    EXPECT_TRUE(form.diagnostics.empty()) << form.diagnostics.front().message;
+    if (form.program) program = *form.program;
+  }
+  return program;
+}
+
+std::string hoisted(const std::string& nesl) {
+  const core::Program program = compiled(nesl);
+  const core::Program result = flatten::hoist(program, flatten::Analysis(program));
+  EXPECT_EQ(core::verify(result), std::vector<std::string>{});
+  return core::toString(result.entry, result);
+}
+
+TEST(Hoist, SumsLeaveTheLoopTheyDoNotDependOn) {
+  EXPECT_EQ(hoisted("let r = [1, 2, 3] in {sum(r) * x : x in r};"),
+            "let r.1: [int64] = constant [1, 2, 3]\n"
+            "let .3: int64 = reduce add r.1\n"
+            "each (x.2: int64) in r.1\n"
+            "  mul .3 x.2\n");
+}
+
+TEST(Hoist, WhatCanFailIsGuarded) {
+  EXPECT_EQ(hoisted("let r = [1, 2, 3]; n = 4 in {sum({10 / y : y in r}) * x : x in r};"),
+            "let r.1: [int64] = constant [1, 2, 3]\n"
+            "let .9: int64 = length r.1\n"
+            "let .10: bool = gt .9 0\n"
+            "let .6: int64 =\n"
+            "  if .10\n"
+            "    let .11: [int64] =\n"
+            "      each (y.3: int64) in r.1\n"
+            "        checked div 10 y.3\n"
+            "    let .12: int64 = reduce add .11\n"
+            "    (.12)\n"
+            "  else\n"
+            "    (0)\n"
+            "each (x.2: int64) in r.1\n"
+            "  mul .6 x.2\n");
+}
+
+TEST(Hoist, EffectsAndElementsStay) {
+  const std::string nesl = "let r = [1, 2, 3] in {sum({x * y : y in r}) + sum({rand(y) : y in r}) : x in r};";
+  const core::Program program = compiled(nesl);
+  EXPECT_EQ(hoisted(nesl), core::toString(program.entry, program));
+}
+
+size_t occurrences(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Rematerialise, ElementsNeededAgainLaterAreComputedAgain) {
+  const std::string lcu = lcu::toString(flatten::flatten(
+      compiled("let v = [1.0, 2.0] in {let d = {(x - y) * (x - y) : y in v}; m = min_val(d) in"
+               " sum({x - m : x in d}) : x in v};")));
+  // The squares are part of the minimum and of the differences, and never an array.
+  EXPECT_EQ(occurrences(lcu, "let t1 = literal[s] - literal[p] in t1 * t1 }"), 1u) << lcu;
+  EXPECT_EQ(occurrences(lcu, "let t1 = literal[s] - literal[p] in t1 * t1 - min[s] }"), 1u) << lcu;
+  EXPECT_EQ(occurrences(lcu, "MAP regular(2, 2, 4)"), 1u) << lcu;
+}
+
+// Results of loops, exponentials and whatever reads more than it makes are kept.
+TEST(Rematerialise, DearElementsAreKept) {
+  for (const char* element : {"exp(x - y)", "float(p[y] + x)"}) {
+    const std::string lcu = lcu::toString(flatten::flatten(compiled(
+        "p = [1, 0]; let v = " + std::string(element[0] == 'e' ? "[1.0, 2.0]" : "[1, 0]") + " in {let d = {" +
+        element + " : y in v}; m = min_val(d) in sum({z - m : z in d}) : x in v};")));
+    EXPECT_EQ(occurrences(lcu, "MAP regular(2, 2, 4)"), 2u) << lcu;
+  }
+}
+
+TEST(Join, SurvivorsOfTwoFiltersBecomeOneArray) {
+  const std::string lcu = lcu::toString(flatten::flatten(
+      compiled("function halves(v, k) = if k == 0 then v else let r = {halves(w, k - 1) : w in"
+               " [{x in v | x > 1}, {x in v | x < 1}]} in r[0]; halves([1, 2, 0], 2);")));
+  EXPECT_EQ(occurrences(lcu, " = join x_"), 2u) << lcu;  // in the function and in its lifted form
+  EXPECT_EQ(occurrences(lcu, ", joined_"), 2u) << lcu;
+}
+
+}  // namespace
+}  // namespace kelpie::testing
