@@ -173,6 +173,11 @@ void Environment::addDatatype(const Datatype& datatype, bool fromLibrary) {
   (fromLibrary ? libraryDatatypes_ : userDatatypes_)[datatype.name] = &datatype;
 }
 
+std::optional<Span> Environment::failedDefinition(const std::string& name) const {
+  const auto found = failed_.find(name);
+  return found == failed_.end() ? std::nullopt : std::optional(found->second);
+}
+
 Cell* Environment::existing(const std::string& name) {
   auto found = userCells_.find(name);
   return found == userCells_.end() ? nullptr : found->second;

@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -88,6 +89,9 @@ class Environment {
   Definition define(Cell& cell);
   void addLibrary(Cell& cell);
   void addDatatype(const Datatype& datatype, bool fromLibrary);
+  /// Names whose definition had a mistake, for messages about their uses: where it stands, or nothing.
+  void markFailed(const std::string& name, Span span) { failed_[name] = span; }
+  std::optional<Span> failedDefinition(const std::string& name) const;
   /// The variable `it`: same rules, without the message.
   Cell* existing(const std::string& name);
 
@@ -100,6 +104,7 @@ class Environment {
   std::deque<Cell> cells_;
   std::deque<Datatype> datatypes_;
   std::unordered_map<std::string, Cell*> userCells_, libraryCells_;
+  std::unordered_map<std::string, Span> failed_;
   std::unordered_map<std::string, const Datatype*> userDatatypes_, libraryDatatypes_;
   std::unordered_map<std::string_view, const Builtin*> builtins_;
   std::vector<std::shared_ptr<const typed::Function>> replaced_;  ///< types refer to their lambdas

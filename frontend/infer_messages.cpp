@@ -144,6 +144,10 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
 }
 
 void Inference::reportUnknown(const std::string& name, Span span) {
+  if (const std::optional<Span> definition = environment_.failedDefinition(name)) {
+    return report("K0201", span, "`" + name + "` is not defined, because its definition has a mistake", "",
+                  {{*definition, "this is the definition"}});
+  }
   std::vector<std::string> similar = environment_.similarNames(name, fromLibrary_);
   for (auto& [known, entries] : scope_) {
     if (!entries.empty() && known.size() == name.size() + 1 && known.compare(0, name.size(), name) == 0) {

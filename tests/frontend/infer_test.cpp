@@ -108,6 +108,17 @@ TEST_F(InferTest, UnknownNamesSuggestNearOnes) {
   EXPECT_EQ(mistake("quuxly;").hint, "");
 }
 
+TEST_F(InferTest, NamesOfFormsWithMistakesAreKnown) {
+  for (const char* text :
+       {"function g(x) = x + t; g(1);", "a, (b, g) = 1 + t; g;", "datatype g(foo); g(1);"}) {
+    const auto results = process(text);
+    ASSERT_EQ(results.size(), 2u) << text;
+    const Diagnostic& diagnostic = results[1].diagnostics.at(0);
+    EXPECT_EQ(diagnostic.message, "`g` is not defined, because its definition has a mistake");
+    EXPECT_EQ(diagnostic.notes.size(), 1u);
+  }
+}
+
 TEST_F(InferTest, InternalNamesAreInvisible) {
   EXPECT_EQ(mistake("prim_slice([1],0,1,1);").id, "K0201");
   EXPECT_THAT(mistake("prim_slize([1],0,1,1);").hint, testing::Not(HasSubstr("prim_")));
