@@ -1,4 +1,6 @@
 // The primitives of Core: scalar operations with their checks, views, and the sequence operations.
+#include <algorithm>
+
 #include "flatten/flattener.h"
 #include "ir/check_messages.h"
 #include "ir/diagnostic.h"
@@ -167,6 +169,10 @@ Values Flattener::indexSequence(const core::Exp& e, const Sequence& v, ExprRef p
   ExprRef safe = check(good, position, Scalar::ofInt(lcu::kIndex, 0), e.span, check_message::kIndex, position,
                        v.length, context);
   if (!safe->canFail) return elementAt(v, safe, context);
+  // Copies of one value, listed elements and function values without captures need not contain the position.
+  const bool addressed = std::any_of(v.views.begin(), v.views.end(),
+                                     [](const ViewPtr& view) { return view->kind == View::Kind::Direct; });
+  if (!addressed) notePending(safe, context);
   Sequence guarded = v;
   for (ViewPtr& view : guarded.views) view = guard(view, good, true);
   return elementAt(guarded, safe, context);

@@ -86,6 +86,20 @@ TEST(Flatten, FailingLengthsInBranchesNotTaken) {
   expectAgreement("{eql([x, x, x, x], [x, x]) : x in [1, 2]}; {eql([x], [x]) : x in [1, 2]};");
 }
 
+// The position in copies of one value, or in a sequence of one element, is checked though the value does not
+// need it.
+TEST(Flatten, IndicesOfValuesThatDoNotNeedThem) {
+  expectAgreement(
+      "{[x][x] : x in [1,2]}; {[x][x] : x in [0,0]}; {dist(5,x)[7] : x in [1,2]}; {dist(5,x)[0] : x in "
+      "[1,2]};"
+      "{[x] -> [x] : x in [1]}; {eql(dist(cos,x)[x], cos) : x in [1]}; {if x > 5 then [x][x] else 0 : x in "
+      "[1,2]};"
+      "{if x > 1 then [x][x] else 0 : x in [1,2]}; {(if x > 1 then dist(3,x) else dist(4,x))[x] : x in "
+      "[1,2]};"
+      "{(if x > 1 then dist(3,x) else dist(4,x))[x-1] : x in [1,2]}; {let u = [x][x] in 3 : x in [1]};"
+      "{{[y][x] : y in [1,2]} : x in [0,1]}; {{dist(y,x)[x-1] : y in [1,2]} : x in [1,2]};");
+}
+
 // Descriptors of the literals are loaded only at positions that exist in them.
 TEST(Flatten, ListedNestedLiterals) {
   expectAgreement(
