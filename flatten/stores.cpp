@@ -268,7 +268,7 @@ StorePtr Flattener::denseStore(const CoreType& type, const std::vector<VarId>& v
     if (count)
       program_.vars[first].extent = count;
     else
-      count = arena().size(first);
+      count = program_.vars[first].extent;
     return store;
   }
   const bool regular = program_.vars[first].kind == VarKind::Host;
