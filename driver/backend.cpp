@@ -61,9 +61,16 @@ class CompilingBackend final : public Backend {
   std::string name() const override { return const_cast<runtime::Executor&>(executor_).target().name(); }
   std::variant<Columns, RuntimeError> run(const core::Program& program, const CellValues& cells,
                                           Services& services) override {
-    const lcu::Program compiled = pipeline_.compile(program, cells);
+    lcu::Program compiled = pipeline_.flatten(program, cells);
+    const fusion::FusionReport report = pipeline_.fuse(compiled);
     statistics_ = {};
-    return executor_.run(compiled, cells, services, options_, &statistics_);
+    auto result = executor_.run(compiled, cells, services, options_, &statistics_);
+    if (observer_) observer_(program, report, statistics_);
+    return result;
+  }
+  void observe(RunObserver observer) override {
+    observer_ = std::move(observer);
+    options_.timeKernels = observer_ != nullptr;
   }
   std::string account() const override {
     return fmt::format("{} launches, {} waits, {} bytes up, {} down, peak {} bytes", statistics_.launches,
@@ -76,6 +83,7 @@ class CompilingBackend final : public Backend {
   Pipeline pipeline_;
   runtime::RunOptions options_;
   runtime::RunStatistics statistics_;
+  RunObserver observer_;
 };
 
 }  // namespace

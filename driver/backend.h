@@ -13,8 +13,13 @@
 #include "ir/data.h"
 #include "ir/diagnostic.h"
 #include "ir/services.h"
+#include "runtime/executor.h"
 
 namespace kelpie::driver {
+
+/// Told after each run what was compiled and what it took.
+using RunObserver =
+    std::function<void(const core::Program&, const fusion::FusionReport&, const runtime::RunStatistics&)>;
 
 using CellValues = std::function<Columns(uint32_t cell)>;
 
@@ -25,6 +30,9 @@ class Backend {
   /// The columns of the program's row, each of length 1, or the error that stopped it.
   virtual std::variant<Columns, RuntimeError> run(const core::Program& program, const CellValues& cells,
                                                   Services& services) = 0;
+  /// From now on every kernel is waited for and timed, and `observer` called; targets without kernels ignore
+  /// it.
+  virtual void observe(RunObserver) {}
   /// What the last run did, for -v: "3 kernels, 1 wait"; empty when there is nothing to tell.
   virtual std::string account() const { return ""; }
 };

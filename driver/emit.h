@@ -1,4 +1,4 @@
-// `kelpie emit` and `kelpie fusion`: what a program becomes, as text.
+// `kelpie emit`: what a program becomes, as text.
 #pragma once
 
 #include <string>
@@ -12,10 +12,5 @@ namespace kelpie::driver {
 /// The forms of a file at a stage other than Ast, each under a comment with its place.
 std::string emitForms(const std::vector<FormResult>& forms, Stage stage, const Pipeline& pipeline,
                       const SourceManager& sources);
-
-/// The fusion reports of all forms that compute something. Set `compare` and `explain` in the pipeline's
-/// options.
-std::string reportFusion(const std::vector<FormResult>& forms, bool json, const Pipeline& pipeline,
-                         const SourceManager& sources);
 
 }  // namespace kelpie::driver

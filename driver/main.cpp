@@ -4,18 +4,23 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "driver/backend.h"
 #include "driver/emit.h"
+#include "driver/fusion_command.h"
 #include "driver/interrupt.h"
 #include "driver/options.h"
 #include "driver/pipeline.h"
+#include "driver/profile.h"
 #include "driver/repl.h"
 #include "driver/runner.h"
 #include "frontend/ast_print.h"
 #include "frontend/deep_stack.h"
 #include "frontend/parser.h"
 #include "frontend/session.h"
+#include "fusion/emit_lp.h"
 #include "runtime/services.h"
 
 namespace kelpie::driver {
@@ -31,6 +36,10 @@ class Driver {
  private:
   int executeCommand(uint32_t file);
   int run(const std::vector<FormResult>& forms);
+  int fusion(const std::vector<FormResult>& forms);
+  bool measure(const std::vector<FormResult>& forms, MeasuredRuns& runs);
+  std::unique_ptr<Services> services(std::function<void(std::string_view)> output) const;
+  bool writeFile(const std::string& path, const std::string& text) const;
   int check(const std::vector<FormResult>& forms);
   int printTrees(uint32_t file);
 
@@ -45,6 +54,14 @@ class Driver {
 void Driver::print(const Diagnostic& diagnostic) const {
   const std::string text = sources_.render(diagnostic, colour_);
   std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+const std::string& nameOf(const std::vector<FormResult>& forms, const core::Program& program) {
+  static const std::string none;
+  for (const FormResult& form : forms) {
+    if (form.program && &*form.program == &program) return form.name;
+  }
+  return none;
 }
 
 /// Prints all diagnostics; whether the program may go on.
@@ -62,8 +79,12 @@ bool Driver::report(const std::vector<FormResult>& forms) {
 }
 
 int Driver::execute() {
-  if (options_.command == Command::Repl) return repl(options_);
   std::string problem;
+  if (!options_.sizesFile.empty() && !Profile::read(options_.sizesFile, options_.knownSizes, problem)) {
+    fmt::print(stderr, "kelpie: {}: {}\n", options_.sizesFile, problem);
+    return 2;
+  }
+  if (options_.command == Command::Repl) return repl(options_);
   const std::optional<uint32_t> file = sources_.load(options_.file, problem);
   if (!file) {
     fmt::print(stderr, "kelpie: cannot read {}: {}\n", options_.file, problem);
@@ -91,9 +112,8 @@ int Driver::executeCommand(uint32_t file) {
   if (options_.command == Command::Emit && options_.stage == Stage::Ast) return printTrees(file);
 
   Session session(sources_, {options_.widths, ""});
-  PipelineOptions passes = pipelineOptions(options_, options_.stage == Stage::Cpu ? "cpu" : options_.target);
-  if (options_.command == Command::Fusion) passes.fusion.compare = passes.fusion.explain = true;
-  const Pipeline pipeline(sources_, passes);
+  const Pipeline pipeline(sources_,
+                          pipelineOptions(options_, options_.stage == Stage::Cpu ? "cpu" : options_.target));
   const std::vector<FormResult> forms = pipeline.analyse(session, file);
   if (!report(forms)) return 1;
   bool good = true;
@@ -108,8 +128,7 @@ int Driver::executeCommand(uint32_t file) {
       output_.write(emitForms(forms, options_.stage, pipeline, sources_));
       break;
     case Command::Fusion:
-      output_.write(reportFusion(forms, options_.json, pipeline, sources_));
-      break;
+      return std::max(fusion(forms), good ? 0 : 1);
   }
   return good ? 0 : 1;
 }
@@ -126,16 +145,106 @@ int Driver::run(const std::vector<FormResult>& forms) {
     fmt::print(stderr, "kelpie: target {}{}\n", backend->name(),
                problem.empty() ? "" : fmt::format(" ({})", problem));
 
-  ServiceOptions serviceOptions;
-  serviceOptions.output = [this](std::string_view text) { output_.write(text); };
-  serviceOptions.generator = options_.generator;
-  serviceOptions.seed = options_.seed;
-  const std::unique_ptr<Services> services = makeServices(std::move(serviceOptions));
-
+  const std::unique_ptr<Services> services =
+      this->services([this](std::string_view text) { output_.write(text); });
+  Profile profile;
+  if (!options_.profileFile.empty()) {
+    backend->observe([&](const core::Program& program, const fusion::FusionReport& report,
+                         const runtime::RunStatistics& statistics) {
+      profile.add(nameOf(forms, program), report, statistics);
+    });
+  }
   catchInterrupts();
   Runner runner(sources_, *backend, *services, output_,
                 {options_.printLength, options_.verbose, colour_, &interrupted()});
-  return runner.run(forms) ? 0 : 1;
+  bool good = runner.run(forms);
+  if (!options_.profileFile.empty()) good = writeFile(options_.profileFile, profile.toJson()) && good;
+  return good ? 0 : 1;
+}
+
+std::unique_ptr<Services> Driver::services(std::function<void(std::string_view)> output) const {
+  ServiceOptions options;
+  options.output = std::move(output);
+  options.generator = options_.generator;
+  options.seed = options_.seed;
+  return makeServices(std::move(options));
+}
+
+bool Driver::writeFile(const std::string& path, const std::string& text) const {
+  std::ofstream file(path, std::ios::binary);
+  file << text << std::flush;
+  if (!file) fmt::print(stderr, "kelpie: cannot write {}\n", path);
+  return file.good();
+}
+
+/// "model.lp", "model-2.lp", "model-3.lp"
+std::string numbered(const std::string& path, int number) {
+  if (number == 1) return path;
+  const std::filesystem::path name(path);
+  return (name.parent_path() /
+          fmt::format("{}-{}{}", name.stem().string(), number, name.extension().string()))
+      .string();
+}
+
+/// Reports of fusion; with --run after two runs, the first of which tells the sizes.
+int Driver::fusion(const std::vector<FormResult>& forms) {
+  constexpr double kSecondsOfRegion = 25, kSecondsOfProgram = 50;  // who asks for a report has time
+  MeasuredRuns runs;
+  if (options_.measure && !(measure(forms, runs) && measure(forms, runs))) return 1;
+  PipelineOptions passes = pipelineOptions(options_, options_.target);
+  passes.fusion.compare = passes.fusion.explain = true;
+  passes.fusion.seconds = kSecondsOfRegion;
+  passes.fusion.totalSeconds = kSecondsOfProgram;
+  int regions = 0;
+  bool good = true;
+  if (!options_.lpFile.empty()) {
+    passes.fusion.observe = [&](const std::string&, const fusion::PartitionProblem& problem,
+                                const fusion::PairTable& pairs) {
+      const std::string path = numbered(options_.lpFile, ++regions);
+      if (fusion::emitLp(problem, pairs, path)) return;
+      fmt::print(stderr, "kelpie: cannot write {}\n", path);
+      good = false;
+    };
+  }
+  const FusionRequest request{options_.format, options_.function, options_.compare, options_.file};
+  const std::string text = reportFusion(forms, request, Pipeline(sources_, passes), sources_, &runs);
+  if (text.empty() && !options_.function.empty()) {
+    fmt::print(stderr, "kelpie: no kernel comes from a function {}\n", options_.function);
+    return 1;
+  }
+  if (options_.outputFile.empty()) {
+    output_.write(text);
+  } else {
+    good = writeFile(options_.outputFile, text) && good;
+  }
+  return good ? 0 : 1;
+}
+
+/// Runs the program without showing its results, and keeps what its kernels took.
+bool Driver::measure(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
+  std::string problem;
+  const std::unique_ptr<Backend> backend =
+      makeBackend(options_.target, options_, interrupted(), sources_, problem);
+  if (!backend) {
+    fmt::print(stderr, "kelpie: the target {} cannot be used here: {}\n", options_.target, problem);
+    return false;
+  }
+  Profile profile;
+  options_.target = backend->name();  // from now on also whose costs count
+  runs.countsBytes = options_.target == "interp";
+  backend->observe([&](const core::Program& program, const fusion::FusionReport& report,
+                       const runtime::RunStatistics& statistics) {
+    profile.add(nameOf(forms, program), report, statistics);
+    runs.byProgram[&program] = statistics;
+  });
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/dev/null", "w"), std::fclose);
+  Output nowhere(file.get());
+  const std::unique_ptr<Services> services = this->services([](std::string_view) {});
+  catchInterrupts();
+  Runner runner(sources_, *backend, *services, nowhere, {0, options_.verbose, colour_, &interrupted()});
+  const bool good = runner.run(forms);
+  for (const auto& [name, sizes] : profile.sizes()) options_.knownSizes[name] = sizes;
+  return good;
 }
 
 int Driver::check(const std::vector<FormResult>& forms) {

@@ -39,9 +39,12 @@ void addFusionOption(CLI::App& app, Options& options) {
                                                       {"greedy", Strategy::Greedy},
                                                       {"delayed", Strategy::Delayed},
                                                       {"ilp", Strategy::Ilp}};
-  app.add_option("--fusion", options.fusion, "How kernels are fused: none, greedy, delayed or ilp (default)")
+  app.add_option("--fusion,--strategy", options.fusion,
+                 "How kernels are fused: none, greedy, delayed or ilp (default)")
       ->transform(CLI::CheckedTransformer(strategies).description(""))
       ->type_name("STRATEGY");
+  app.add_option("--fusion-sizes", options.sizesFile, "Let fusion count with the sizes of a profile")
+      ->type_name("FILE");
 }
 
 void addTargetOption(CLI::App& app, Options& options, const std::string& what) {
@@ -81,6 +84,8 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   CLI::App* run =
       app.add_subcommand("run", "Evaluate the top-level forms of a program and print each result");
   addRunOptions(*run, options);
+  run->add_option("--profile", options.profileFile, "Write sizes and times of all kernels to a file")
+      ->type_name("FILE");
   addFile(*run, options);
 
   addRunOptions(*app.add_subcommand("repl", "Evaluate forms as they are typed; the same as no arguments"),
@@ -100,10 +105,24 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   addFile(*emit, options);
 
   CLI::App* report = app.add_subcommand("fusion", "Report which kernels are fused, which are not, and why");
-  std::string format = "text";
-  report->add_option("--format", format, "text (default) or json")
-      ->check(CLI::IsMember({"text", "json"}).description(""))
+  const std::map<std::string, FusionFormat> formats = {{"text", FusionFormat::Text},
+                                                       {"json", FusionFormat::Json},
+                                                       {"dot", FusionFormat::Dot},
+                                                       {"html", FusionFormat::Html}};
+  report->add_option("--format", options.format, "text (default), json, dot or html")
+      ->transform(CLI::CheckedTransformer(formats).description(""))
       ->type_name("FORMAT");
+  report->add_option("--function", options.function, "Report only regions with code of this function")
+      ->type_name("NAME");
+  report->add_flag("--compare", options.compare, "Sum up, at the end, what each strategy takes");
+  report->add_flag("--run", options.measure,
+                   "Run the program, twice, and report measured beside predicted figures");
+  report->add_option("-o,--output", options.outputFile, "Write the report to a file")->type_name("FILE");
+  report
+      ->add_option("--emit-lp", options.lpFile,
+                   "Write the integer program of each region in CPLEX LP format; "
+                   "those after the first get -2, -3, ... before the ending")
+      ->type_name("FILE");
   addTargetOption(*report, options, "Whose costs to count with: cpu or cuda (default)");
   addFusionOption(*report, options);
   addLanguageOptions(*report, options);
@@ -115,7 +134,6 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
     const int status = app.exit(error, std::cout, std::cerr);
     return {std::nullopt, status == 0 ? 0 : 2};
   }
-  options.json = format == "json";
   options.command = run->parsed()      ? Command::Run
                     : check->parsed()  ? Command::Check
                     : emit->parsed()   ? Command::Emit
@@ -127,6 +145,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
 PipelineOptions pipelineOptions(const Options& options, const std::string& target) {
   PipelineOptions pipeline;
   pipeline.fusion.strategy = options.fusion;
+  pipeline.fusion.known = options.knownSizes;
   pipeline.verify = options.verify;
 #ifdef KELPIE_ALWAYS_VERIFY
   pipeline.verify = true;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "driver/pipeline.h"
 #include "frontend/nesl_type.h"
@@ -13,6 +14,7 @@
 namespace kelpie::driver {
 
 enum class Command : uint8_t { Repl, Run, Check, Emit, Fusion };
+enum class FusionFormat : uint8_t { Text, Json, Dot, Html };
 enum class Stage : uint8_t { Ast, Core, Lcu, Fused, Cuda, Cpu };
 
 struct Options {
@@ -20,7 +22,15 @@ struct Options {
   std::string file;    ///< "-": standard input
   std::string target;  ///< "reference", "interp", "cpu", "cuda"; empty: cuda when a GPU answers, else cpu
   Stage stage = Stage::Core;
-  bool json = false;  ///< of the fusion report
+  FusionFormat format = FusionFormat::Text;  ///< of the fusion report
+  std::string function;                      ///< of which alone `fusion` reports; empty: all
+  bool compare = false;                      ///< sum up what each strategy takes
+  bool measure = false;                      ///< `fusion --run`
+  std::string outputFile;                    ///< of the report; empty: standard output
+  std::string lpFile;                        ///< where `fusion` writes its integer programs; empty: nowhere
+  std::string profileFile;                   ///< that `run` writes; empty: none
+  std::string sizesFile;                     ///< profile to take sizes from; empty: none
+  std::unordered_map<std::string, fusion::KernelSizes> knownSizes;  ///< what the profile says
   fusion::Strategy fusion = fusion::Strategy::Ilp;
   Widths widths;
   int64_t seed = 1;

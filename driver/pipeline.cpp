@@ -35,12 +35,6 @@ fusion::FusionReport Pipeline::fuse(lcu::Program& program) const {
   return report;
 }
 
-lcu::Program Pipeline::compile(const core::Program& program, const flatten::KnownGlobals& globals) const {
-  lcu::Program flat = flatten(program, globals);
-  fuse(flat);
-  return flat;
-}
-
 std::string Pipeline::generate(const lcu::Program& program, const std::string& target) const {
   return runtime::generatedCode(program, target, [this](Span span) { return describe(span); });
 }

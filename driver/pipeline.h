@@ -41,8 +41,6 @@ class Pipeline {
   /// The source of all kernels for the target "cuda" or "cpu".
   std::string generate(const lcu::Program& program, const std::string& target) const;
 
-  /// Flatten and fuse.
-  lcu::Program compile(const core::Program& program, const flatten::KnownGlobals& globals = {}) const;
   /// "file.nesl:12: the text of that place", for comments in generated code.
   std::string describe(Span span) const;
 

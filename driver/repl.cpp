@@ -10,6 +10,7 @@
 
 #include "driver/backend.h"
 #include "driver/emit.h"
+#include "driver/fusion_command.h"
 #include "driver/interrupt.h"
 #include "driver/line_editor.h"
 #include "driver/runner.h"
@@ -252,7 +253,7 @@ void Repl::showFusion(std::string_view expression) {
   passes.fusion.compare = passes.fusion.explain = true;
   std::vector<FormResult> forms;
   forms.push_back(std::move(*form));
-  output_.write(reportFusion(forms, false, Pipeline(sources_, passes), sources_));
+  output_.write(reportFusion(forms, FusionRequest(), Pipeline(sources_, passes), sources_));
 }
 
 void Repl::load(std::string_view path) {

@@ -32,6 +32,7 @@ class Remover {
         removeFrom(*loop->condition, used);
         removeFrom(*loop->body, used);
       }
+      dropResults(stmt, used);
       useAll(lcu::freeVars(stmt), used);
     }
   }
@@ -39,6 +40,26 @@ class Remover {
   int removed = 0;
 
  private:
+  /// Results of maps and filters that nobody uses, when their computation cannot fail.
+  static void dropResults(lcu::Stmt& stmt, const std::set<VarId>& used) {
+    auto* launch = std::get_if<lcu::Launch>(&stmt.node);
+    if (!launch || launch->kernel.bindings.size() != 1) return;
+    lcu::Soac& soac = launch->kernel.bindings[0];
+    if (soac.kind != lcu::SoacKind::Map && soac.kind != lcu::SoacKind::Filter) return;
+    const size_t values = soac.results.size() - soac.pull.size();  // a filter's count comes first
+    for (size_t k = soac.pull.size(); k-- > 0;) {
+      const VarId result = soac.results[values + k];
+      if (used.contains(result) || soac.pull[k]->canFail) continue;
+      // What is left of a flat filter without values is its count.
+      const bool mayBeEmpty = soac.kind == lcu::SoacKind::Filter && !soac.space.segmented();
+      if (soac.pull.size() == 1 && !mayBeEmpty) continue;
+      soac.pull.erase(soac.pull.begin() + static_cast<ptrdiff_t>(k));
+      std::erase(soac.results, result);
+      std::erase(launch->kernel.returns, result);
+      std::erase(stmt.results, result);
+    }
+  }
+
   /// The extent of an array that is used is used, too.
   void useAll(const std::vector<VarId>& vars, std::set<VarId>& used) const {
     for (VarId var : vars) {

@@ -98,7 +98,10 @@ class PairExplainer {
   }
 
   PairReport explain(int a, int b) const {
-    PairReport report{a, b, cluster_[a] == cluster_[b], "", ""};
+    PairReport report;
+    report.a = a;
+    report.b = b;
+    report.together = cluster_[a] == cluster_[b];
     const auto edge = edges_.find({a, b});
     const bool fusibleEdge = edge != edges_.end() && edge->second->fusible;
     if (pairs_.canShare(a, b))
@@ -283,6 +286,27 @@ StrategyReport describeStrategy(Strategy strategy, const Partition& partition, c
   return report;
 }
 
+/// The kernels of a cluster that run over the cluster's own elements.
+static std::vector<std::string> anchoredMembers(const std::vector<int>& members,
+                                                const DependenceGraph& graph) {
+  const lcu::Soac* anchor = nullptr;
+  const auto inside = [&](int v) { return std::find(members.begin(), members.end(), v) != members.end(); };
+  const auto runsOverOwn = [&](int v) {
+    const int filter = graph.liftedOver[v];
+    return graph.nodes[v].soac && graph.nodes[v].soac->kind != SoacKind::Once &&
+           (filter < 0 || !inside(filter));
+  };
+  for (int v : members) {
+    const lcu::Soac* soac = graph.nodes[v].soac;
+    if (runsOverOwn(v) && (!anchor || (soac->space.segmented() && !anchor->space.segmented()))) anchor = soac;
+  }
+  std::vector<std::string> result;
+  for (int v : members) {
+    if (runsOverOwn(v) && graph.nodes[v].soac->space == anchor->space) result.push_back(graph.nodes[v].label);
+  }
+  return result;
+}
+
 ClusterReport describeCluster(int number, const Assignment& cluster, const DependenceGraph& graph,
                               const RegionProblem& problem, const lcu::Program& program, bool texts) {
   ClusterReport report;
@@ -296,6 +320,7 @@ ClusterReport describeCluster(int number, const Assignment& cluster, const Depen
     report.space = fmt::format("{}{}", soac->space.segmented() ? "segments of " : "",
                                oneLine(lcu::toString(soac->space.extent, program)));
   }
+  report.anchored = anchoredMembers(report.nodes, graph);
   const Traffic traffic = trafficOf(number, cluster, problem);
   report.bytesRead = traffic.read;
   report.bytesWritten = traffic.written;
@@ -317,14 +342,18 @@ std::vector<PairReport> explainPairs(const DependenceGraph& graph, const RegionP
   }
   constexpr int kNodesForAllPairs = 60;  // beyond, only pairs that have something to do with each other
   const int n = problem.problem.nodes <= kNodesForAllPairs ? problem.problem.nodes : 0;
+  std::set<std::pair<int, int>> all = interesting;
   for (int a = 0; a < n; ++a) {
     for (int b = a + 1; b < n; ++b) {
+      all.insert({a, b});
       if (pairs.canShare(a, b)) interesting.insert({a, b});
     }
   }
   std::vector<PairReport> result;
-  for (auto [a, b] : interesting) {
-    if (graph.nodes[a].soac && graph.nodes[b].soac) result.push_back(explainer.explain(a, b));
+  for (auto [a, b] : all) {
+    if (!graph.nodes[a].soac || !graph.nodes[b].soac) continue;
+    result.push_back(explainer.explain(a, b));
+    result.back().ofInterest = interesting.contains({a, b});
   }
   return result;
 }

@@ -78,10 +78,11 @@ class Fuser {
     removeCommonLaunches(program_);
     if (options_.strategy != Strategy::None) {
       useScannedLengths(program_);
-      report_.inlined = inlineMaps(program_, CostModel(program_, options_.costs, options_.sizes));
+      report_.inlined =
+          inlineMaps(program_, CostModel(program_, options_.costs, options_.sizes, knownExtents()));
     }
     removeDeadCode(program_);
-    const CostModel model(program_, options_.costs, options_.sizes);
+    const CostModel model(program_, options_.costs, options_.sizes, knownExtents());
     const Effects effects(program_);
     const auto function = [&](lcu::HostFunction& f, const std::string& name) {
       block(f.body, name, model, effects);
@@ -93,6 +94,28 @@ class Fuser {
   }
 
  private:
+  /// The extents whose values a profile tells.
+  std::unordered_map<lcu::ExprRef, double> knownExtents() const {
+    std::unordered_map<lcu::ExprRef, double> known;
+    if (options_.known.empty()) return known;
+    lcu::forEachBlock(program_, [&](const lcu::Block& block) {
+      for (const lcu::Stmt& stmt : block.stmts) {
+        const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
+        if (!launch) continue;
+        const auto sizes = options_.known.find(launch->kernel.name);
+        if (sizes == options_.known.end()) continue;
+        const lcu::Space& space = launch->kernel.bindings[0].space;
+        if (space.extent) known[space.extent] = sizes->second.elements;
+        if (space.segmented()) known[space.segments] = sizes->second.segments;
+        const lcu::Soac& soac = launch->kernel.bindings[0];
+        if (soac.kind == lcu::SoacKind::Filter && sizes->second.survivors >= 0) {
+          known[survivorExtent(soac, program_)] = sizes->second.survivors;
+        }
+      }
+    });
+    return known;
+  }
+
   /// Nested regions first: the statements of this one move afterwards.
   void block(lcu::Block& block, const std::string& name, const CostModel& model, const Effects& effects) {
     for (lcu::Stmt& stmt : block.stmts) {
@@ -114,6 +137,7 @@ class Fuser {
     if (!anyKernel) return;
     const RegionProblem problem = regionProblem(block, graph, program_, model);
     const PairTable pairs(problem.problem);
+    if (options_.observe) options_.observe(name, problem.problem, pairs);
     RegionReport report = describeRegion(name, graph, program_, options_.explain);
     report.chosen = options_.strategy;
     Partition chosen;
@@ -156,9 +180,10 @@ class Fuser {
         }
         RewrittenKernel rewritten = rewriteCluster(kernels, needed, program_);
         if (rewritten.kernel.bindings.empty()) continue;
-        rewritten.kernel.name = kernelName(kernels);
+        rewritten.kernel.name = unused(kernelName(kernels));
         clusterReport.kernel = rewritten.kernel.name;
         clusterReport.rules = std::move(rewritten.rules);
+        if (options_.explain) clusterReport.text = lcu::toString(rewritten.kernel, program_);
         lcu::Stmt stmt;
         stmt.results = rewritten.kernel.returns;
         stmt.span = first.span;
@@ -212,9 +237,17 @@ class Fuser {
     return name;
   }
 
+  /// Kernels of a program have different names, so that a profile can tell them apart.
+  std::string unused(const std::string& name) {
+    std::string result = name;
+    for (int k = 2; !names_.insert(result).second; ++k) result = fmt::format("{}_again_{}", name, k);
+    return result;
+  }
+
   lcu::Program& program_;
   const FusionOptions& options_;
   FusionReport report_;
+  std::set<std::string> names_;
   double searched_ = 0;  ///< seconds of the integer programs so far
 };
 

@@ -6,6 +6,7 @@
 // gives the same result, as long as no search runs into its time limit.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -22,6 +23,12 @@ enum class Strategy : uint8_t { None, Greedy, Delayed, Ilp };
 const char* toString(Strategy strategy);
 std::optional<Strategy> strategyFromString(std::string_view name);
 
+/// Sizes that a run has seen, of one kernel before fusion, on average.
+struct KernelSizes {
+  double elements = 0, segments = 0;
+  double survivors = -1;  ///< of a filter; negative: not counted
+};
+
 struct FusionOptions {
   Strategy strategy = Strategy::Ilp;
   TargetCosts costs = cudaCosts();
@@ -31,6 +38,9 @@ struct FusionOptions {
       15;                ///< of all regions together; after that, regions are scheduled greedily and improved
   bool compare = false;  ///< solve every region by every strategy, for the report
   bool explain = false;  ///< fill the report's pairs
+  std::unordered_map<std::string, KernelSizes> known;  ///< real sizes by kernel name, from a profile
+  /// Called with every region that has kernels, before it is solved.
+  std::function<void(const std::string& region, const PartitionProblem&, const PairTable&)> observe;
 };
 
 struct StrategyReport {
@@ -51,14 +61,25 @@ struct ClusterReport {
   std::vector<std::string> rules;  ///< applied, in order
   double bytesRead = 0, bytesWritten = 0;
   double microseconds = 0;  ///< modelled
+  std::string text;         ///< the fused kernel, as λcu; with `explain` only
+  /// Members that run over the kernel's own elements, not over survivors or segments: the size of a launch is
+  /// theirs.
+  std::vector<std::string> anchored;
+  /// What a run measured; `launches` is 0 without one.
+  struct Measured {
+    uint64_t launches = 0, elements = 0;
+    double microseconds = 0;                   ///< of one launch, on average
+    double bytesRead = -1, bytesWritten = -1;  ///< of one launch; negative: not counted on this target
+  } measured;
 };
 
 /// Two kernels that could be thought to fuse, and what became of it.
 struct PairReport {
   int a = 0, b = 0;
   bool together = false;
-  std::string rule;    ///< that fuses them (or would)
-  std::string reason;  ///< why they are apart: the constraint, the path, or what it would cost
+  bool ofInterest = true;  ///< joined by an edge or a common input, or able to share
+  std::string rule;        ///< that fuses them (or would)
+  std::string reason;      ///< why they are apart: the constraint, the path, or what it would cost
 };
 
 struct NodeReport {

@@ -47,7 +47,8 @@ class Accesses {
     for (const auto& [key, readers] : readers_) {
       const auto& [var, position, count] = key;
       const bool ordered = !position || position->kind == ExprKind::Param;
-      const double bytes = model_.elements(count) * sizeOf(program_.vars[var].type);
+      // Of n segments there are n + 1 offsets.
+      const double bytes = (model_.elements(count) + (position ? 0 : 1)) * sizeOf(program_.vars[var].type);
       const auto producer = producer_.find(var);
       const double price = ordered ? model_.costs().byte : model_.costs().gatheredByte;
       region.problem.accesses.push_back(
@@ -115,8 +116,9 @@ RegionProblem regionProblem(const lcu::Block& block, const DependenceGraph& grap
   for (int v = 0; v < p.nodes; ++v) {
     if (!graph.nodes[v].soac) continue;
     for (VarId var : graph.nodes[v].soac->results) {
-      if (program.vars[var].kind != lcu::VarKind::Array) continue;
-      const double bytes = model.bytesOf(var);
+      const lcu::VarInfo& info = program.vars[var];
+      if (info.kind == lcu::VarKind::Host) continue;
+      const double bytes = info.kind == lcu::VarKind::Array ? model.bytesOf(var) : sizeOf(info.type);
       p.stores.push_back({v, arrayReaders[var], outlives.contains(var), bytes * model.costs().byte});
       region.storeBytes.push_back(bytes);
     }

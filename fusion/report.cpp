@@ -93,6 +93,15 @@ class Text {
     }
     out += fmt::format("  └ reads {}, writes {}, modelled {:.2f} us\n", bytesText(c.bytesRead),
                        bytesText(c.bytesWritten), c.microseconds);
+    if (c.measured.launches == 0) return;
+    std::string counted;
+    if (c.measured.bytesRead >= 0) {
+      counted = fmt::format("read {}, wrote {}, ", bytesText(c.measured.bytesRead),
+                            bytesText(c.measured.bytesWritten));
+    }
+    out +=
+        fmt::format("    measured: {}{:.2f} us, {} {}\n", counted, c.measured.microseconds,
+                    c.measured.launches, c.measured.launches == 1 ? "launch" : "launches, each on average");
   }
 
   static std::string wrappedBeside(const std::string& text, size_t indent) {
@@ -129,7 +138,7 @@ class Text {
   void whyNot(const RegionReport& region) {
     bool heading = false;
     for (const PairReport& pair : region.pairs) {
-      if (pair.together) continue;
+      if (pair.together || !pair.ofInterest) continue;
       if (!heading) out += "\n  apart, and why\n";
       heading = true;
       const std::string names = fmt::format("{} × {}", clipped(region.nodes[pair.a].name, kMaxName),
@@ -154,15 +163,16 @@ Json list(const Items& items, const ToJson& toJson) {
 }
 
 Json regionJson(const RegionReport& region, const LineLookup& lookup) {
-  const auto place = [&](Span span) { return lookup && span.known() ? lookup(span).place : std::string(); };
   return {{"function", region.function},
           {"chosen", toString(region.chosen)},
           {"nodes", list(region.nodes,
                          [&](const NodeReport& n) {
+                           const SourceLine source = lookup && n.span.known() ? lookup(n.span) : SourceLine();
                            return Json{{"name", n.name},
                                        {"kind", n.kind},
                                        {"text", n.text},
-                                       {"place", place(n.span)},
+                                       {"place", source.place},
+                                       {"source", trimmed(source.text)},
                                        {"kernel", n.kernel}};
                          })},
           {"edges", list(region.edges,
@@ -178,18 +188,29 @@ Json regionJson(const RegionReport& region, const LineLookup& lookup) {
                            return Json{{"a", p.a},
                                        {"b", p.b},
                                        {"together", p.together},
+                                       {"ofInterest", p.ofInterest},
                                        {"rule", p.rule},
                                        {"reason", p.reason}};
                          })},
           {"clusters", list(region.clusters,
                             [](const ClusterReport& c) {
-                              return Json{{"kernel", c.kernel},
-                                          {"space", c.space},
-                                          {"nodes", c.nodes},
-                                          {"rules", c.rules},
-                                          {"bytesRead", c.bytesRead},
-                                          {"bytesWritten", c.bytesWritten},
-                                          {"microseconds", c.microseconds}};
+                              Json json{{"kernel", c.kernel},
+                                        {"space", c.space},
+                                        {"nodes", c.nodes},
+                                        {"rules", c.rules},
+                                        {"launches", c.kernel.empty() ? 0 : 1},
+                                        {"bytesRead", c.bytesRead},
+                                        {"bytesWritten", c.bytesWritten},
+                                        {"microseconds", c.microseconds},
+                                        {"text", c.text}};
+                              if (c.measured.launches == 0) return json;
+                              json["measured"] = {{"launches", c.measured.launches},
+                                                  {"elements", c.measured.elements},
+                                                  {"microseconds", c.measured.microseconds}};
+                              if (c.measured.bytesRead < 0) return json;
+                              json["measured"]["bytesRead"] = c.measured.bytesRead;
+                              json["measured"]["bytesWritten"] = c.measured.bytesWritten;
+                              return json;
                             })},
           {"strategies", list(region.strategies, [](const StrategyReport& s) {
              return Json{{"strategy", toString(s.strategy)},
@@ -221,16 +242,19 @@ std::string reportText(const FusionReport& report, const LineLookup& lookup) {
   return text.out;
 }
 
-std::string reportJson(const FusionReport& report, const LineLookup& lookup) {
-  const Json json{
+nlohmann::ordered_json reportAsJson(const FusionReport& report, const LineLookup& lookup) {
+  return Json{
       {"seconds", report.seconds},
       {"inlined", list(report.inlined,
                        [](const InlinedMap& m) {
                          return Json{{"map", m.map}, {"reason", m.reason}};
                        })},
       {"regions", list(report.regions, [&](const RegionReport& r) { return regionJson(r, lookup); })}};
+}
+
+std::string reportJson(const FusionReport& report, const LineLookup& lookup) {
   // Names come from the program's text, which is bytes: anything that is no UTF-8 is replaced.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return reportAsJson(report, lookup).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace kelpie::fusion

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "fusion/fuse.h"
@@ -21,6 +22,7 @@ using LineLookup = std::function<SourceLine(Span)>;
 
 /// Without `lookup` no source lines are shown.
 std::string reportText(const FusionReport& report, const LineLookup& lookup = nullptr);
+nlohmann::ordered_json reportAsJson(const FusionReport& report, const LineLookup& lookup = nullptr);
 std::string reportJson(const FusionReport& report, const LineLookup& lookup = nullptr);
 
 }  // namespace kelpie::fusion

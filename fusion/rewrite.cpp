@@ -252,7 +252,7 @@ class Rewriter {
       for (ExprRef e : {soac.where, soac.destination}) {
         if (e) owed.push_back(e);
       }
-    } else if (soac.kind == SoacKind::Filter && !soac.space.segmented() && soac.results.size() > 1 &&
+    } else if (soac.kind == SoacKind::Filter && !soac.space.segmented() &&
                std::all_of(soac.results.begin() + 1, soac.results.end(), unused)) {
       rules_.push_back("FILTER-COUNT");
       soac = filterCount(soac, program_);

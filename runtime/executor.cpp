@@ -654,6 +654,7 @@ class Run final : public Environment {
       s.work.elements += work->elements;
       s.work.bytesRead += work->bytesRead;
       s.work.bytesWritten += work->bytesWritten;
+      s.work.survivors += work->survivors;
     }
   }
 

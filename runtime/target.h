@@ -92,6 +92,7 @@ struct TargetStatistics {
 struct LaunchWork {
   uint64_t elements = 0;  ///< evaluations of a binding's thunks, over all bindings
   uint64_t bytesRead = 0, bytesWritten = 0;
+  uint64_t survivors = 0;  ///< of the first filter of the kernel
 };
 
 class Target {

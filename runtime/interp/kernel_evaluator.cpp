@@ -506,14 +506,18 @@ class Evaluator {
     if (!soac.space.segmented()) {
       forEachElement(soac, element);
       storeCount(0);
-      return;
     }
-    for (int64_t s = 0; s < m_; ++s) {
+    for (int64_t s = 0; s < m_ && soac.space.segmented(); ++s) {
       storeCount(s);
       const int64_t first = segmentStart(s), last = segmentStart(s + 1);
       for (int64_t i = first; i < last; ++i) element(i, s, i - first);
     }
-    storeCount(m_);
+    if (soac.space.segmented()) storeCount(m_);
+    const lcu::Soac* first = nullptr;
+    for (const lcu::Soac& other : kernel_.bindings) {
+      if (!first && other.kind == SoacKind::Filter) first = &other;
+    }
+    if (first == &soac) work_.survivors = static_cast<uint64_t>(count);
   }
 
   void partition(const Soac& soac, Instance& thunks) {

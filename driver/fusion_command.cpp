@@ -1,0 +1,130 @@
+#include "driver/fusion_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "driver/profile.h"
+#include "fusion/report.h"
+#include "fusion/report_dot.h"
+#include "runtime/subprocess.h"
+
+namespace kelpie::driver {
+
+namespace {
+
+fusion::SourceLine sourceLine(Span span, const SourceManager& sources) {
+  fusion::SourceLine found;
+  if (!span.known()) return found;
+  found.place = sources.describe(span);
+  found.line = static_cast<int>(sources.locate(span.file, span.begin).line);
+  const std::string_view text = sources.text(span.file);
+  const size_t begin = span.begin == 0 ? 0 : text.rfind('\n', span.begin - 1) + 1;  // npos + 1 is 0
+  found.text = text.substr(begin, text.find('\n', span.begin) - begin);
+  return found;
+}
+
+/// Regions of the function, and those into which it was inlined: kernels are named after their function.
+bool concerns(const fusion::RegionReport& region, const std::string& function) {
+  if (region.function == function || region.function.starts_with(function + ",")) return true;
+  return std::any_of(region.nodes.begin(), region.nodes.end(), [&](const fusion::NodeReport& node) {
+    return node.kernel && node.name.starts_with(function + "_");
+  });
+}
+
+std::string draw(const std::string& dot) {
+  const PipeSignalBlocked blocked;
+  const auto svg = runProcess("dot -Tsvg", dot);
+  const auto* text = std::get_if<std::string>(&svg);
+  return text ? *text : "";
+}
+
+/// What each strategy takes over all regions, as a table.
+std::string totals(const std::vector<fusion::FormReport>& forms) {
+  std::vector<fusion::StrategyReport> sums;
+  for (const fusion::FormReport& form : forms) {
+    for (const fusion::RegionReport& region : form.report.regions) {
+      for (const fusion::StrategyReport& s : region.strategies) {
+        auto it = std::find_if(sums.begin(), sums.end(),
+                               [&](const auto& sum) { return sum.strategy == s.strategy; });
+        if (it == sums.end()) {
+          fusion::StrategyReport sum;
+          sum.strategy = s.strategy;
+          it = sums.insert(it, sum);
+        }
+        it->objective += s.objective;
+        it->bound += s.bound;
+        it->launches += s.launches;
+        it->bytesRead += s.bytesRead;
+        it->bytesWritten += s.bytesWritten;
+        it->seconds += s.seconds;
+      }
+    }
+  }
+  std::string out =
+      fmt::format("\nall regions, each once\n  {:<10}{:>9}{:>14}{:>14}{:>16}{:>16}{:>12}\n", "strategy",
+                  "launches", "MB read", "MB written", "modelled us", "bound us", "solved ms");
+  for (const fusion::StrategyReport& s : sums) {
+    out += fmt::format("  {:<10}{:>9}{:>14.3f}{:>14.3f}{:>16.2f}{:>16}{:>12.2f}\n", toString(s.strategy),
+                       s.launches, s.bytesRead / 1e6, s.bytesWritten / 1e6, s.objective,
+                       s.strategy == fusion::Strategy::Ilp ? fmt::format("{:.2f}", s.bound) : "",
+                       1000 * s.seconds);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string reportFusion(const std::vector<FormResult>& forms, const FusionRequest& request,
+                         const Pipeline& pipeline, const SourceManager& sources, const MeasuredRuns* runs) {
+  const auto lookup = [&](Span span) { return sourceLine(span, sources); };
+  std::vector<fusion::FormReport> reports;
+  for (const FormResult& form : forms) {
+    if (!form.program) continue;
+    lcu::Program program = pipeline.flatten(*form.program);
+    fusion::FusionReport report = pipeline.fuse(program);
+    if (runs) {
+      const auto run = runs->byProgram.find(&*form.program);
+      if (run != runs->byProgram.end()) addMeasured(report, run->second, runs->countsBytes);
+    }
+    if (!request.function.empty()) {
+      std::erase_if(report.regions, [&](const auto& region) { return !concerns(region, request.function); });
+      if (report.regions.empty()) continue;
+    }
+    reports.push_back({sources.describe(form.span), form.name, std::move(report)});
+  }
+  std::string out;
+  switch (request.format) {
+    case FusionFormat::Text:
+      for (const fusion::FormReport& form : reports) {
+        if (!out.empty()) out += '\n';
+        out += fmt::format("{}: {}\n{}", form.place, form.name, fusion::reportText(form.report, lookup));
+      }
+      if (request.compare) out += totals(reports);
+      break;
+    case FusionFormat::Json: {
+      nlohmann::ordered_json list = nlohmann::ordered_json::array();
+      for (const fusion::FormReport& form : reports) {
+        list.push_back({{"place", form.place},
+                        {"name", form.name},
+                        {"report", fusion::reportAsJson(form.report, lookup)}});
+      }
+      // Names come from the program's text, which is bytes: anything that is no UTF-8 is replaced.
+      out = nlohmann::ordered_json{{"forms", std::move(list)}}.dump(
+                2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+            "\n";
+      break;
+    }
+    case FusionFormat::Dot:
+      for (const fusion::FormReport& form : reports) out += fusion::reportDot(form.report);
+      break;
+    case FusionFormat::Html:
+      out = fusion::reportHtml(request.title, reports, lookup, draw);
+      break;
+  }
+  return out;
+}
+
+}  // namespace kelpie::driver

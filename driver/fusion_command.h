@@ -1,0 +1,33 @@
+// `kelpie fusion`: what fusion made of a program, and why, as text, JSON, a graph or a page.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "driver/options.h"
+#include "driver/pipeline.h"
+#include "fusion/report_html.h"
+#include "runtime/executor.h"
+
+namespace kelpie::driver {
+
+/// The runs of `--run`, by the program of a form.
+struct MeasuredRuns {
+  std::unordered_map<const core::Program*, runtime::RunStatistics> byProgram;
+  bool countsBytes = false;  ///< whether the target counts what kernels load and store
+};
+
+struct FusionRequest {
+  FusionFormat format = FusionFormat::Text;
+  std::string function;  ///< only its regions; empty: all
+  bool compare = false;  ///< at the end, what each strategy takes over all regions
+  std::string title;
+};
+
+/// The reports of all forms that compute something. Set `compare` and `explain` in the pipeline's options.
+std::string reportFusion(const std::vector<FormResult>& forms, const FusionRequest& request,
+                         const Pipeline& pipeline, const SourceManager& sources,
+                         const MeasuredRuns* runs = nullptr);
+
+}  // namespace kelpie::driver

@@ -1,0 +1,76 @@
+#include "fusion/report_dot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kelpie::fusion {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c == '\n' ? ' ' : c;
+  }
+  return result + "\"";
+}
+
+const char* styleOf(const EdgeReport& edge) {
+  if (edge.edgeClass == toString(EdgeClass::Order)) return "style=dotted, color=gray50";
+  if (edge.fusible) return "color=\"#1b7f4d\"";
+  return "style=dashed, color=\"#b3261e\"";
+}
+
+}  // namespace
+
+std::string regionDot(const RegionReport& region, const StrategyReport& strategy, const std::string& prefix) {
+  std::string out = fmt::format("digraph {} {{\n", quoted(region.function));
+  out += "  graph [fontname=\"sans-serif\", fontsize=11, nodesep=0.25, ranksep=0.4];\n";
+  out +=
+      "  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\", "
+      "fontsize=11];\n";
+  out += "  edge [fontname=\"sans-serif\", fontsize=9];\n";
+  int clusters = 0;
+  for (int c : strategy.cluster) clusters = std::max(clusters, c + 1);
+  int number = 0;
+  for (int c = 0; c < clusters; ++c) {
+    std::string members;
+    bool kernel = false;
+    for (size_t v = 0; v < region.nodes.size(); ++v) {
+      if (strategy.cluster[v] != c) continue;
+      const NodeReport& node = region.nodes[v];
+      kernel |= node.kernel;
+      // Two lines: Graphviz spells the break \\n.
+      const std::string text =
+          node.kernel ? fmt::format("\"{}\\n{}", node.kind, quoted(node.name).substr(1)) : quoted(node.name);
+      members += fmt::format("    n{} [id={}, label={}{}];\n", v, quoted(fmt::format("{}{}", prefix, v)),
+                             text, node.kernel ? "" : ", shape=plaintext, fillcolor=\"#eeeeee\"");
+    }
+    if (!kernel) {
+      out += members;
+      continue;
+    }
+    out += fmt::format(
+        "  subgraph cluster_{} {{\n    label=\"kernel {}\"; style=\"rounded,filled\"; "
+        "color=\"#8aa4c8\"; fillcolor=\"#eaf1fb\";\n{}  }}\n",
+        c, ++number, members);
+  }
+  for (const EdgeReport& e : region.edges) {
+    out += fmt::format("  n{} -> n{} [{}, tooltip={}];\n", e.from, e.to, styleOf(e),
+                       quoted(fmt::format("{}: {}", e.edgeClass, e.reason)));
+  }
+  return out + "}\n";
+}
+
+std::string reportDot(const FusionReport& report) {
+  std::string out;
+  for (const RegionReport& region : report.regions) {
+    for (const StrategyReport& s : region.strategies) {
+      if (s.strategy == region.chosen) out += regionDot(region, s);
+    }
+  }
+  return out;
+}
+
+}  // namespace kelpie::fusion

@@ -1,0 +1,191 @@
+#include "fusion/report_html.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "fusion/report_dot.h"
+
+namespace kelpie::fusion {
+
+extern const char* const kReportStyle;   // html/report.css
+extern const char* const kReportScript;  // html/report.js
+
+namespace {
+
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (char c : text) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
+
+/// What Graphviz wrote, from its <svg> on: the prologue does not belong into a page.
+std::string inlineSvg(const std::string& svg) {
+  const size_t begin = svg.find("<svg");
+  return begin == std::string::npos ? "" : svg.substr(begin);
+}
+
+class Page {
+ public:
+  Page(const Drawer& draw) : draw_(draw) {}
+
+  void region(const RegionReport& region, size_t form, size_t number) {
+    const auto kernels =
+        std::count_if(region.nodes.begin(), region.nodes.end(), [](const NodeReport& n) { return n.kernel; });
+    const auto chosen = std::find_if(region.strategies.begin(), region.strategies.end(),
+                                     [&](const StrategyReport& s) { return s.strategy == region.chosen; });
+    if (kernels == 0 || chosen == region.strategies.end()) return;
+    out += fmt::format("<section class=\"region\" data-region=\"{},{}\">\n<h2>region of {}</h2>\n", form,
+                       number, escaped(region.function));
+    out +=
+        fmt::format("<p>{} {} before fusion, {} after ({}{}).</p>\n", kernels,
+                    kernels == 1 ? "kernel" : "kernels", chosen->launches, toString(region.chosen),
+                    region.chosen != Strategy::Ilp ? ""
+                    : chosen->gap <= 1e-9          ? ", proven optimal"
+                                          : fmt::format(", at most {:.2f}% from optimal", 100 * chosen->gap));
+    drawings(region, fmt::format("r{}-{}", form, number));
+    strategies(region);
+    bars(region);
+    whyNot(region);
+    out += "</section>\n";
+  }
+
+  std::string out;
+
+ private:
+  void drawings(const RegionReport& region, const std::string& id) {
+    out += "<fieldset><legend>clusters of</legend>";
+    for (const StrategyReport& s : region.strategies) {
+      const char* name = toString(s.strategy);
+      out += fmt::format("<label><input type=\"radio\" name=\"{}\" value=\"{}\"{}> {}</label>", id, name,
+                         s.strategy == region.chosen ? " checked" : "", name);
+    }
+    out += "</fieldset>\n<div class=\"columns\"><div>\n";
+    for (const StrategyReport& s : region.strategies) {
+      const char* name = toString(s.strategy);
+      const std::string svg = inlineSvg(draw_(regionDot(region, s, fmt::format("{}-{}-", id, name))));
+      out += fmt::format("<div class=\"drawing\" data-strategy=\"{}\"{}>{}</div>\n", name,
+                         s.strategy == region.chosen ? "" : " hidden",
+                         svg.empty() ? "<p>Not drawn: Graphviz is not installed here.</p>" : svg);
+    }
+    out += "</div><div class=\"details\" aria-live=\"polite\"></div></div>\n";
+  }
+
+  void strategies(const RegionReport& region) {
+    out +=
+        "<h3>strategies</h3>\n<table><tr><th>strategy<th class=\"number\">launches<th class=\"number\">MB "
+        "read"
+        "<th class=\"number\">MB written<th class=\"number\">modelled µs<th class=\"number\">bound µs"
+        "<th class=\"number\">gap<th class=\"number\">solved ms</tr>\n";
+    for (const StrategyReport& s : region.strategies) {
+      const bool bounded = s.strategy == Strategy::Ilp;
+      out += fmt::format("<tr><td>{}", toString(s.strategy));
+      for (const std::string& cell :
+           {fmt::format("{}", s.launches), fmt::format("{:.3f}", s.bytesRead / 1e6),
+            fmt::format("{:.3f}", s.bytesWritten / 1e6), fmt::format("{:.2f}", s.objective),
+            bounded ? fmt::format("{:.2f}", s.bound) : "", bounded ? fmt::format("{:.2f}%", 100 * s.gap) : "",
+            fmt::format("{:.2f}", 1000 * s.seconds)}) {
+        out += fmt::format("<td class=\"number\">{}", cell);
+      }
+      out += "</tr>\n";
+    }
+    out += "</table>\n";
+  }
+
+  void bars(const RegionReport& region) {
+    double most = 0;
+    bool measured = false;
+    for (const ClusterReport& c : region.clusters) {
+      most = std::max({most, c.microseconds, c.measured.launches ? c.measured.microseconds : 0});
+      measured |= c.measured.launches > 0;
+    }
+    const auto bar = [&](const char* kind, double microseconds) {
+      return fmt::format("<span class=\"bar {}\" style=\"width:{:.1f}%\"></span>{:.2f} µs", kind,
+                         most > 0 ? 60 * microseconds / most : 0, microseconds);
+    };
+    out +=
+        "<h3>kernels</h3>\n<p class=\"legend\"><span><span class=\"bar predicted\" "
+        "style=\"width:1rem\"></span>"
+        "predicted</span>";
+    out += measured
+               ? "<span><span class=\"bar counted\" style=\"width:1rem\"></span>measured, each launch</span>"
+               : "<span>not run: use --run to measure</span>";
+    out +=
+        "</p>\n<table><tr><th>kernel<th>time<th class=\"number\">MB read<th class=\"number\">MB "
+        "written</tr>\n";
+    for (const ClusterReport& c : region.clusters) {
+      if (c.kernel.empty()) continue;
+      const auto pair = [&](double predicted, double counted) {
+        std::string text = fmt::format("{:.3f}", predicted / 1e6);
+        if (c.measured.launches && counted >= 0) text += fmt::format(" / {:.3f}", counted / 1e6);
+        return text;
+      };
+      out +=
+          fmt::format("<tr><td>{}<td>{}{}<td class=\"number\">{}<td class=\"number\">{}</tr>\n",
+                      escaped(c.kernel), bar("predicted", c.microseconds),
+                      c.measured.launches ? "<br>" + bar("counted", c.measured.microseconds) : "",
+                      pair(c.bytesRead, c.measured.bytesRead), pair(c.bytesWritten, c.measured.bytesWritten));
+    }
+    out += "</table>\n";
+  }
+
+  void whyNot(const RegionReport& region) {
+    std::string rows;
+    for (const PairReport& p : region.pairs) {
+      if (p.together || !p.ofInterest) continue;
+      rows += fmt::format(
+          "<tr class=\"pair\" tabindex=\"0\" data-a=\"{}\" data-b=\"{}\"><td>{} × {}<td>{}</tr>\n", p.a, p.b,
+          escaped(region.nodes[p.a].name), escaped(region.nodes[p.b].name), escaped(p.reason));
+    }
+    if (rows.empty()) return;
+    out += "<h3>apart, and why</h3>\n<table><tr><th>kernels<th>reason</tr>\n" + rows + "</table>\n";
+  }
+
+  const Drawer& draw_;
+};
+
+}  // namespace
+
+std::string reportHtml(const std::string& title, const std::vector<FormReport>& forms,
+                       const LineLookup& lookup, const Drawer& draw) {
+  Page page(draw);
+  page.out = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>Fusion of {}</title>\n"
+      "<meta name=\"viewport\" content=\"width=device-width, "
+      "initial-scale=1\">\n<style>\n{}</style></head><body>\n"
+      "<h1>Fusion of {}</h1>\n",
+      escaped(title), kReportStyle, escaped(title));
+  nlohmann::ordered_json data;
+  data["forms"] = nlohmann::ordered_json::array();
+  for (size_t f = 0; f < forms.size(); ++f) {
+    data["forms"].push_back({{"place", forms[f].place}, {"report", reportAsJson(forms[f].report, lookup)}});
+    page.out += fmt::format("<p>{}: <code>{}</code></p>\n", escaped(forms[f].place), escaped(forms[f].name));
+    for (size_t r = 0; r < forms[f].report.regions.size(); ++r) page.region(forms[f].report.regions[r], f, r);
+  }
+  std::string text = data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  for (size_t at = text.find("</"); at != std::string::npos; at = text.find("</", at + 3))
+    text.insert(at + 1, "\\");
+  page.out += "<script type=\"application/json\" id=\"data\">" + text + "</script>\n<script>\n" +
+              kReportScript + "</script>\n</body></html>\n";
+  return page.out;
+}
+
+}  // namespace kelpie::fusion

@@ -1,0 +1,27 @@
+// The fusion report as one page: no network, no other files; works from the keyboard and on paper.
+//
+// In: the reports of all forms of a program, as JSON (fusion/report.h), the drawings of their regions, and a
+// title. Out: HTML. Drawings are SVG as Graphviz writes it; a region without one is shown as tables only.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fusion/fuse.h"
+#include "fusion/report.h"
+
+namespace kelpie::fusion {
+
+/// Draws a graph in the language of Graphviz as SVG; empty when that is not possible.
+using Drawer = std::function<std::string(const std::string& dot)>;
+
+struct FormReport {
+  std::string place, name;
+  FusionReport report;
+};
+
+std::string reportHtml(const std::string& title, const std::vector<FormReport>& forms,
+                       const LineLookup& lookup, const Drawer& draw);
+
+}  // namespace kelpie::fusion

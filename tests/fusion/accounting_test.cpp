@@ -1,0 +1,94 @@
+// What is predicted is what is counted: with the sizes of a first run, the bytes of every kernel are those
+// that the interp target counts.
+#include <gtest/gtest.h>
+
+#include "fusion/fuse.h"
+#include "runtime/host_target.h"
+#include "tests/fusion/random_program.h"
+
+namespace kelpie::fusion {
+namespace {
+
+using kelpie::testing::RandomProgram;
+
+std::vector<lcu::Launch*> launchesOf(lcu::Program& program) {
+  std::vector<lcu::Launch*> launches;
+  for (lcu::Stmt& stmt : program.entry.body.stmts) {
+    if (auto* launch = std::get_if<lcu::Launch>(&stmt.node)) launches.push_back(launch);
+  }
+  return launches;
+}
+
+/// Kernels of one name would share what a profile says.
+void nameApart(lcu::Program& program) {
+  int number = 0;
+  for (lcu::Launch* launch : launchesOf(program)) launch->kernel.name += std::to_string(number++);
+}
+
+runtime::RunStatistics statisticsOf(RandomProgram& program) {
+  runtime::Executor executor(std::make_unique<runtime::InterpTarget>(0));
+  runtime::RunStatistics statistics;
+  program.b.run(executor, {}, &statistics);
+  return statistics;
+}
+
+/// Loads at computed positions may be skipped by a condition: their number is not known in advance.
+bool gathers(const lcu::Kernel& kernel) {
+  for (const lcu::Soac& soac : kernel.bindings) {
+    bool found = false;
+    lcu::forEachNode(thunksOf(soac), [&](lcu::ExprRef e) {
+      found |= e->kind == lcu::ExprKind::Load && e->operands[0]->kind != lcu::ExprKind::Param;
+    });
+    if (found) return true;
+  }
+  return false;
+}
+
+TEST(Accounting, PredictedBytesAreThoseCounted) {
+  int read = 0, exact = 0, written = 0;
+  for (uint32_t seed = 0; seed < 150; ++seed) {
+    RandomProgram first(seed, 12, false);
+    nameApart(first.b.program);
+    FusionOptions options;
+    options.strategy = Strategy::None;
+    const FusionReport unfused = fuse(first.b.program, options);
+    for (const runtime::KernelStatistics& kernel : statisticsOf(first).kernels) {
+      options.known[kernel.name] = {static_cast<double>(kernel.elements),
+                                    static_cast<double>(kernel.segments),
+                                    static_cast<double>(kernel.work.survivors)};
+    }
+    for (Strategy strategy : {Strategy::None, Strategy::Delayed, Strategy::Greedy, Strategy::Ilp}) {
+      RandomProgram program(seed, 12, false);
+      nameApart(program.b.program);
+      options.strategy = strategy;
+      const FusionReport report = fuse(program.b.program, options);
+      std::map<std::string, runtime::KernelStatistics> counted;
+      for (const runtime::KernelStatistics& kernel : statisticsOf(program).kernels)
+        counted[kernel.name] = kernel;
+      std::map<std::string, const lcu::Kernel*> kernels;
+      for (lcu::Launch* launch : launchesOf(program.b.program))
+        kernels[launch->kernel.name] = &launch->kernel;
+      for (const RegionReport& region : report.regions) {
+        for (const ClusterReport& cluster : region.clusters) {
+          const auto it = counted.find(cluster.kernel);
+          if (it == counted.end() || it->second.launches == 0) continue;
+          SCOPED_TRACE(::testing::Message() << "seed " << seed << ", " << toString(strategy) << "\n"
+                                            << lcu::toString(*kernels.at(cluster.kernel), program.b.program));
+          EXPECT_EQ(cluster.bytesWritten, static_cast<double>(it->second.work.bytesWritten));
+          ++written;
+          if (gathers(*kernels.at(cluster.kernel))) continue;
+          // A condition that becomes constant when kernels merge can make a load superfluous.
+          EXPECT_GE(cluster.bytesRead, static_cast<double>(it->second.work.bytesRead));
+          ++read;
+          exact += cluster.bytesRead == static_cast<double>(it->second.work.bytesRead);
+        }
+      }
+    }
+  }
+  EXPECT_GT(read, 500);
+  EXPECT_GT(exact, read * 98 / 100);
+  EXPECT_GT(written, 1000);
+}
+
+}  // namespace
+}  // namespace kelpie::fusion
