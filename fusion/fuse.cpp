@@ -76,7 +76,7 @@ class Fuser {
     const auto start = std::chrono::steady_clock::now();
     normaliseSizes(program_);
     removeCommonLaunches(program_);
-    if (options_.strategy != Strategy::None) {
+    if (options_.strategy != Strategy::None || options_.prepare) {
       useScannedLengths(program_);
       report_.inlined =
           inlineMaps(program_, CostModel(program_, options_.costs, options_.sizes, knownExtents()));

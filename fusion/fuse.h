@@ -36,6 +36,7 @@ struct FusionOptions {
   double seconds = 5;  ///< limit of the searches of one region
   double totalSeconds =
       15;                ///< of all regions together; after that, regions are scheduled greedily and improved
+  bool prepare = false;  ///< with `none`, too, run the passes that the other strategies have in front
   bool compare = false;  ///< solve every region by every strategy, for the report
   bool explain = false;  ///< fill the report's pairs
   std::unordered_map<std::string, KernelSizes> known;  ///< real sizes by kernel name, from a profile

@@ -115,7 +115,7 @@ struct Solved {
 constexpr double kShareOfAnnealing = 0.4;  ///< of the time, at most
 constexpr double kShareOfFirst = 0.2;      ///< of the time left, for a component that may have to be joined
 constexpr int kNodesImproved = 300;
-constexpr int64_t kMostPairs = 20'000;  ///< beyond, not even the relaxation is solved in a minute
+constexpr int64_t kMostPairs = 12'000;  ///< beyond, not even the relaxation is solved in a minute
 
 int64_t pairsThatShare(const PairTable& pairs, int nodes) {
   int64_t count = 0;

@@ -1,0 +1,138 @@
+// The scale of the fusion solver: random regions of growing size, and the regions of NESL programs, solved
+// with Kelpie's formulation and with the textbook's side by side. Writes one line of CSV for each region.
+//
+//   fusion-solver random [largest number of nodes] [regions of each size]
+//   fusion-solver nesl FILE...
+//
+// Both see the same dependences, index spaces and shared inputs. The objectives differ (modelled time there,
+// counted weights here), so what is compared is how long it takes to prove the optimum.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "driver/pipeline.h"
+#include "frontend/deep_stack.h"
+#include "frontend/session.h"
+#include "fusion/fuse.h"
+#include "fusion/solve_greedy.h"
+#include "fusion/solve_ilp.h"
+#include "fusion/textbook.h"
+#include "tests/fusion/random_program.h"
+
+namespace kelpie {
+namespace {
+
+using namespace fusion;
+
+constexpr double kTextbookSeconds = 10;
+constexpr int kTextbookNodes = 40;  ///< beyond, the textbook's program does not end in the time anyway
+
+/// The same region in the textbook's terms. Pairs that need a third node with them are taken as free.
+TextbookProblem textbookOf(const PartitionProblem& problem, const PairTable& pairs) {
+  TextbookProblem result;
+  result.nodes = problem.nodes;
+  // The formulation numbers nodes along the edges.
+  std::vector<int> at(problem.nodes);
+  for (int v = 0; v < problem.nodes; ++v) at[v] = pairs.rank(v);
+  for (const PartitionEdge& e : problem.edges) result.edges.push_back({at[e.from], at[e.to], e.fusible});
+  result.makesArray.assign(problem.nodes, false);
+  for (const Store& s : problem.stores) result.makesArray[at[s.producer]] = true;
+  for (const Access& a : problem.accesses) {
+    std::vector<int> readers;
+    for (int r : a.readers) readers.push_back(at[r]);
+    if (readers.size() > 1) result.sharedInputs.push_back(readers);
+  }
+  for (auto [a, b] : problem.forbidden)
+    result.never.emplace_back(std::min(at[a], at[b]), std::max(at[a], at[b]));
+  return result;
+}
+
+void measure(const std::string& source, const PartitionProblem& problem, const PairTable& pairs) {
+  const double seconds = problem.nodes <= 100 ? 5 : problem.nodes <= 300 ? 28 : 45;
+  const Partition ours = solveIlp(problem, pairs, {seconds, true, true});
+  const double none = costOf(problem, separate(problem.nodes));
+  const double greedy = costOf(problem, solveGreedy(problem, pairs));
+  int clusters = 0;
+  for (int c : ours.cluster) clusters = std::max(clusters, c + 1);
+  std::string textbook = ",,,";
+  if (problem.nodes <= kTextbookNodes) {
+    const TextbookSolution t = solveTextbook(textbookOf(problem, pairs), kTextbookSeconds);
+    int count = 0;
+    for (int c : t.cluster) count = std::max(count, c + 1);
+    textbook = fmt::format("{:.4f},{},{},{:.0f}", t.seconds, t.optimal ? 1 : 0, count, t.objective);
+  }
+  fmt::print("{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.5f},{:.4f},{},{},{},{},{}\n", source, problem.nodes, none,
+             greedy, ours.cost, ours.bound, ours.gap(), ours.seconds, clusters, ours.columns, ours.rows,
+             ours.cuts, textbook);
+  std::fflush(stdout);
+}
+
+void randomRegions(int largest, int regions) {
+  for (int statements : {5, 10, 15, 20, 25, 30, 40, 50, 70, 100, 150, 200, 300, 500, 1000, 2000}) {
+    if (statements > largest) return;
+    const int rounds = statements > 300 ? 1 : statements > 100 ? std::min(regions, 3) : regions;
+    for (int seed = 0; seed < rounds; ++seed) {
+      testing::RandomProgram program(static_cast<uint32_t>(seed), statements, false);
+      FusionOptions options;
+      options.strategy = Strategy::None;
+      options.observe = [&](const std::string&, const PartitionProblem& problem, const PairTable& pairs) {
+        measure("random", problem, pairs);
+      };
+      // Only `none` is solved here, but the passes before it are those of the other strategies.
+      options.prepare = true;
+      fuse(program.b.program, options);
+    }
+  }
+}
+
+int programRegions(int count, char** files) {
+  for (int k = 0; k < count; ++k) {
+    SourceManager sources;
+    std::string problem;
+    const std::optional<uint32_t> file = sources.load(files[k], problem);
+    if (!file) {
+      fmt::print(stderr, "{}: {}\n", files[k], problem);
+      return 1;
+    }
+    const std::string name = std::filesystem::path(files[k]).stem().string();
+    driver::PipelineOptions passes;
+    passes.fusion.strategy = Strategy::None;
+    passes.fusion.prepare = true;
+    passes.fusion.observe = [&](const std::string&, const PartitionProblem& region, const PairTable& pairs) {
+      measure(name, region, pairs);
+    };
+    const driver::Pipeline pipeline(sources, passes);
+    Session session(sources, {Widths(), ""});
+    for (const FormResult& form : pipeline.analyse(session, *file)) {
+      if (!form.program) continue;
+      lcu::Program program = pipeline.flatten(*form.program);
+      pipeline.fuse(program);
+    }
+  }
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  if (mode != "random" && !(mode == "nesl" && argc > 2)) {
+    fmt::print(stderr, "usage: fusion-solver random [nodes] [regions] | fusion-solver nesl FILE...\n");
+    return 2;
+  }
+  fmt::print(
+      "source,nodes,none_us,greedy_us,ilp_us,bound_us,gap,seconds,clusters,columns,rows,cuts,textbook_"
+      "seconds,"
+      "textbook_optimal,textbook_clusters,textbook_objective\n");
+  if (mode == "nesl") return programRegions(argc - 2, argv + 2);
+  randomRegions(argc > 2 ? std::atoi(argv[2]) : 300, argc > 3 ? std::atoi(argv[3]) : 5);
+  return 0;
+}
+
+}  // namespace
+}  // namespace kelpie
+
+int main(int argc, char** argv) {
+  int status = 1;
+  kelpie::runOnDeepStack([&] { status = kelpie::run(argc, argv); });
+  return status;
+}

@@ -1,0 +1,185 @@
+// `kelpie fusion` and profiles from outside.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/driver/command.h"
+
+namespace {
+
+using kelpie::testing::Command;
+using kelpie::testing::Outcome;
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+class FusionCommand : public Command {
+ protected:
+  const std::string program =
+      "function norm2(xs) = let s1 = sum(xs); gts = {x in xs | x > 0.0}; s2 = sum(gts)\n"
+      "  in ({x/s1 : x in xs}, {x/s2 : x in xs});\n"
+      "function scale(xs) = let top = max_val(xs) in {x / top : x in xs};\n"
+      "xs = {float(rem(i * 37, 101)) - 30.0 : i in [0:5000]};\n"
+      "norm2(xs);\nscale(xs);\n";
+
+  json reportOf(const std::string& options) {
+    const Outcome outcome = kelpie("fusion --format=json " + options + " -", program);
+    EXPECT_EQ(outcome.status, 0) << outcome.messages;
+    return json::parse(outcome.output);
+  }
+};
+
+/// What in `value` does not obey the schema (of the keywords that docs/fusion-report.md uses); empty:
+/// nothing.
+std::string violation(const json& schema, const json& value, const std::string& at) {
+  const std::string type = schema.at("type");
+  const bool fits = type == "object"    ? value.is_object()
+                    : type == "array"   ? value.is_array()
+                    : type == "string"  ? value.is_string()
+                    : type == "boolean" ? value.is_boolean()
+                    : type == "integer" ? value.is_number_integer()
+                                        : type == "number" && value.is_number();
+  if (!fits) return at + " is no " + type;
+  if (schema.contains("enum") &&
+      std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end())
+    return at + " is not in the enumeration";
+  for (const json& key : schema.value("required", json::array()))
+    if (!value.contains(key)) return at + " lacks " + key.get<std::string>();
+  if (type == "object")
+    for (const auto& [key, member] : value.items()) {
+      if (!schema["properties"].contains(key)) return at + " has " + key;
+      if (const std::string bad = violation(schema["properties"][key], member, at + "." + key); !bad.empty())
+        return bad;
+    }
+  if (type == "array")
+    for (const json& item : value)
+      if (const std::string bad = violation(schema["items"], item, at + "[]"); !bad.empty()) return bad;
+  return "";
+}
+
+json documentedSchema() {
+  std::ifstream file(KELPIE_SOURCE_DIR "/docs/fusion-report.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string all = text.str(), mark = "```json\n";
+  const size_t begin = all.find(mark) + mark.size();
+  return json::parse(all.substr(begin, all.find("```", begin) - begin));
+}
+
+TEST_F(FusionCommand, JsonIsAsDocumented) {
+  const json schema = documentedSchema();
+  for (const char* options :
+       {"", "--target=cpu --strategy=greedy", "--run --target=interp", "--strategy=none"}) {
+    EXPECT_EQ(violation(schema, reportOf(options), "report"), "") << options;
+  }
+  json broken = reportOf("");
+  broken["forms"][0]["report"]["regions"][0]["nodes"][0]["kernel"] = 3;
+  EXPECT_THAT(violation(schema, broken, "report"), HasSubstr("kernel is no boolean"));
+}
+
+TEST_F(FusionCommand, MeasuredBytesAreThosePredicted) {
+  int kernels = 0;
+  for (const char* strategy : {"none", "greedy", "delayed", "ilp"}) {
+    const json report = reportOf("--run --target=interp --strategy=" + std::string(strategy));
+    for (const json& form : report["forms"])
+      for (const json& region : form["report"]["regions"])
+        for (const json& cluster : region["clusters"]) {
+          if (cluster["kernel"] == "") continue;
+          ASSERT_TRUE(cluster.contains("measured")) << cluster;
+          EXPECT_EQ(cluster["measured"]["bytesRead"], cluster["bytesRead"]) << cluster;
+          EXPECT_EQ(cluster["measured"]["bytesWritten"], cluster["bytesWritten"]) << cluster;
+          ++kernels;
+        }
+  }
+  EXPECT_GT(kernels, 12);
+}
+
+TEST_F(FusionCommand, EveryPairApartHasAReason) {
+  const json report = reportOf("");
+  for (const json& form : report["forms"])
+    for (const json& region : form["report"]["regions"])
+      for (const json& pair : region["pairs"]) {
+        EXPECT_NE(pair["reason"], "");
+        EXPECT_THAT(pair["reason"].get<std::string>(), Not(HasSubstr("unknown")));
+      }
+}
+
+TEST_F(FusionCommand, FunctionChoosesRegions) {
+  const Outcome scale = kelpie("fusion --function=scale -", program);
+  EXPECT_EQ(scale.status, 0);
+  EXPECT_THAT(scale.output, HasSubstr("scale_"));
+  EXPECT_THAT(scale.output, Not(HasSubstr("norm2_")));
+  const Outcome none = kelpie("fusion --function=missing -", program);
+  EXPECT_EQ(none.status, 1);
+  EXPECT_THAT(none.messages, HasSubstr("no kernel comes from a function missing"));
+}
+
+TEST_F(FusionCommand, GraphsAndPagesAreWritten) {
+  const Outcome dot = kelpie("fusion --format=dot -", program);
+  EXPECT_THAT(dot.output, HasSubstr("digraph"));
+  EXPECT_THAT(dot.output, HasSubstr("subgraph cluster_"));
+  ASSERT_EQ(kelpie("fusion --format=html -o " + path("report.html") + " -", program).output, "");
+  const std::string page = read("report.html");
+  EXPECT_THAT(page, HasSubstr("<!DOCTYPE html>"));
+  for (const char* part : {"radio", "apart, and why", "JSON.parse", "norm2_reduce_1"})
+    EXPECT_THAT(page, HasSubstr(part));
+  for (const char* remote : {"src=", "@import", "<link", "fetch("}) EXPECT_THAT(page, Not(HasSubstr(remote)));
+  if (std::system("dot -V 2> /dev/null") == 0) {
+    EXPECT_THAT(page, HasSubstr("<svg"));
+  }
+  EXPECT_EQ(kelpie("fusion -o " + path("no/such/folder") + " -", program).status, 1);
+}
+
+TEST_F(FusionCommand, TextFitsAHundredColumns) {
+  std::stringstream text(kelpie("fusion --compare -", program).output);
+  EXPECT_THAT(text.str(), HasSubstr("all regions, each once"));
+  for (std::string line; std::getline(text, line);) {
+    const auto columns = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; });
+    EXPECT_LE(columns, 100) << line;
+  }
+}
+
+TEST_F(FusionCommand, IntegerProgramsAreWrittenOneForEachRegion) {
+  ASSERT_EQ(kelpie("fusion --emit-lp " + path("model.lp") + " -", program).status, 0);
+  for (const char* name : {"model.lp", "model-2.lp", "model-3.lp"})
+    EXPECT_THAT(read(name), HasSubstr("Minimize")) << name;
+}
+
+TEST_F(FusionCommand, ProfilesTellRealSizes) {
+  const Outcome run = kelpie("run --target=interp --profile=" + path("profile") + " -", program);
+  EXPECT_EQ(run.status, 0) << run.messages;
+  const json profile = json::parse(read("profile"));
+  EXPECT_EQ(profile["kernels"].size(), 5u);
+  const json guessed = reportOf("--function=norm2"),
+             known = reportOf("--function=norm2 --fusion-sizes=" + path("profile"));
+  const auto read = [](const json& report) {
+    return report["forms"][0]["report"]["regions"][0]["clusters"][0]["bytesRead"].get<double>();
+  };
+  EXPECT_EQ(read(guessed), 8.0 * (1 << 20));
+  EXPECT_EQ(read(known), 8.0 * 5000);
+  EXPECT_EQ(kelpie("run --fusion-sizes=" + path("profile") + " -", program).output, run.output);
+  EXPECT_EQ(kelpie("run --fusion-sizes=" + path("missing") + " -", program).status, 2);
+  write("broken", "{}");
+  EXPECT_EQ(kelpie("run --fusion-sizes=" + path("broken") + " -", program).status, 2);
+}
+
+/// bench/fusion-programs: what greedy fuses first keeps it from the best schedule.
+TEST_F(FusionCommand, FiveProgramsOnWhichTheBestScheduleBeatsGreedy) {
+  int better = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(KELPIE_SOURCE_DIR "/bench/fusion-programs")) {
+    const json report =
+        json::parse(kelpie("fusion --target=cpu --format=json " + entry.path().string()).output);
+    double greedy = 0, ilp = 0;
+    for (const json& form : report["forms"])
+      for (const json& region : form["report"]["regions"])
+        for (const json& s : region["strategies"]) {
+          if (s["strategy"] == "greedy") greedy += s["objective"].get<double>();
+          if (s["strategy"] == "ilp") ilp += s["objective"].get<double>();
+        }
+    EXPECT_LT(ilp, greedy) << entry.path();
+    better += ilp < greedy;
+  }
+  EXPECT_GE(better, 5);
+}
+
+}  // namespace
