@@ -83,7 +83,10 @@ std::string reportFusion(const std::vector<FormResult>& forms, const FusionReque
   std::vector<fusion::FormReport> reports;
   for (const FormResult& form : forms) {
     if (!form.program) continue;
-    lcu::Program program = pipeline.flatten(*form.program);
+    // What ran was compiled for the values of the globals it reads.
+    flatten::KnownGlobals globals;
+    if (runs && !runs->cells.empty()) globals = [&](uint32_t cell) { return runs->cells.at(cell); };
+    lcu::Program program = pipeline.flatten(*form.program, globals);
     fusion::FusionReport report = pipeline.fuse(program);
     if (runs) {
       const auto run = runs->byProgram.find(&*form.program);

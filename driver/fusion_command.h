@@ -15,6 +15,7 @@ namespace kelpie::driver {
 /// The runs of `--run`, by the program of a form.
 struct MeasuredRuns {
   std::unordered_map<const core::Program*, runtime::RunStatistics> byProgram;
+  std::unordered_map<uint32_t, Columns> cells;  ///< what global variables were in the end
   bool countsBytes = false;  ///< whether the target counts what kernels load and store
 };
 

@@ -243,6 +243,7 @@ bool Driver::measure(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
   catchInterrupts();
   Runner runner(sources_, *backend, *services, nowhere, {0, options_.verbose, colour_, &interrupted()});
   const bool good = runner.run(forms);
+  runs.cells = runner.values();
   for (const auto& [name, sizes] : profile.sizes()) options_.knownSizes[name] = sizes;
   return good;
 }

@@ -48,6 +48,8 @@ class Runner {
 
   /// Whether all forms succeeded.
   bool run(const std::vector<FormResult>& forms);
+  /// The values of global variables, by cell.
+  const std::unordered_map<uint32_t, Columns>& values() const { return values_; }
 
  private:
   bool runForm(const FormResult& form);
