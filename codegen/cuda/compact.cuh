@@ -6,18 +6,18 @@
 
 namespace kelpie {
 
-/// Puts the marked items with ranks window .. window+capacity-1 into buffer[0..capacity). `rank`: of the first
+/// Puts the marked items with ranks window .. window+kCapacity-1 into buffer[0..kCapacity). `rank`: of the first
 /// marked item of each row of this thread, or of a later item before which none is marked.
-template <class S, class T>
+template <class S, uint32_t kCapacity, class T>
 KELPIE_DEVICE void collect(const T (&items)[S::kRows][S::kWidth], uint32_t marked, const uint32_t (&rank)[S::kRows],
-                           uint32_t window, uint32_t capacity, T* buffer) {
+                           uint32_t window, T* buffer) {
   KELPIE_UNROLL
   for (int row = 0; row < S::kRows; ++row) {
     uint32_t at = rank[row] - window;
     KELPIE_UNROLL
     for (int v = 0; v < S::kWidth; ++v) {
       if (!(marked >> (row * S::kWidth + v) & 1)) continue;
-      if (at < capacity) buffer[at] = items[row][v];
+      if (kCapacity >= S::kItems || at < kCapacity) buffer[at] = items[row][v];
       ++at;
     }
   }
@@ -25,17 +25,16 @@ KELPIE_DEVICE void collect(const T (&items)[S::kRows][S::kWidth], uint32_t marke
 
 /// Stores the `count` marked items of a tile to out[0..count). The first window has been collected already if
 /// `collected`, and a barrier has followed. Contains barriers; the buffer is free at the end.
-template <class S, class T>
+template <class S, uint32_t kCapacity, class T>
 KELPIE_DEVICE void storeCompacted(T* out, const T (&items)[S::kRows][S::kWidth], uint32_t marked,
-                                  const uint32_t (&rank)[S::kRows], uint32_t count, uint32_t capacity, T* buffer,
-                                  bool collected) {
-  for (uint32_t window = 0; window < count; window += capacity) {
+                                  const uint32_t (&rank)[S::kRows], uint32_t count, T* buffer, bool collected) {
+  for (uint32_t window = 0; window < count; window += kCapacity) {
     if (!collected) {
-      collect<S>(items, marked, rank, window, capacity, buffer);
+      collect<S, kCapacity>(items, marked, rank, window, buffer);
       __syncthreads();
     }
     collected = false;
-    const uint32_t end = count - window < capacity ? count - window : capacity;
+    const uint32_t end = count - window < kCapacity ? count - window : kCapacity;
     for (uint32_t k = threadIdx.x; k < end; k += S::kThreads) out[window + k] = buffer[k];
     __syncthreads();
   }

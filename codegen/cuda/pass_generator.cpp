@@ -509,7 +509,7 @@ class PassGenerator {
     line(4, "}}");
     for (VarId v : stored) line(4, "storeRow<S>({}, tile, row, {}[row]);", outputNames_.at(v), items(v));
     line(2, "}}");
-    if (plan_.ranges()) specialiseWhole(loops);
+    if (plan_.ranges() || plan_.levels[number].countsOnly) specialiseWhole(loops);
     for (uint32_t b : stage.bindings)
       if (kernel_.bindings[b].kind == SoacKind::Map)
         for (VarId v : kernel_.bindings[b].results)
@@ -676,8 +676,8 @@ class PassGenerator {
          valuesAt(valuesAt_[number]));
     line(2, "{0}.rankItems(keep{1}, shared.{0}, states{2}, order);", scan, binding + 1, number + 1);
     if (auto j = collectedEarly(number)) {
-      line(2, "collect<S>({}, keep{}, {}.rank, 0, {}, {});", items(soac.results[*j + 1]), binding + 1, scan,
-           plan_.bufferItems, bufferOf(soac.pull[*j]->type));
+      line(2, "collect<S, {}>({}, keep{}, {}.rank, 0, {});", plan_.bufferItems, items(soac.results[*j + 1]),
+           binding + 1, scan, bufferOf(soac.pull[*j]->type));
     }
     line(2, "{0}.findLower(shared.{0}, states{1}, order);", scan, number + 1);
   }
@@ -771,9 +771,9 @@ class PassGenerator {
         const std::string rank = counted ? scan + ".rank" : fmt::format("rank{}", b);
         for (size_t j = 0; j < soac.pull.size(); ++j) {
           if (const std::string* out = compactedOutput(soac, j, true)) {
-            line(2, "storeCompacted<S>({} + {}, {}, keep{}, {}, {},", *out, lower, items(soac.results[j + 1]),
-                 b, rank, count);
-            line(2, "                  {}, {}, {});", plan_.bufferItems, bufferOf(soac.pull[j]->type),
+            line(2, "storeCompacted<S, {}>({} + {}, {}, keep{},", plan_.bufferItems, *out, lower,
+                 items(soac.results[j + 1]), b);
+            line(2, "    {}, {}, {}, {});", rank, count, bufferOf(soac.pull[j]->type),
                  collectedEarly(k) == j);
           }
         }
@@ -793,9 +793,9 @@ class PassGenerator {
         line(4, "}}");
         for (size_t j = 0; j < soac.pull.size(); ++j) {
           if (const std::string* out = compactedOutput(soac, j, false)) {
-            line(4, "storeCompacted<S>({} + (tile.base + tile.first - {}), {}, dropped, lower,", *out, lower,
-                 items(soac.results[j + 1]));
-            line(4, "                  uint32_t(tile.count) - {}, {}, {}, false);", count, plan_.bufferItems,
+            line(4, "storeCompacted<S, {}>({} + (tile.base + tile.first - {}), {},", plan_.bufferItems, *out,
+                 lower, items(soac.results[j + 1]));
+            line(4, "    dropped, lower, uint32_t(tile.count) - {}, {}, false);", count,
                  bufferOf(soac.pull[j]->type));
           }
         }
