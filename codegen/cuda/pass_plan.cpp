@@ -235,7 +235,12 @@ class Planner {
     // Small blocks: the more of them, the less their barriers cost. On an H200 segmented sums of length 8
     // took 0.26 ms with 128 threads, 0.22 ms with 64 (2^27 float32).
     if (plan_.ranges()) shape.threads = std::max(32, shape.threads / 4);
-    int items = std::min(options_.maxItems * (waiting ? 2 : 1),
+    // Blocks that only count wait less and hold less: more of them, with shorter tiles, are faster. On an
+    // H200 a filter of 2^27 float32 took 0.36 ms with two blocks of 16384 items, 0.32 ms with three of 8192.
+    const bool counting =
+        waiting && std::all_of(plan_.levels.begin(), plan_.levels.end(),
+                               [](const LevelPlan& l) { return l.fields.empty() || l.countsOnly; });
+    int items = std::min(options_.maxItems * (waiting && !counting ? 2 : 1),
                          std::max(1, (waiting ? kWaitingItemWords : kItemWords) / std::max(1, words)));
     items = std::min<int>(items,
                           static_cast<int>(std::max<size_t>(1, kUnrolledNodes / std::max<size_t>(1, nodes))));
@@ -252,10 +257,12 @@ class Planner {
     while (shape.rows & (shape.rows - 1)) shape.rows &= shape.rows - 1;
     if (plan_.persistent() || plan_.ranges()) {
       const int filled = shape.rows * shape.width * words;
-      const int residentThreads = waiting ? (filled <= 128 ? 1024 : 512)
-                                          : (filled <= 64   ? 1024
-                                             : filled <= 80 ? 768
-                                                            : 256);
+      int residentThreads = 256;
+      if (waiting) {
+        residentThreads = counting && filled <= 32 ? 1536 : filled <= 128 ? 1024 : 512;
+      } else if (filled <= 80) {
+        residentThreads = filled <= 64 ? 1024 : 768;
+      }
       plan_.blocksAtOnce = std::max(1, residentThreads / shape.threads);
     }
     if (plan_.bufferBytesPerItem > 0) {
