@@ -319,6 +319,16 @@ class Rewriter {
     }
   }
 
+  /// A map over the segments that needs results of the kernel's segmented reductions. Where every segment has
+  /// one element the extents do not tell it from a map over the elements, which runs earlier.
+  bool finishes(const Soac& soac) const {
+    if (soac.kind != SoacKind::Map || soac.space.segmented()) return false;
+    return std::any_of(bindings_.begin(), bindings_.end(), [&](const Soac& other) {
+      return &other != &soac && reads(soac, other) &&
+             ((other.kind == SoacKind::Reduce && other.space.segmented()) || finishes(other));
+    });
+  }
+
   Soac join(const Soac& a, const Soac& b) {
     switch (a.kind) {
       case SoacKind::Map:
@@ -336,7 +346,8 @@ class Rewriter {
     bool changed = false;
     for (size_t a = 0; a < bindings_.size(); ++a) {
       for (size_t b = a + 1; b < bindings_.size();) {
-        if (!mayJoin(bindings_[a], bindings_[b]) || reads(bindings_[b], bindings_[a])) {
+        if (!mayJoin(bindings_[a], bindings_[b]) || reads(bindings_[b], bindings_[a]) ||
+            finishes(bindings_[a]) != finishes(bindings_[b])) {
           ++b;
           continue;
         }

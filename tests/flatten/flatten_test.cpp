@@ -109,6 +109,18 @@ TEST(Flatten, ListedNestedLiterals) {
       " [[[4, 1, 4, 2]], [[5]]]];");
 }
 
+// One element in every segment: a map over the segments runs after the reduction, one over the elements
+// before it, though both have the same extent. Found by random programs, seed 1006709.
+TEST(Flatten, SegmentsOfOneElement) {
+  RunnerOptions options;
+  options.strategies = true;
+  for (const FormOutcome& outcome :
+       runProgram("{{0 : y in (let z = (let u = take([7], 0) in [1]) in partition(z, [1]))} : x in [] int};"
+                  "{{x : y in (let z = [x] in partition(z, [1]))} : x in [1, 2]};",
+                  options))
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+}
+
 // KELPIE_RANDOM_PROGRAMS sets their number, KELPIE_RANDOM_SEED the first seed; a failure names its seed.
 TEST(Flatten, RandomPrograms) {
   auto setting = [](const char* name, uint32_t otherwise) {
