@@ -57,17 +57,12 @@ inline PartitionProblem randomProblem(std::mt19937& random, const RandomShape& s
   return p;
 }
 
-/// The cost of the best legal partition, by trying all.
-inline double exhaustiveOptimum(const PartitionProblem& problem) {
-  const PairTable pairs(problem);
-  double best = 1e300;
-  Assignment cluster(problem.nodes);
+/// All partitions whose members may share in pairs.
+template <typename F>
+void forEachPartition(const PartitionProblem& p, const PairTable& pairs, const F& f) {
+  Assignment cluster(p.nodes);
   const auto place = [&](const auto& self, int v, int clusters) -> void {
-    if (v == problem.nodes) {
-      const double cost = costOf(problem, cluster);
-      if (cost < best && !illegal(problem, cluster)) best = cost;
-      return;
-    }
+    if (v == p.nodes) return f(cluster);
     for (int c = 0; c <= clusters; ++c) {
       bool possible = true;
       for (int u = 0; u < v && possible; ++u) possible = cluster[u] != c || pairs.canShare(u, v);
@@ -77,6 +72,16 @@ inline double exhaustiveOptimum(const PartitionProblem& problem) {
     }
   };
   place(place, 0, 0);
+}
+
+/// The cost of the best legal partition, by trying all.
+inline double exhaustiveOptimum(const PartitionProblem& problem) {
+  const PairTable pairs(problem);
+  double best = 1e300;
+  forEachPartition(problem, pairs, [&](const Assignment& cluster) {
+    const double cost = costOf(problem, cluster);
+    if (cost < best && !illegal(problem, cluster)) best = cost;
+  });
   return best;
 }
 

@@ -50,23 +50,6 @@ TEST(OrderCuts, FindTwoClustersThatNeedEachOther) {
   EXPECT_FALSE(OrderCuts(p, turned).violated(valuesOf({0, 1, 0, 1}), 1e-3).empty());
 }
 
-/// All partitions whose members may share in pairs.
-template <typename F>
-void forEachPartition(const PartitionProblem& p, const PairTable& pairs, const F& f) {
-  Assignment cluster(p.nodes);
-  const auto place = [&](const auto& self, int v, int clusters) -> void {
-    if (v == p.nodes) return f(cluster);
-    for (int c = 0; c <= clusters; ++c) {
-      bool possible = true;
-      for (int u = 0; u < v && possible; ++u) possible = cluster[u] != c || pairs.canShare(u, v);
-      if (!possible) continue;
-      cluster[v] = c;
-      self(self, v + 1, std::max(clusters, c + 1));
-    }
-  };
-  place(place, 0, 0);
-}
-
 TEST(OrderCuts, CutOffCyclesAndNothingElse) {
   std::mt19937 random(11);
   int cyclic = 0, cutsSeen = 0;
