@@ -33,7 +33,7 @@ count "$log.count"
 
 for cases in tests/conformance ../shared/conformance; do
   [ -f "$cases/nesl.jsonl" ] || continue
-  for target in reference cpu; do
+  for target in reference interp cpu; do
     echo "conformance, target $target"
     python3 "$cases/run_conformance.py" --batch 40 "$build/driver/kelpie run --int=32 --target=$target" "$cases/nesl.jsonl" |
       tee "$log"
