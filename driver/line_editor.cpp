@@ -2,6 +2,7 @@
 
 #include <histedit.h>
 #include <poll.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,6 +66,9 @@ TerminalLines::TerminalLines(std::string historyFile, Completer completer)
   el_set(editor_, EL_CLIENTDATA, this);
   el_set(editor_, EL_PROMPT, prompt);
   el_set(editor_, EL_SIGNAL, 0);  // driver/interrupt.h catches the signals
+  // The kernel would drop what was typed when Ctrl-C comes, also between a poll that saw it and the read,
+  // which would then wait for ever.
+  el_set(editor_, EL_SETTY, "-d", "+noflsh", nullptr);
   el_set(editor_, EL_GETCFN, character);
   el_set(editor_, EL_EDITOR, "emacs");
   history(history_, &event_, H_SETSIZE, kHistoryLength);
@@ -95,6 +99,7 @@ LineEditor::Status TerminalLines::read(const std::string& prompt, std::string& l
   int length = 0;
   const char* text = el_gets(editor_, &length);
   if (interrupted_) {
+    tcflush(STDIN_FILENO, TCIFLUSH);
     el_reset(editor_);
     std::fputs("^C\n", stdout);
     std::fflush(stdout);

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,16 @@ import unittest
 KELPIE = ""
 PROMPT = "kelpie> "
 MORE = "   ...> "
+SLOW_READ = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <unistd.h>
+ssize_t read(int file, void* to, size_t size) {
+  ssize_t (*next)(int, void*, size_t) = (ssize_t(*)(int, void*, size_t))dlsym(RTLD_NEXT, "read");
+  if (file == 0) usleep(30000);
+  return next(file, to, size);
+}
+"""
 
 
 class Terminal:
@@ -151,6 +162,30 @@ class AtATerminal(unittest.TestCase):
         self.terminal.send("\x03")
         self.terminal.expect(PROMPT)
         self.assertIn("it = 7 : int", self.terminal.ask("7;"))
+
+    def test_interrupts_while_input_is_read(self):
+        """Typed text that Ctrl-C takes away between the wait for it and the reading of it: a slow read makes sure."""
+        compiler = shutil.which("c++")
+        if not compiler:
+            self.skipTest("needs a compiler")
+        source, library = os.path.join(self.home.name, "slow.c"), os.path.join(self.home.name, "slow.so")
+        with open(source, "w") as file:
+            file.write(SLOW_READ)
+        subprocess.run([compiler, "-x", "c", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        os.environ["LD_PRELOAD"] = library
+        try:
+            slow = self.start()
+        finally:
+            del os.environ["LD_PRELOAD"]
+        try:
+            for _ in range(5):
+                slow.send("2 + 3")
+                slow.send("\x03")
+                slow.expect(PROMPT, 20)
+            self.assertIn("it = 4 : int", slow.ask("4;"))
+        finally:
+            os.kill(slow.pid, signal.SIGKILL)
+            slow.close()
 
     def test_endless_loops_of_scalars(self):
         self.terminal.ask("function spin(i) = if i < 0 then i else spin(rem(i, 1000) + 1);")
