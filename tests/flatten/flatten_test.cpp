@@ -121,6 +121,23 @@ TEST(Flatten, SegmentsOfOneElement) {
     EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
 }
 
+// Survivors that are passed on together, among them the same ones twice, pairs, and none at all.
+TEST(Flatten, JoinedSurvivors) {
+  RunnerOptions options;
+  options.strategies = true;
+  for (const FormOutcome& outcome :
+       runProgram("function h(v, k) = if k == 0 then v else let r = {h(w, k - 1) : w in [{x in v | x > 1}, "
+                  "{x in v | x > 1},"
+                  " {x in v | x < 9}]} in r[0] ++ r[1] ++ r[2]; h([1, 2, 3, 10, 0], 2);"
+                  "{h(w, 1) : w in [[1, 2, 3], [] int, [10, 20, 5]]};"
+                  "function g(v, k) = if k == 0 then v else let a = {(x, y) in v | x > y}; b = {(x, y) in v "
+                  "| x <= y};"
+                  " r = {g(w, k - 1) : w in [a, b, a]} in flatten(r); {g(w, 2) : w in [[(1, 2), (3, 1)], "
+                  "[(5, 5)]]};",
+                  options))
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+}
+
 // KELPIE_RANDOM_PROGRAMS sets their number, KELPIE_RANDOM_SEED the first seed; a failure names its seed.
 TEST(Flatten, RandomPrograms) {
   auto setting = [](const char* name, uint32_t otherwise) {

@@ -80,7 +80,7 @@ TEST(Rematerialise, ElementsNeededAgainLaterAreComputedAgain) {
   EXPECT_EQ(occurrences(lcu, "MAP regular(2, 2, 4)"), 1u) << lcu;
 }
 
-// Results of loops, exponentials and whatever reads more than it makes are kept.
+// Functions that take many operations, and elements whose computation can fail, are computed once.
 TEST(Rematerialise, DearElementsAreKept) {
   for (const char* element : {"exp(x - y)", "float(p[y] + x)"}) {
     const std::string lcu = lcu::toString(flatten::flatten(compiled(
