@@ -97,6 +97,8 @@ LineEditor::Status TerminalLines::read(const std::string& prompt, std::string& l
   prompt_ = prompt;
   interrupted_ = false;
   int length = 0;
+  // Before the prompt: a Ctrl-D that comes while the terminal still waits for whole lines is lost.
+  el_set(editor_, EL_PREP_TERM, 1);
   const char* text = el_gets(editor_, &length);
   if (interrupted_) {
     tcflush(STDIN_FILENO, TCIFLUSH);

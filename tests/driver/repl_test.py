@@ -2,6 +2,7 @@
 
 Usage: repl_test.py KELPIE
 """
+import faulthandler
 import os
 import pty
 import re
@@ -17,10 +18,18 @@ import unittest
 KELPIE = ""
 PROMPT = "kelpie> "
 MORE = "   ...> "
-SLOW_READ = """
+SECONDS = 400  # more than all waits that can fail in one run; the test says where it hangs before ctest ends it
+SLOW = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <termios.h>
 #include <unistd.h>
+int tcsetattr(int file, int actions, const struct termios* to) {
+  int (*next)(int, int, const struct termios*) =
+      (int (*)(int, int, const struct termios*))dlsym(RTLD_NEXT, "tcsetattr");
+  usleep(30000);
+  return next(file, actions, to);
+}
 ssize_t read(int file, void* to, size_t size) {
   ssize_t (*next)(int, void*, size_t) = (ssize_t(*)(int, void*, size_t))dlsym(RTLD_NEXT, "read");
   if (file == 0) usleep(30000);
@@ -35,22 +44,32 @@ class Terminal:
     def __init__(self, home, *options):
         pid, self.descriptor = pty.fork()
         if pid == 0:
+            # As a shell starts it, whatever the test itself was started from.
+            for number in [signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM]:
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, [])
             environment = dict(os.environ, HOME=home, TERM="xterm", XDG_STATE_HOME="")
             os.execve(KELPIE, [KELPIE, "repl", *options], environment)
         self.pid = pid
         self.text = ""
 
+    def read(self, end):
+        """What is printed next: nothing at the end of the session, None when that does not come in time."""
+        left = end - time.monotonic()
+        if left <= 0 or not select.select([self.descriptor], [], [], left)[0]:
+            return None
+        try:
+            return os.read(self.descriptor, 65536)
+        except OSError:  # the other end is closed
+            return b""
+
     def expect(self, text, seconds=60):
         """Waits for the text; returns what came before it."""
         end = time.monotonic() + seconds
         while text not in self.text:
-            left = end - time.monotonic()
-            if left <= 0 or not select.select([self.descriptor], [], [], left)[0]:
+            data = self.read(end)
+            if data is None:
                 raise AssertionError(f"no {text!r} in {self.text!r}")
-            try:
-                data = os.read(self.descriptor, 65536)
-            except OSError:  # the other end is closed
-                data = b""
             if not data:
                 raise AssertionError(f"ended without {text!r}: {self.text!r}")
             # without the sequences that move the cursor
@@ -66,16 +85,29 @@ class Terminal:
         self.send(line + "\r")
         return self.expect(prompt)
 
-    def close(self):
-        """The exit status."""
-        try:
-            while os.read(self.descriptor, 65536):  # the terminal must have taken all output
-                pass
-        except OSError:
-            pass
-        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+    def close(self, seconds=60):
+        """Waits for the end of the session; returns its exit status."""
+        end = time.monotonic() + seconds
+        pid, status = 0, 0
+        while pid == 0:
+            data = self.read(min(end, time.monotonic() + 0.05))  # the terminal must take all output
+            if data:
+                self.text += data.decode(errors="replace")
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid == 0 and time.monotonic() > end:
+                raise AssertionError(f"the session does not end: {self.text!r}")
+            if pid == 0 and data == b"":
+                time.sleep(0.01)
         os.close(self.descriptor)
-        return status
+        return os.waitstatus_to_exitcode(status)
+
+    def kill(self):
+        """Ends a session that may have ended."""
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+            self.close()
+        except (ProcessLookupError, ChildProcessError):
+            pass
 
 
 class AtATerminal(unittest.TestCase):
@@ -89,11 +121,7 @@ class AtATerminal(unittest.TestCase):
         return terminal
 
     def tearDown(self):
-        try:
-            os.kill(self.terminal.pid, signal.SIGKILL)
-            self.terminal.close()
-        except (ProcessLookupError, ChildProcessError, OSError):
-            pass
+        self.terminal.kill()
         self.home.cleanup()
 
     def test_forms_of_one_and_of_several_lines(self):
@@ -163,20 +191,24 @@ class AtATerminal(unittest.TestCase):
         self.terminal.expect(PROMPT)
         self.assertIn("it = 7 : int", self.terminal.ask("7;"))
 
-    def test_interrupts_while_input_is_read(self):
-        """Typed text that Ctrl-C takes away between the wait for it and the reading of it: a slow read makes sure."""
+    def start_slowly(self):
+        """A session in which reading and changing the mode of the terminal take their time."""
         compiler = shutil.which("c++")
         if not compiler:
             self.skipTest("needs a compiler")
         source, library = os.path.join(self.home.name, "slow.c"), os.path.join(self.home.name, "slow.so")
         with open(source, "w") as file:
-            file.write(SLOW_READ)
+            file.write(SLOW)
         subprocess.run([compiler, "-x", "c", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
         os.environ["LD_PRELOAD"] = library
         try:
-            slow = self.start()
+            return self.start()
         finally:
             del os.environ["LD_PRELOAD"]
+
+    def test_interrupts_while_input_is_read(self):
+        """Typed text that Ctrl-C takes away between the wait for it and the reading of it."""
+        slow = self.start_slowly()
         try:
             for _ in range(5):
                 slow.send("2 + 3")
@@ -184,8 +216,16 @@ class AtATerminal(unittest.TestCase):
                 slow.expect(PROMPT, 20)
             self.assertIn("it = 4 : int", slow.ask("4;"))
         finally:
-            os.kill(slow.pid, signal.SIGKILL)
-            slow.close()
+            slow.kill()
+
+    def test_end_as_soon_as_the_prompt_is_seen(self):
+        """Ctrl-D means the end only to a terminal that no longer waits for whole lines."""
+        slow = self.start_slowly()
+        try:
+            slow.send("\x04")
+            self.assertEqual(slow.close(10), 0)
+        finally:
+            slow.kill()
 
     def test_endless_loops_of_scalars(self):
         self.terminal.ask("function spin(i) = if i < 0 then i else spin(rem(i, 1000) + 1);")
@@ -250,4 +290,5 @@ class ThroughAPipe(unittest.TestCase):
 
 if __name__ == "__main__":
     KELPIE = sys.argv.pop(1)
-    unittest.main()
+    faulthandler.dump_traceback_later(SECONDS, exit=True)
+    unittest.main(verbosity=2)
