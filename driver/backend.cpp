@@ -78,6 +78,8 @@ class CompilingBackend final : public Backend {
                        statistics_.peakBytes);
   }
 
+  double copyBandwidth() override { return executor_.target().copyBandwidth(); }
+
  private:
   runtime::Executor executor_;
   Pipeline pipeline_;

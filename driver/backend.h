@@ -30,11 +30,13 @@ class Backend {
   /// The columns of the program's row, each of length 1, or the error that stopped it.
   virtual std::variant<Columns, RuntimeError> run(const core::Program& program, const CellValues& cells,
                                                   Services& services) = 0;
-  /// From now on every kernel is waited for and timed, and `observer` called; targets without kernels ignore
+  /// From now on every kernel is timed, and `observer` called; targets without kernels ignore
   /// it.
   virtual void observe(RunObserver) {}
   /// What the last run did, for -v: "3 kernels, 1 wait"; empty when there is nothing to tell.
   virtual std::string account() const { return ""; }
+  /// Bytes read plus bytes written in a second by a large copy, measured now; 0 where that is not possible.
+  virtual double copyBandwidth() { return 0; }
 };
 
 /// Null when the target (as in Options) cannot be used here, with the reason in `problem`. Evaluations stop

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "driver/profile.h"
+#include "driver/source_line.h"
 #include "fusion/report.h"
 #include "fusion/report_dot.h"
 #include "runtime/subprocess.h"
@@ -14,17 +14,6 @@
 namespace kelpie::driver {
 
 namespace {
-
-fusion::SourceLine sourceLine(Span span, const SourceManager& sources) {
-  fusion::SourceLine found;
-  if (!span.known()) return found;
-  found.place = sources.describe(span);
-  found.line = static_cast<int>(sources.locate(span.file, span.begin).line);
-  const std::string_view text = sources.text(span.file);
-  const size_t begin = span.begin == 0 ? 0 : text.rfind('\n', span.begin - 1) + 1;  // npos + 1 is 0
-  found.text = text.substr(begin, text.find('\n', span.begin) - begin);
-  return found;
-}
 
 /// Regions of the function, and those into which it was inlined: kernels are named after their function.
 bool concerns(const fusion::RegionReport& region, const std::string& function) {
@@ -90,7 +79,7 @@ std::string reportFusion(const std::vector<FormResult>& forms, const FusionReque
     fusion::FusionReport report = pipeline.fuse(program);
     if (runs) {
       const auto run = runs->byProgram.find(&*form.program);
-      if (run != runs->byProgram.end()) addMeasured(report, run->second, runs->countsBytes);
+      if (run != runs->byProgram.end()) addMeasured(report, run->second);
     }
     if (!request.function.empty()) {
       std::erase_if(report.regions, [&](const auto& region) { return !concerns(region, request.function); });

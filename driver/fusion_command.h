@@ -16,7 +16,6 @@ namespace kelpie::driver {
 struct MeasuredRuns {
   std::unordered_map<const core::Program*, runtime::RunStatistics> byProgram;
   std::unordered_map<uint32_t, Columns> cells;  ///< what global variables were in the end
-  bool countsBytes = false;  ///< whether the target counts what kernels load and store
 };
 
 struct FusionRequest {

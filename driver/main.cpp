@@ -16,6 +16,7 @@
 #include "driver/profile.h"
 #include "driver/repl.h"
 #include "driver/runner.h"
+#include "driver/source_line.h"
 #include "frontend/ast_print.h"
 #include "frontend/deep_stack.h"
 #include "frontend/parser.h"
@@ -37,6 +38,7 @@ class Driver {
   int executeCommand(uint32_t file);
   int run(const std::vector<FormResult>& forms);
   int fusion(const std::vector<FormResult>& forms);
+  bool tell(const Profile& profile, Backend& backend);
   bool measure(const std::vector<FormResult>& forms, MeasuredRuns& runs);
   std::unique_ptr<Services> services(std::function<void(std::string_view)> output) const;
   bool writeFile(const std::string& path, const std::string& text) const;
@@ -147,7 +149,7 @@ int Driver::run(const std::vector<FormResult>& forms) {
 
   const std::unique_ptr<Services> services =
       this->services([this](std::string_view text) { output_.write(text); });
-  Profile profile;
+  Profile profile([this](Span span) { return sourceLine(span, sources_); });
   if (!options_.profileFile.empty()) {
     backend->observe([&](const core::Program& program, const fusion::FusionReport& report,
                          const runtime::RunStatistics& statistics) {
@@ -158,8 +160,20 @@ int Driver::run(const std::vector<FormResult>& forms) {
   Runner runner(sources_, *backend, *services, output_,
                 {options_.printLength, options_.verbose, colour_, &interrupted()});
   bool good = runner.run(forms);
-  if (!options_.profileFile.empty()) good = writeFile(options_.profileFile, profile.toJson()) && good;
+  if (!options_.profileFile.empty()) good = tell(profile, *backend) && good;
   return good ? 0 : 1;
+}
+
+/// With -v, a profile that is written to a file is shown, too.
+bool Driver::tell(const Profile& profile, Backend& backend) {
+  const Profile::Machine machine{backend.name(), backend.copyBandwidth()};
+  const bool toFile = options_.profileFile != "-";
+  if (!toFile || options_.verbose) {
+    output_.flush();
+    const std::string text = profile.toText(machine);
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+  return !toFile || writeFile(options_.profileFile, profile.toJson(machine));
 }
 
 std::unique_ptr<Services> Driver::services(std::function<void(std::string_view)> output) const {
@@ -231,7 +245,6 @@ bool Driver::measure(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
   }
   Profile profile;
   options_.target = backend->name();  // from now on also whose costs count
-  runs.countsBytes = options_.target == "interp";
   backend->observe([&](const core::Program& program, const fusion::FusionReport& report,
                        const runtime::RunStatistics& statistics) {
     profile.add(nameOf(forms, program), report, statistics);

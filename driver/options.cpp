@@ -84,8 +84,9 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   CLI::App* run =
       app.add_subcommand("run", "Evaluate the top-level forms of a program and print each result");
   addRunOptions(*run, options);
-  run->add_option("--profile", options.profileFile, "Write sizes and times of all kernels to a file")
-      ->type_name("FILE");
+  run->add_flag("--profile", options.profileFile,
+                "Tell on standard error, or write to FILE, what each kernel took")
+      ->option_text("[=FILE]");
   addFile(*run, options);
 
   addRunOptions(*app.add_subcommand("repl", "Evaluate forms as they are typed; the same as no arguments"),
@@ -134,6 +135,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
     const int status = app.exit(error, std::cout, std::cerr);
     return {std::nullopt, status == 0 ? 0 : 2};
   }
+  if (options.profileFile == "true") options.profileFile = "-";  // what CLI11 makes of a flag without value
   options.command = run->parsed()      ? Command::Run
                     : check->parsed()  ? Command::Check
                     : emit->parsed()   ? Command::Emit

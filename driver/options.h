@@ -28,7 +28,7 @@ struct Options {
   bool measure = false;                      ///< `fusion --run`
   std::string outputFile;                    ///< of the report; empty: standard output
   std::string lpFile;                        ///< where `fusion` writes its integer programs; empty: nowhere
-  std::string profileFile;                   ///< that `run` writes; empty: none
+  std::string profileFile;                   ///< that `run` writes; empty: none, "-": a table is shown
   std::string sizesFile;                     ///< profile to take sizes from; empty: none
   std::unordered_map<std::string, fusion::KernelSizes> knownSizes;  ///< what the profile says
   fusion::Strategy fusion = fusion::Strategy::Ilp;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace kelpie::driver {
@@ -23,65 +25,203 @@ std::map<std::string, const runtime::KernelStatistics*> byName(const runtime::Ru
 
 /// Sums over the launches of kernels that have members of the same name.
 struct Total {
-  double launches = 0, elements = 0, segments = 0, survivors = 0;
-  bool counted = false;  ///< the survivors
+  double launches = 0, elements = 0, segments = 0;
+  double filtered = 0, survivors = 0;  ///< launches whose survivors are known, and their number
 };
 
 std::unordered_map<std::string, KernelSizes> averages(const std::map<std::string, Total>& totals) {
   std::unordered_map<std::string, KernelSizes> sizes;
   for (const auto& [name, total] : totals) {
     sizes[name] = {total.elements / total.launches, total.segments / total.launches,
-                   total.counted ? total.survivors / total.launches : -1};
+                   total.filtered > 0 ? total.survivors / total.filtered : -1};
   }
   return sizes;
 }
 
+void addTo(Total& total, double launches, double elements, double segments) {
+  total.launches += launches;
+  total.elements += elements;
+  total.segments += segments;
+}
+
+double share(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+std::string trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
+}
+
 }  // namespace
+
+void Profile::addLine(Entry& entry, Span span) const {
+  if (!lookup_ || !span.known()) return;
+  fusion::SourceLine line = lookup_(span);
+  line.text = trimmed(line.text);
+  const bool known = std::any_of(
+      entry.lines.begin(), entry.lines.end(),
+      [&](const fusion::SourceLine& other) { return other.line == line.line && other.text == line.text; });
+  if (!known) entry.lines.push_back(std::move(line));
+}
 
 void Profile::add(const std::string& form, const fusion::FusionReport& report,
                   const runtime::RunStatistics& statistics) {
-  const auto measured = byName(statistics);
+  total_.launches += statistics.launches;
+  total_.fetches += statistics.fetches;
+  total_.synchronisations += statistics.synchronisations;
+  total_.services += statistics.services;
+  total_.uploadedBytes += statistics.uploadedBytes;
+  total_.downloadedBytes += statistics.downloadedBytes;
+  total_.peakBytes = std::max(total_.peakBytes, statistics.peakBytes);
+  total_.seconds += statistics.seconds;
+  auto measured = byName(statistics);
   for (const fusion::RegionReport& region : report.regions) {
     for (const fusion::ClusterReport& cluster : region.clusters) {
       const auto it = measured.find(cluster.kernel);
-      if (it != measured.end())
-        entries_.push_back({form, region.function, cluster.kernel, cluster.anchored, *it->second});
+      if (it == measured.end()) continue;
+      Entry& entry = entries_.emplace_back();
+      entry.form = form;
+      entry.region = region.function;
+      entry.kernel = cluster.kernel;
+      entry.members = cluster.anchored;
+      entry.statistics = *it->second;
+      int filters = 0;
+      for (int v : cluster.nodes) {
+        const fusion::NodeReport& node = region.nodes[v];
+        addLine(entry, node.span);
+        if (!node.kind.ends_with("FILTER")) continue;
+        entry.filter = ++filters == 1 && it->second->onlyOneFilter ? node.name : "";
+      }
+      measured.erase(it);
     }
+  }
+  for (const auto& [name, kernel] : measured) {  // sorts
+    Entry& entry = entries_.emplace_back();
+    entry.form = form;
+    entry.kernel = name;
+    entry.statistics = *kernel;
+    addLine(entry, kernel->span);
   }
 }
 
 std::unordered_map<std::string, KernelSizes> Profile::sizes() const {
   std::map<std::string, Total> totals;
   for (const Entry& entry : entries_) {
+    const auto launches = static_cast<double>(entry.statistics.launches);
     for (const std::string& member : entry.members) {
-      Total& total = totals[member];
-      total.launches += static_cast<double>(entry.statistics.launches);
-      total.elements += static_cast<double>(entry.statistics.elements);
-      total.segments += static_cast<double>(entry.statistics.segments);
-      total.survivors += static_cast<double>(entry.statistics.work.survivors);
-      total.counted = entry.statistics.work.elements > 0;
+      addTo(totals[member], launches, static_cast<double>(entry.statistics.elements),
+            static_cast<double>(entry.statistics.segments));
+      if (member != entry.filter) continue;
+      totals[member].filtered += launches;
+      totals[member].survivors += static_cast<double>(entry.statistics.work.survivors);
     }
   }
   return averages(totals);
 }
 
-std::string Profile::toJson() const {
+std::string Profile::toJson(const Machine& machine) const {
   Json kernels = Json::array();
   for (const Entry& entry : entries_) {
-    kernels.push_back({{"form", entry.form},
-                       {"region", entry.region},
-                       {"kernel", entry.kernel},
-                       {"members", entry.members},
-                       {"launches", entry.statistics.launches},
-                       {"elements", entry.statistics.elements},
-                       {"segments", entry.statistics.segments},
-                       {"microseconds", 1e6 * entry.statistics.seconds}});
-    // Only interp counts survivors (and bytes).
-    if (entry.statistics.work.elements > 0) kernels.back()["survivors"] = entry.statistics.work.survivors;
+    const runtime::KernelStatistics& s = entry.statistics;
+    Json lines = Json::array();
+    for (const fusion::SourceLine& line : entry.lines)
+      lines.push_back({{"place", line.place}, {"line", line.line}, {"text", line.text}});
+    Json kernel{{"form", entry.form},
+                {"region", entry.region},
+                {"kernel", entry.kernel},
+                {"members", entry.members},
+                {"lines", std::move(lines)},
+                {"launches", s.launches},
+                {"evaluated", s.evaluated},
+                {"elements", s.elements},
+                {"segments", s.segments},
+                {"microseconds", 1e6 * s.seconds},
+                {"bytesRead", s.work.bytesRead},
+                {"bytesWritten", s.work.bytesWritten}};
+    if (!entry.filter.empty()) {
+      kernel["filter"] = entry.filter;
+      kernel["survivors"] = s.work.survivors;
+    }
+    kernels.push_back(std::move(kernel));
   }
-  return Json{{"kelpieProfile", 1}, {"kernels", std::move(kernels)}}.dump(2, ' ', false,
-                                                                          Json::error_handler_t::replace) +
+  return Json{{"kelpieProfile", 2},
+              {"target", machine.target},
+              {"copyBytesPerSecond", machine.copyBandwidth},
+              {"microseconds", 1e6 * total_.seconds},
+              {"launches", total_.launches},
+              {"synchronisations", total_.synchronisations},
+              {"fetches", total_.fetches},
+              {"services", total_.services},
+              {"uploadedBytes", total_.uploadedBytes},
+              {"downloadedBytes", total_.downloadedBytes},
+              {"peakBytes", total_.peakBytes},
+              {"kernels", std::move(kernels)}}
+             .dump(2, ' ', false, Json::error_handler_t::replace) +
          "\n";
+}
+
+bool Profile::samePlaces(const Entry& a, const Entry& b) {
+  return std::equal(
+      a.lines.begin(), a.lines.end(), b.lines.begin(), b.lines.end(),
+      [](const fusion::SourceLine& x, const fusion::SourceLine& y) { return x.place == y.place; });
+}
+
+std::string Profile::toText(const Machine& machine) const {
+  std::vector<Entry> rows;
+  for (const Entry& entry : entries_) {
+    auto row = std::find_if(rows.begin(), rows.end(), [&](const Entry& other) {
+      return other.kernel == entry.kernel && other.region == entry.region && samePlaces(other, entry);
+    });
+    if (row == rows.end()) {
+      rows.push_back(entry);
+      continue;
+    }
+    runtime::KernelStatistics& sum = row->statistics;
+    sum.launches += entry.statistics.launches;
+    sum.evaluated += entry.statistics.evaluated;
+    sum.seconds += entry.statistics.seconds;
+    sum.work.bytesRead += entry.statistics.work.bytesRead;
+    sum.work.bytesWritten += entry.statistics.work.bytesWritten;
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Entry& a, const Entry& b) {
+    return a.statistics.seconds > b.statistics.seconds;
+  });
+  double inKernels = 0;
+  bool anyEvaluated = false;
+  for (const Entry& row : rows) {
+    inKernels += row.statistics.seconds;
+    anyEvaluated |= row.statistics.evaluated > 0 && machine.target != "interp";
+  }
+  std::string out =
+      fmt::format("profile on {}: {} launches took {:.3f} ms of {:.3f} ms, with {} waits for the device\n",
+                  machine.target, total_.launches, 1e3 * inKernels, 1e3 * total_.seconds,
+                  total_.synchronisations) +
+      fmt::format(
+          "{:.3f} MB up, {:.3f} MB down, {:.3f} MB at the peak{}\n",
+          static_cast<double>(total_.uploadedBytes) / 1e6, static_cast<double>(total_.downloadedBytes) / 1e6,
+          static_cast<double>(total_.peakBytes) / 1e6,
+          machine.copyBandwidth > 0 ? fmt::format("; a copy runs at {:.1f} GB/s", machine.copyBandwidth / 1e9)
+                                    : "");
+  if (rows.empty()) return out;
+  out += fmt::format("{:>11} {:>7} {:>9} {:>12} {:>12} {:>8}  {}\n", "ms", "share", "launches", "MB read",
+                     "MB written", "of copy", "kernel, and the lines it comes from");
+  for (const Entry& row : rows) {
+    const runtime::KernelStatistics& s = row.statistics;
+    const auto read = static_cast<double>(s.work.bytesRead),
+               written = static_cast<double>(s.work.bytesWritten);
+    out += fmt::format(
+        "{:>11.3f} {:>6.1f}% {:>9} {:>12.3f} {:>12.3f} {:>8}  {}{}\n", 1e3 * s.seconds,
+        share(s.seconds, inKernels), s.launches, read / 1e6, written / 1e6,
+        machine.copyBandwidth > 0 && s.seconds > 0
+            ? fmt::format("{:.1f}%", share((read + written) / s.seconds, machine.copyBandwidth))
+            : "",
+        row.kernel, anyEvaluated && s.evaluated > 0 ? fmt::format(" ({} evaluated)", s.evaluated) : "");
+    constexpr size_t kLinesShown = 8;
+    for (size_t k = 0; k < std::min(kLinesShown, row.lines.size()); ++k)
+      out += fmt::format("{:>13}{} | {}\n", "", row.lines[k].place, row.lines[k].text.substr(0, 64));
+    if (row.lines.size() > kLinesShown)
+      out += fmt::format("{:>13}and {} more lines\n", "", row.lines.size() - kLinesShown);
+  }
+  return out;
 }
 
 bool Profile::read(const std::string& path, std::unordered_map<std::string, KernelSizes>& sizes,
@@ -93,18 +233,17 @@ bool Profile::read(const std::string& path, std::unordered_map<std::string, Kern
   }
   try {
     const Json json = Json::parse(file);
-    if (json.at("kelpieProfile") != 1) throw std::runtime_error("another version of profiles");
+    if (json.at("kelpieProfile") != 2) throw std::runtime_error("another version of profiles");
     std::map<std::string, Total> totals;
     for (const Json& kernel : json.at("kernels")) {
       const auto launches = kernel.at("launches").get<double>();
       if (!(launches > 0)) continue;
       for (const Json& member : kernel.at("members")) {
         Total& total = totals[member.get<std::string>()];
-        total.launches += launches;
-        total.elements += kernel.at("elements").get<double>();
-        total.segments += kernel.at("segments").get<double>();
-        total.counted = kernel.contains("survivors");
-        if (total.counted) total.survivors += kernel.at("survivors").get<double>();
+        addTo(total, launches, kernel.at("elements").get<double>(), kernel.at("segments").get<double>());
+        if (!kernel.contains("filter") || kernel.at("filter") != member) continue;
+        total.filtered += launches;
+        total.survivors += kernel.at("survivors").get<double>();
       }
     }
     sizes = averages(totals);
@@ -115,7 +254,7 @@ bool Profile::read(const std::string& path, std::unordered_map<std::string, Kern
   }
 }
 
-void addMeasured(fusion::FusionReport& report, const runtime::RunStatistics& statistics, bool countsBytes) {
+void addMeasured(fusion::FusionReport& report, const runtime::RunStatistics& statistics) {
   const auto measured = byName(statistics);
   for (fusion::RegionReport& region : report.regions) {
     for (fusion::ClusterReport& cluster : region.clusters) {
@@ -125,8 +264,8 @@ void addMeasured(fusion::FusionReport& report, const runtime::RunStatistics& sta
       const auto launches = static_cast<double>(kernel.launches);
       cluster.measured.launches = kernel.launches;
       cluster.measured.elements = kernel.elements;
+      cluster.measured.evaluated = kernel.evaluated;
       cluster.measured.microseconds = 1e6 * kernel.seconds / launches;
-      if (!countsBytes) continue;
       cluster.measured.bytesRead = static_cast<double>(kernel.work.bytesRead) / launches;
       cluster.measured.bytesWritten = static_cast<double>(kernel.work.bytesWritten) / launches;
     }

@@ -69,8 +69,9 @@ struct ClusterReport {
   /// What a run measured; `launches` is 0 without one.
   struct Measured {
     uint64_t launches = 0, elements = 0;
-    double microseconds = 0;                   ///< of one launch, on average
-    double bytesRead = -1, bytesWritten = -1;  ///< of one launch; negative: not counted on this target
+    uint64_t evaluated = 0;                  ///< launches that ran in the evaluator, not as compiled code
+    double microseconds = 0;                 ///< of one launch, on average
+    double bytesRead = 0, bytesWritten = 0;  ///< of one launch
   } measured;
 };
 

@@ -94,14 +94,9 @@ class Text {
     out += fmt::format("  └ reads {}, writes {}, modelled {:.2f} us\n", bytesText(c.bytesRead),
                        bytesText(c.bytesWritten), c.microseconds);
     if (c.measured.launches == 0) return;
-    std::string counted;
-    if (c.measured.bytesRead >= 0) {
-      counted = fmt::format("read {}, wrote {}, ", bytesText(c.measured.bytesRead),
-                            bytesText(c.measured.bytesWritten));
-    }
-    out +=
-        fmt::format("    measured: {}{:.2f} us, {} {}\n", counted, c.measured.microseconds,
-                    c.measured.launches, c.measured.launches == 1 ? "launch" : "launches, each on average");
+    out += fmt::format("    measured: read {}, wrote {}, {:.2f} us, {} {}\n", bytesText(c.measured.bytesRead),
+                       bytesText(c.measured.bytesWritten), c.measured.microseconds, c.measured.launches,
+                       c.measured.launches == 1 ? "launch" : "launches, each on average");
   }
 
   static std::string wrappedBeside(const std::string& text, size_t indent) {
@@ -163,70 +158,69 @@ Json list(const Items& items, const ToJson& toJson) {
 }
 
 Json regionJson(const RegionReport& region, const LineLookup& lookup) {
-  return {{"function", region.function},
-          {"chosen", toString(region.chosen)},
-          {"nodes", list(region.nodes,
-                         [&](const NodeReport& n) {
-                           const SourceLine source = lookup && n.span.known() ? lookup(n.span) : SourceLine();
-                           return Json{{"name", n.name},
-                                       {"kind", n.kind},
-                                       {"text", n.text},
-                                       {"place", source.place},
-                                       {"source", trimmed(source.text)},
-                                       {"kernel", n.kernel}};
-                         })},
-          {"edges", list(region.edges,
-                         [](const EdgeReport& e) {
-                           return Json{{"from", e.from},
-                                       {"to", e.to},
-                                       {"class", e.edgeClass},
-                                       {"fusible", e.fusible},
-                                       {"reason", e.reason}};
-                         })},
-          {"pairs", list(region.pairs,
-                         [](const PairReport& p) {
-                           return Json{{"a", p.a},
-                                       {"b", p.b},
-                                       {"together", p.together},
-                                       {"ofInterest", p.ofInterest},
-                                       {"rule", p.rule},
-                                       {"reason", p.reason}};
-                         })},
-          {"clusters", list(region.clusters,
-                            [](const ClusterReport& c) {
-                              Json json{{"kernel", c.kernel},
-                                        {"space", c.space},
-                                        {"nodes", c.nodes},
-                                        {"rules", c.rules},
-                                        {"launches", c.kernel.empty() ? 0 : 1},
-                                        {"bytesRead", c.bytesRead},
-                                        {"bytesWritten", c.bytesWritten},
-                                        {"microseconds", c.microseconds},
-                                        {"text", c.text}};
-                              if (c.measured.launches == 0) return json;
-                              json["measured"] = {{"launches", c.measured.launches},
-                                                  {"elements", c.measured.elements},
-                                                  {"microseconds", c.measured.microseconds}};
-                              if (c.measured.bytesRead < 0) return json;
-                              json["measured"]["bytesRead"] = c.measured.bytesRead;
-                              json["measured"]["bytesWritten"] = c.measured.bytesWritten;
-                              return json;
-                            })},
-          {"strategies", list(region.strategies, [](const StrategyReport& s) {
-             return Json{{"strategy", toString(s.strategy)},
-                         {"objective", s.objective},
-                         {"bound", s.bound},
-                         {"gap", s.gap},
-                         {"seconds", s.seconds},
-                         {"launches", s.launches},
-                         {"bytesRead", s.bytesRead},
-                         {"bytesWritten", s.bytesWritten},
-                         {"contracted", s.contracted},
-                         {"columns", s.columns},
-                         {"rows", s.rows},
-                         {"cuts", s.cuts},
-                         {"cluster", s.cluster}};
-           })}};
+  return {
+      {"function", region.function},
+      {"chosen", toString(region.chosen)},
+      {"nodes", list(region.nodes,
+                     [&](const NodeReport& n) {
+                       const SourceLine source = lookup && n.span.known() ? lookup(n.span) : SourceLine();
+                       return Json{{"name", n.name},
+                                   {"kind", n.kind},
+                                   {"text", n.text},
+                                   {"place", source.place},
+                                   {"source", trimmed(source.text)},
+                                   {"kernel", n.kernel}};
+                     })},
+      {"edges", list(region.edges,
+                     [](const EdgeReport& e) {
+                       return Json{{"from", e.from},
+                                   {"to", e.to},
+                                   {"class", e.edgeClass},
+                                   {"fusible", e.fusible},
+                                   {"reason", e.reason}};
+                     })},
+      {"pairs", list(region.pairs,
+                     [](const PairReport& p) {
+                       return Json{{"a", p.a},
+                                   {"b", p.b},
+                                   {"together", p.together},
+                                   {"ofInterest", p.ofInterest},
+                                   {"rule", p.rule},
+                                   {"reason", p.reason}};
+                     })},
+      {"clusters", list(region.clusters,
+                        [](const ClusterReport& c) {
+                          Json json{{"kernel", c.kernel},
+                                    {"space", c.space},
+                                    {"nodes", c.nodes},
+                                    {"rules", c.rules},
+                                    {"launches", c.kernel.empty() ? 0 : 1},
+                                    {"bytesRead", c.bytesRead},
+                                    {"bytesWritten", c.bytesWritten},
+                                    {"microseconds", c.microseconds},
+                                    {"text", c.text}};
+                          if (c.measured.launches == 0) return json;
+                          json["measured"] = {
+                              {"launches", c.measured.launches},   {"evaluated", c.measured.evaluated},
+                              {"elements", c.measured.elements},   {"microseconds", c.measured.microseconds},
+                              {"bytesRead", c.measured.bytesRead}, {"bytesWritten", c.measured.bytesWritten}};
+                          return json;
+                        })},
+      {"strategies", list(region.strategies, [](const StrategyReport& s) {
+         return Json{{"strategy", toString(s.strategy)},
+                     {"objective", s.objective},
+                     {"bound", s.bound},
+                     {"gap", s.gap},
+                     {"seconds", s.seconds},
+                     {"launches", s.launches},
+                     {"bytesRead", s.bytesRead},
+                     {"bytesWritten", s.bytesWritten},
+                     {"contracted", s.contracted},
+                     {"columns", s.columns},
+                     {"rows", s.rows},
+                     {"cuts", s.cuts},
+                     {"cluster", s.cluster}};
+       })}};
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ class Page {
       if (c.kernel.empty()) continue;
       const auto pair = [&](double predicted, double counted) {
         std::string text = fmt::format("{:.3f}", predicted / 1e6);
-        if (c.measured.launches && counted >= 0) text += fmt::format(" / {:.3f}", counted / 1e6);
+        if (c.measured.launches > 0) text += fmt::format(" / {:.3f}", counted / 1e6);
         return text;
       };
       out +=

@@ -48,6 +48,7 @@ class CpuTarget final : public HostTarget {
 
  protected:
   Failure execute(const LaunchRequest& request, std::optional<DeviceError>& error) override;
+  int copyThreads() const override { return options_.threads; }
 
  private:
   struct Unit {

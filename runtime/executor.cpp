@@ -8,6 +8,7 @@
 
 #include "runtime/buffer_pool.h"
 #include "runtime/device_value.h"
+#include "runtime/launch_account.h"
 #include "runtime/plan.h"
 
 namespace kelpie::runtime {
@@ -114,20 +115,31 @@ class Run final : public Environment {
         plan_(makePlan(program)) {}
 
   RunResult run() {
+    const auto start = std::chrono::steady_clock::now();
     const uint64_t launchesBefore = target_.statistics().launches;
     statistics_ = {};
     pool_.resetPeak();
     for (const auto& k : plan_.kernels.kernels) {
-      statistics_.kernels.push_back(
-          {k.kernel->name, k.kernel->bindings.empty() ? Span{} : k.kernel->bindings[0].span, 0, 0, 0, 0, {}});
+      KernelStatistics& s = statistics_.kernels.emplace_back();
+      s.name = k.kernel->name;
+      if (!k.kernel->bindings.empty()) s.span = k.kernel->bindings[0].span;
+      s.onlyOneFilter = std::count_if(k.kernel->bindings.begin(), k.kernel->bindings.end(),
+                                      [](const auto& b) { return b.kind == lcu::SoacKind::Filter; }) == 1;
+      if (options_.timeKernels) accounts_.emplace_back(k, program_);
     }
+    if (options_.timeKernels) target_.timeLaunches(true);
     RunResult result = execute();
+    if (options_.timeKernels) {
+      addTimes();
+      target_.timeLaunches(false);
+    }
     stack_.clear();
     globals_.clear();
     target_.clearError();
     target_.release(plan_.kernels);
     statistics_.launches = std::max(statistics_.launches, target_.statistics().launches - launchesBefore);
     statistics_.peakBytes = pool_.peakBytes();
+    statistics_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return result;
   }
 
@@ -571,12 +583,10 @@ class Run final : public Environment {
 
     if (hasWork(info, extents)) {
       LaunchScratch scratch(pool_);
-      const auto start = std::chrono::steady_clock::now();
       check(target_.launch(
                 {&plan_.kernels, i.target, extents, arguments, outputs, &scratch, options_.interrupt}),
             span_);
-      if (options_.timeKernels) synchronise();
-      record(i.target, extents, start);
+      recordLaunch(i.target, extents, results);
     }
     for (size_t k = 0; k < results.size(); ++k)
       if (i.results[k] != kNoSlot) value(i.results[k]) = {{}, std::move(results[k])};
@@ -642,20 +652,50 @@ class Run final : public Environment {
       value(i.results[k + 1]) = {toRegister(Scalar::ofInt(ScalarType::Int64, starts[k])), nullptr};
   }
 
-  void record(uint32_t kernel, const codegen::LaunchExtents& extents,
-              std::chrono::steady_clock::time_point start) {
+  void recordLaunch(uint32_t kernel, const codegen::LaunchExtents& extents,
+                    const std::vector<DeviceRef>& results) {
+    const LaunchWork* counted = target_.lastWork();
+    if (counted) {
+      ++statistics_.kernels[kernel].evaluated;
+      record(kernel, extents, *counted);
+    } else if (options_.timeKernels) {
+      record(kernel, extents, accounts_[kernel].of(extents, [&](VarId counter) {
+        return peek(plan_.kernels.kernels[kernel].info, extents, results, counter);
+      }));
+    } else {
+      record(kernel, extents, LaunchWork());
+    }
+  }
+  void record(size_t kernel, const codegen::LaunchExtents& extents, const LaunchWork& work) {
     KernelStatistics& s = statistics_.kernels[kernel];
     ++statistics_.launches;
     ++s.launches;
     s.elements += static_cast<uint64_t>(extents.elements);
     s.segments += static_cast<uint64_t>(extents.segments);
-    s.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (const LaunchWork* work = target_.lastWork()) {
-      s.work.elements += work->elements;
-      s.work.bytesRead += work->bytesRead;
-      s.work.bytesWritten += work->bytesWritten;
-      s.work.survivors += work->survivors;
-    }
+    s.work.elements += work.elements;
+    s.work.bytesRead += work.bytesRead;
+    s.work.bytesWritten += work.bytesWritten;
+    s.work.survivors += work.survivors;
+    if (options_.timeKernels) timed_.push_back(kernel);
+  }
+  /// What a filter kept; a wait that a run without timing does not have is not counted. Without the output
+  /// nobody needs what it kept.
+  int64_t peek(const codegen::KernelInfo& info, const codegen::LaunchExtents& extents,
+               const std::vector<DeviceRef>& results, VarId counter) {
+    const codegen::KernelOutput* o = info.output(counter);
+    if (!o) return extents.elements;
+    const auto last = static_cast<size_t>(codegen::capacity(*o, extents) - 1);
+    const DeviceValue& v = *results[static_cast<size_t>(o - info.outputs.data())];
+    alignas(8) std::byte bytes[8] = {};
+    const auto width = static_cast<size_t>(sizeOf(v.type));
+    check(target_.download(bytes, static_cast<std::byte*>(v.buffer->pointer()) + last * width, width), span_);
+    return loadElement(v.type, bytes, 0).i;
+  }
+  void addTimes() {
+    const std::vector<double> seconds = target_.launchSeconds();
+    for (size_t k = 0; k < std::min(seconds.size(), timed_.size()); ++k)
+      statistics_.kernels[timed_[k]].seconds += seconds[k];
+    timed_.clear();
   }
 
   void grade(const PlanInstruction& i) {
@@ -669,9 +709,23 @@ class Run final : public Environment {
       check(target_.grade({keys->type, keys->buffer->pointer(), order->buffer->pointer(), node.space.kind,
                            extents, offsets ? offsets->buffer->pointer() : nullptr, &scratch}),
             span_);
-      ++statistics_.launches;
+      recordGrade(i, extents, keys->type);
     }
     value(i.results[0]) = {{}, std::move(order)};
+  }
+
+  void recordGrade(const PlanInstruction& i, const codegen::LaunchExtents& extents, ScalarType keys) {
+    const auto [known, isNew] = grades_.try_emplace(i.stmt, statistics_.kernels.size());
+    if (isNew) {
+      KernelStatistics& s = statistics_.kernels.emplace_back();
+      s.name = grades_.size() == 1 ? "grade" : fmt::format("grade_{}", grades_.size());
+      s.span = i.stmt->span;
+    }
+    LaunchWork least;  // keys once, order once
+    least.elements = static_cast<uint64_t>(extents.elements);
+    least.bytesRead = least.elements * static_cast<uint64_t>(sizeOf(keys));
+    least.bytesWritten = least.elements * sizeof(int64_t);
+    record(known->second, extents, least);
   }
 
   void service(const PlanInstruction& i) {
@@ -701,7 +755,10 @@ class Run final : public Environment {
   std::vector<Frame> frames_;
   std::vector<Register> registers_, values_;
   Columns finalColumns_;
-  Span span_;  ///< of the statement under way
+  Span span_;                                            ///< of the statement under way
+  std::vector<LaunchAccount> accounts_;                  ///< by kernel, when launches are timed
+  std::vector<size_t> timed_;                            ///< whose times are to come, by statistics_.kernels
+  std::unordered_map<const lcu::Stmt*, size_t> grades_;  ///< in statistics_.kernels
 };
 
 RunResult Executor::run(const lcu::Program& program, const GlobalValues& globals, Services& services,

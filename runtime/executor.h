@@ -34,7 +34,7 @@ struct RunOptions {
   const std::atomic<bool>* interrupt = nullptr;
   /// Bytes for the frames of active calls; beyond that, "recursion too deep".
   size_t frameMemory = size_t{1} << 28;
-  /// Wait for every kernel, so that the statistics give its time on targets that work asynchronously.
+  /// Times every kernel and accounts for what it loads and stores.
   bool timeKernels = false;
 };
 
@@ -42,8 +42,10 @@ struct KernelStatistics {
   std::string name;
   Span span;
   uint64_t launches = 0, elements = 0, segments = 0;
-  double seconds = 0;  ///< of the launches; on asynchronous targets only with RunOptions::timeKernels
-  LaunchWork work;     ///< target interp only
+  uint64_t evaluated = 0;      ///< launches of the targets `interp` and `cpu` that the evaluator ran
+  double seconds = 0;          ///< of the launches, on the device; with RunOptions::timeKernels
+  LaunchWork work;             ///< of the evaluator; of all launches with RunOptions::timeKernels
+  bool onlyOneFilter = false;  ///< work.survivors are those of the one filter there is
 };
 
 struct RunStatistics {
@@ -54,7 +56,8 @@ struct RunStatistics {
   uint64_t uploadedBytes = 0, downloadedBytes = 0;
   size_t peakBytes = 0;  ///< of device memory
   uint64_t deepestCall = 0;
-  std::vector<KernelStatistics> kernels;  ///< in program order
+  double seconds = 0;  ///< from the host's view, compiling included
+  std::vector<KernelStatistics> kernels;  ///< in program order; then sorts ("grade"), as they came up
 };
 
 /// The columns of a session cell; asked once for each global of the program.

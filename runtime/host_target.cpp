@@ -53,12 +53,17 @@ void HostTarget::release(const ProgramKernels& program) { code_.erase(&program);
 
 Failure HostTarget::launch(const LaunchRequest& request) {
   work_ = {};
-  if (error_) return std::nullopt;
-  ++statistics_.launches;
-  const auto start = std::chrono::steady_clock::now();
-  Failure failure = execute(request, error_);
-  statistics_.deviceSeconds +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  counted_ = false;
+  Failure failure;
+  double seconds = 0;
+  if (!error_) {
+    ++statistics_.launches;
+    const auto start = std::chrono::steady_clock::now();
+    failure = execute(request, error_);
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    statistics_.deviceSeconds += seconds;
+  }
+  if (timing_) seconds_.push_back(seconds);
   return failure;
 }
 
@@ -66,11 +71,42 @@ void HostTarget::interpret(const LaunchRequest& request, std::optional<DeviceErr
   auto& code = code_.at(request.program).at(request.kernel);
   if (!code) code = std::make_unique<KernelCode>(request.program->kernels.at(request.kernel));
   error = evaluateKernel(*code, request, work_);
+  counted_ = true;
 }
 
 Failure HostTarget::grade(const GradeRequest& request) {
+  const auto start = std::chrono::steady_clock::now();
   if (!error_) gradeOnHost(request);
+  if (timing_)
+    seconds_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return std::nullopt;
+}
+
+void HostTarget::timeLaunches(bool on) {
+  timing_ = on;
+  seconds_.clear();
+}
+
+double HostTarget::copyBandwidth() {
+  constexpr size_t kBytes = size_t{1} << 26;  // beyond caches
+  constexpr int kRepetitions = 6;             // of which the first ones touch the memory
+  void *from = allocate(kBytes), *to = allocate(kBytes);
+  double best = 0;
+  for (int k = 0; k < kRepetitions && from && to; ++k) {
+    const auto start = std::chrono::steady_clock::now();
+    const int threads = copyThreads();
+    const size_t part = kBytes / static_cast<size_t>(threads);
+#pragma omp parallel for num_threads(threads)
+    for (int t = 0; t < threads; ++t) {
+      const size_t begin = static_cast<size_t>(t) * part, end = t + 1 == threads ? kBytes : begin + part;
+      std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<std::byte*>(from) + begin, end - begin);
+    }
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    best = std::max(best, 2.0 * kBytes / taken.count());
+  }
+  deallocate(from);
+  deallocate(to);
+  return best;
 }
 
 Failure HostTarget::synchronise(std::optional<DeviceError>& error) {

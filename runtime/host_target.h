@@ -2,6 +2,8 @@
 #pragma once
 
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "runtime/interp/kernel_evaluator.h"
 #include "runtime/target.h"
@@ -26,11 +28,16 @@ class HostTarget : public Target {
   Failure synchronise(std::optional<DeviceError>& error) override;
   void clearError() override { error_.reset(); }
   TargetStatistics statistics() const override { return statistics_; }
-  const LaunchWork* lastWork() const override { return &work_; }
+  const LaunchWork* lastWork() const override { return counted_ ? &work_ : nullptr; }
+  void timeLaunches(bool on) override;
+  std::vector<double> launchSeconds() override { return std::exchange(seconds_, {}); }
+  double copyBandwidth() override;
 
  protected:
   /// Runs one launch; the error word is clear.
   virtual Failure execute(const LaunchRequest& request, std::optional<DeviceError>& error) = 0;
+  /// How many threads share a large copy.
+  virtual int copyThreads() const { return 1; }
   /// Evaluates the launch by definition, and counts its work.
   void interpret(const LaunchRequest& request, std::optional<DeviceError>& error);
 
@@ -39,6 +46,8 @@ class HostTarget : public Target {
   std::optional<DeviceError> error_;
   TargetStatistics statistics_;
   LaunchWork work_;
+  bool counted_ = false, timing_ = false;
+  std::vector<double> seconds_;
   /// Code for the evaluator by kernel, made on first use.
   std::unordered_map<const ProgramKernels*, std::vector<std::unique_ptr<KernelCode>>> code_;
 };

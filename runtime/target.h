@@ -88,7 +88,8 @@ struct TargetStatistics {
   double deviceSeconds = 0;  ///< time in kernels where the target measures it
 };
 
-/// What one launch did, counted exactly (target `interp` only; see runtime/interp/kernel_evaluator.h).
+/// What one launch did: counted exactly by the evaluator (runtime/interp/kernel_evaluator.h), otherwise found
+/// from its thunks and extents (runtime/launch_account.h).
 struct LaunchWork {
   uint64_t elements = 0;  ///< evaluations of a binding's thunks, over all bindings
   uint64_t bytesRead = 0, bytesWritten = 0;
@@ -124,6 +125,14 @@ class Target {
 
   virtual TargetStatistics statistics() const = 0;
   virtual const LaunchWork* lastWork() const { return nullptr; }  ///< of the latest launch, where counted
+
+  /// From now on, or no longer, keeps what every launch and grade takes on the device.
+  virtual void timeLaunches(bool on) = 0;
+  /// Seconds of the launches and grades not asked for yet, one each, in order; waits for the device.
+  virtual std::vector<double> launchSeconds() = 0;
+  /// Bytes read plus bytes written in a second by a large copy within the target's memory, measured when
+  /// asked; 0 where there is no room for it.
+  virtual double copyBandwidth() = 0;
 };
 
 }  // namespace kelpie::runtime

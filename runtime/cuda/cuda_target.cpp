@@ -1,7 +1,9 @@
 #include "runtime/cuda/cuda_target.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
+#include <utility>
 
 #include "ir/diagnostic.h"
 
@@ -34,6 +36,9 @@ constexpr int64_t kGroup = 32;
 
 /// Fewer tiles than this find their own part of a segmented space.
 constexpr int64_t kFewTiles = 1024;
+
+/// Launches that are timed before the device is asked for their times.
+constexpr int kMostMarked = 4096;
 
 Failure outOfMemory() { return "out of device memory"; }
 
@@ -110,9 +115,48 @@ Failure CudaTarget::copy(DevicePointer to, DevicePointer from, size_t bytes) {
   return device_->copy(to, from, bytes);
 }
 Failure CudaTarget::grade(const GradeRequest& request) {
-  if (request.extents.elements == 0) return std::nullopt;
-  ++statistics_.launches;
-  return device_->grade(request);
+  return timed([&]() -> Failure {
+    if (request.extents.elements == 0) return std::nullopt;
+    ++statistics_.launches;
+    return device_->grade(request);
+  });
+}
+
+template <typename Work>
+Failure CudaTarget::timed(const Work& work) {
+  if (!timing_) return work();
+  if (auto failure = device_->mark()) return failure;
+  Failure failure = work();
+  if (auto other = device_->mark(); other && !failure) failure = other;
+  if (++marked_ < kMostMarked) return failure;
+  marked_ = 0;
+  if (auto other = device_->takeMarks(seconds_); other && !failure) failure = other;
+  return failure;
+}
+
+void CudaTarget::timeLaunches(bool on) {
+  launchSeconds();
+  timing_ = on;
+}
+
+std::vector<double> CudaTarget::launchSeconds() {
+  marked_ = 0;
+  device_->takeMarks(seconds_);  // a failure is that of a kernel, and comes back at the next wait
+  return std::exchange(seconds_, {});
+}
+
+double CudaTarget::copyBandwidth() {
+  constexpr size_t kBytes = size_t{1} << 29;  // beyond caches
+  constexpr int kRepetitions = 5;             // of which the first one warms up
+  DevicePointer from = device_->allocate(kBytes), to = device_->allocate(kBytes);
+  std::vector<double> seconds;
+  bool good = from && to && !device_->takeMarks(seconds_) && !device_->clear(from, kBytes);
+  for (int k = 0; k < kRepetitions && good; ++k)
+    good = !device_->mark() && !device_->copy(to, from, kBytes) && !device_->mark();
+  good = good && !device_->takeMarks(seconds);
+  for (DevicePointer p : {from, to})
+    if (p) device_->deallocate(p);
+  return good ? 2.0 * kBytes / *std::min_element(seconds.begin(), seconds.end()) : 0;
 }
 
 Failure CudaTarget::start() {
@@ -174,6 +218,10 @@ Failure CudaTarget::reserveStates(int64_t words) {
 }
 
 Failure CudaTarget::launch(const LaunchRequest& request) {
+  return timed([&] { return launchPasses(request); });
+}
+
+Failure CudaTarget::launchPasses(const LaunchRequest& request) {
   auto it = programs_.find(request.program);
   if (it == programs_.end()) throw InternalError("launch of a program that was not prepared");
   ++launches_;

@@ -33,6 +33,9 @@ class CudaTarget final : public Target {
   Failure synchronise(std::optional<DeviceError>& error) override;
   void clearError() override;
   TargetStatistics statistics() const override { return statistics_; }
+  void timeLaunches(bool on) override;
+  std::vector<double> launchSeconds() override;
+  double copyBandwidth() override;
 
  private:
   struct CompiledProgram {
@@ -46,6 +49,10 @@ class CudaTarget final : public Target {
     Function split = nullptr, fill1 = nullptr, fill4 = nullptr, fill8 = nullptr;
   };
 
+  /// Runs `work` between two marks, when launches are timed.
+  template <typename Work>
+  Failure timed(const Work& work);
+  Failure launchPasses(const LaunchRequest& request);
   Failure start();  ///< allocates the error word and the counters, once
   Failure reserveStates(int64_t words);
   Failure launchPass(const LaunchRequest& request, const CompiledProgram& program, size_t kernel, size_t pass,
@@ -59,6 +66,9 @@ class CudaTarget final : public Target {
   uint64_t launches_ = 0, epochs_ = 0;
   DevicePointer error_ = nullptr, counters_ = nullptr, states_ = nullptr;
   int64_t stateWords_ = 0;
+  bool timing_ = false;
+  int marked_ = 0;               ///< launches whose times the device still holds
+  std::vector<double> seconds_;  ///< of launches before those
   TargetStatistics statistics_;
 };
 

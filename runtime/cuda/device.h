@@ -43,6 +43,12 @@ class Device {
   /// `arguments` are addresses of the arguments, as for cuLaunchKernel.
   virtual Failure launch(Function function, int64_t blocks, int threads, void** arguments) = 0;
   virtual Failure grade(const GradeRequest& request) = 0;
+
+  /// Notes a point of time in the order of the stream.
+  virtual Failure mark() = 0;
+  /// Waits. Appends the seconds from the first to the second point noted since last asked, from the third to
+  /// the fourth, ..., and forgets them.
+  virtual Failure takeMarks(std::vector<double>& seconds) = 0;
 };
 
 }  // namespace kelpie::runtime::cuda

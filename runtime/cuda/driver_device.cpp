@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "codegen/cuda/device_library.h"
 #include "runtime/cuda/device_grade.h"
@@ -40,6 +41,10 @@ struct Driver {
   int (*moduleUnload)(void*) = nullptr;
   int (*moduleGetFunction)(void**, void*, const char*) = nullptr;
   int (*occupancy)(int*, void*, int, size_t) = nullptr;
+  int (*eventCreate)(void**, unsigned) = nullptr;
+  int (*eventRecord)(void*, void*) = nullptr;
+  int (*eventElapsed)(float*, void*, void*) = nullptr;
+  int (*eventDestroy)(void*) = nullptr;
   int (*launchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
                       void**, void**) = nullptr;
 
@@ -67,6 +72,10 @@ struct Driver {
     library.get(moduleUnload, "cuModuleUnload");
     library.get(moduleGetFunction, "cuModuleGetFunction");
     library.get(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    library.get(eventCreate, "cuEventCreate");
+    library.get(eventRecord, "cuEventRecord");
+    library.get(eventElapsed, "cuEventElapsedTime");
+    library.get(eventDestroy, "cuEventDestroy_v2");
     library.get(launchKernel, "cuLaunchKernel");
   }
 
@@ -103,6 +112,7 @@ class DriverDevice final : public Device {
   ~DriverDevice() override {
     if (!context_) return;
     driver_.ctxSetCurrent(context_);
+    for (void* event : events_) driver_.eventDestroy(event);
     if (stream_) driver_.streamDestroy(stream_);
     driver_.primaryCtxRelease(device_);
   }
@@ -198,6 +208,28 @@ class DriverDevice final : public Device {
 
   Failure grade(const GradeRequest& request) override { return gradeOnDevice(*this, stream_, request); }
 
+  Failure mark() override {
+    if (marks_ == events_.size()) {
+      void* event = nullptr;
+      if (auto f = driver_.failure(driver_.eventCreate(&event, 0), "cuEventCreate")) return f;
+      events_.push_back(event);
+    }
+    return driver_.failure(driver_.eventRecord(events_[marks_++], stream_), "cuEventRecord");
+  }
+  Failure takeMarks(std::vector<double>& seconds) override {
+    const size_t marks = std::exchange(marks_, 0);
+    if (marks == 0) return std::nullopt;
+    if (auto f = wait()) return f;
+    for (size_t k = 0; k + 1 < marks; k += 2) {
+      float milliseconds = 0;
+      if (auto f = driver_.failure(driver_.eventElapsed(&milliseconds, events_[k], events_[k + 1]),
+                                   "cuEventElapsedTime"))
+        return f;
+      seconds.push_back(1e-3 * milliseconds);
+    }
+    return std::nullopt;
+  }
+
  private:
   static uint64_t at(DevicePointer pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
@@ -207,6 +239,8 @@ class DriverDevice final : public Device {
   int device_ = 0, architecture_ = 0, multiprocessors_ = 0;
   size_t memory_ = 0;
   void *context_ = nullptr, *stream_ = nullptr;
+  std::vector<void*> events_;
+  size_t marks_ = 0;  ///< events that are recorded and not asked for
 };
 
 }  // namespace

@@ -38,6 +38,25 @@ TEST(CudaPrograms, Quicksort) {
       "qs([3,1,4,1,5,9,2,6,5,3,5]);");
 }
 
+TEST(CudaPrograms, LaunchesAreTimed) {
+  RunnerOptions options;
+  options.target = [] {
+    return std::make_unique<runtime::cuda::CudaTarget>(std::make_unique<tests::EmulatedDevice>(7));
+  };
+  const std::vector<FormOutcome> outcomes = runProgram(
+      "xs = {float(i) : i in [0:3000]}; let ys = {x in xs | x > 99.5} in (plus_scan(ys), sum(xs));", options);
+  ASSERT_EQ(outcomes.size(), 2u);
+  for (const FormOutcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.difference, "");
+    ASSERT_FALSE(outcome.targetStatistics.kernels.empty());
+    for (const runtime::KernelStatistics& kernel : outcome.targetStatistics.kernels) {
+      EXPECT_EQ(kernel.evaluated, 0u);
+      EXPECT_GT(kernel.seconds, 0) << kernel.name;
+    }
+  }
+  EXPECT_EQ(outcomes[0].targetStatistics.kernels[0].work.bytesWritten, 3000u * 8);
+}
+
 TEST(CudaPrograms, IndexOutOfRange) { expectAgreement("{let v = [1,2,3] in v[i] : i in [0,1,3]};"); }
 
 }  // namespace

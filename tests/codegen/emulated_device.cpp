@@ -326,4 +326,16 @@ Failure EmulatedDevice::launch(runtime::cuda::Function function, int64_t blocks,
 
 Failure EmulatedDevice::grade(const runtime::GradeRequest&) { return "the emulated device does not sort"; }
 
+Failure EmulatedDevice::mark() {
+  marks_.push_back(std::chrono::steady_clock::now());
+  return std::nullopt;
+}
+
+Failure EmulatedDevice::takeMarks(std::vector<double>& seconds) {
+  for (size_t k = 0; k + 1 < marks_.size(); k += 2)
+    seconds.push_back(std::chrono::duration<double>(marks_[k + 1] - marks_[k]).count());
+  marks_.clear();
+  return std::nullopt;
+}
+
 }  // namespace kelpie::tests

@@ -163,6 +163,48 @@ TEST_F(FusionCommand, ProfilesTellRealSizes) {
   EXPECT_EQ(kelpie("run --fusion-sizes=" + path("broken") + " -", program).status, 2);
 }
 
+TEST_F(FusionCommand, ProfilesOfAllTargetsAccountForTheSame) {
+  const std::string filtering =
+      "function high(xs) = let s = sum(xs);\n  hs = {x in xs | x > 0.0} in (s, hs);\n"
+      "xs = {float(rem(i * 37, 101)) - 30.0 : i in [0:5000]};\nhigh(xs);\nsort(xs);\n";
+  std::map<std::string, json> known;
+  for (const char* target : {"interp", "cpu"}) {
+    const Outcome run =
+        kelpie("run --target=" + std::string(target) + " --profile=" + path("profile") + " -", filtering);
+    ASSERT_EQ(run.status, 0) << run.messages;
+    const json profile = json::parse(read("profile"));
+    EXPECT_EQ(profile["target"], target);
+    EXPECT_GT(profile["copyBytesPerSecond"].get<double>(), 1e8);
+    EXPECT_EQ(profile["launches"], 4);
+    for (json kernel : profile["kernels"]) {
+      EXPECT_GT(kernel["microseconds"].get<double>(), 0);
+      kernel.erase("microseconds");
+      const std::string name = kernel["form"].get<std::string>() + ": " + kernel["kernel"].get<std::string>();
+      EXPECT_EQ(kernel, known.emplace(name, kernel).first->second);
+    }
+  }
+  ASSERT_EQ(known.size(), 4u);
+  const json& high = known["it: high_reduce_1_filter_2"];
+  ASSERT_TRUE(high.is_object()) << json(known);
+  EXPECT_EQ(high["filter"], "high_filter_2");
+  EXPECT_EQ(high["lines"].size(), 2u);
+  EXPECT_EQ(high["survivors"], 3465);
+  EXPECT_EQ(high["bytesRead"], 8 * 5000);
+  EXPECT_EQ(high["bytesWritten"], 8 * (3465 + 2));
+}
+
+TEST_F(FusionCommand, ProfilesAreShown) {
+  const Outcome run = kelpie("run --target=interp --profile -", program);
+  EXPECT_EQ(run.status, 0);
+  EXPECT_THAT(run.messages, HasSubstr("profile on interp: 5 launches took"));
+  EXPECT_THAT(run.messages, HasSubstr("let s1 = sum(xs)"));
+  EXPECT_THAT(run.messages, HasSubstr("of copy"));
+  EXPECT_THAT(run.output, Not(HasSubstr("launches")));
+  const Outcome both = kelpie("run --target=interp -v --profile=" + path("profile") + " -", program);
+  EXPECT_THAT(both.messages, HasSubstr("profile on interp"));
+  EXPECT_EQ(kelpie("run --target=interp --profile=" + path("no/such/file") + " -", program).status, 1);
+}
+
 /// bench/fusion-programs: what greedy fuses first keeps it from the best schedule.
 TEST_F(FusionCommand, FiveProgramsOnWhichTheBestScheduleBeatsGreedy) {
   int better = 0;

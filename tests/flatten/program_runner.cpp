@@ -150,8 +150,12 @@ std::vector<FormOutcome> run(const std::string& nesl, const RunnerOptions& optio
       }
       if (!outcome.difference.empty()) break;
       runtime::RunStatistics statistics;
+      const bool onTarget = way.name == "target";
+      runtime::RunOptions runOptions;
+      runOptions.timeKernels = onTarget;
       auto actual = way.executor->run(
-          program, [&](uint32_t cell) { return way.cells[cell]; }, *services, {}, &statistics);
+          program, [&](uint32_t cell) { return way.cells[cell]; }, *services, runOptions, &statistics);
+      if (onTarget) outcome.targetStatistics = statistics;
       if (way.onEvaluator) outcome.statistics = std::move(statistics);
       if (!options.reference && &way == &ways.front()) expected = actual;
       std::string difference = compare(expected, actual, options.positions);

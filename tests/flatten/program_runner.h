@@ -23,6 +23,7 @@ struct FormOutcome {
   /// Of the last way of running on the λcu evaluator: fused by ilp with RunnerOptions::strategies, else
   /// unfused.
   runtime::RunStatistics statistics;
+  runtime::RunStatistics targetStatistics;  ///< of RunnerOptions::target, timed
   /// Over all its launches.
   uint64_t elements() const;
   uint64_t bytesRead() const;

@@ -90,5 +90,60 @@ TEST(Accounting, PredictedBytesAreThoseCounted) {
   EXPECT_GT(written, 1000);
 }
 
+/// Evaluates kernels, but does not tell what it counts, as targets of compiled code.
+class Uncounted final : public runtime::HostTarget {
+ public:
+  Uncounted() : HostTarget(0) {}
+  std::string name() const override { return "uncounted"; }
+  const runtime::LaunchWork* lastWork() const override { return nullptr; }
+
+ protected:
+  runtime::Failure execute(const runtime::LaunchRequest& request,
+                           std::optional<runtime::DeviceError>& error) override {
+    interpret(request, error);
+    return std::nullopt;
+  }
+};
+
+TEST(Accounting, ExtentsTellWhatIsCounted) {
+  int kernels = 0, filters = 0;
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    for (Strategy strategy : {Strategy::None, Strategy::Ilp}) {
+      FusionOptions options;
+      options.strategy = strategy;
+      RandomProgram program(seed, 12, false);
+      nameApart(program.b.program);
+      fuse(program.b.program, options);
+      const std::vector<runtime::KernelStatistics> counted = statisticsOf(program).kernels;
+      runtime::Executor executor(std::make_unique<Uncounted>());
+      runtime::RunStatistics timed, untimed;
+      program.b.run(executor, {nullptr, size_t{1} << 28, true}, &timed);
+      program.b.run(executor, {}, &untimed);
+      EXPECT_EQ(timed.synchronisations, untimed.synchronisations);  // asking for counts is not the program's
+      EXPECT_EQ(timed.fetches, untimed.fetches);
+      const std::vector<lcu::Launch*> launches = launchesOf(program.b.program);
+      ASSERT_EQ(counted.size(), timed.kernels.size());
+      for (size_t k = 0; k < counted.size(); ++k) {
+        SCOPED_TRACE(::testing::Message() << "seed " << seed << ", " << toString(strategy) << "\n"
+                                          << lcu::toString(launches[k]->kernel, program.b.program));
+        EXPECT_EQ(timed.kernels[k].launches, counted[k].launches);
+        if (counted[k].launches == 0) continue;
+        EXPECT_GT(timed.kernels[k].seconds, 0);
+        EXPECT_EQ(timed.kernels[k].work.elements, counted[k].work.elements);
+        EXPECT_EQ(timed.kernels[k].work.bytesWritten, counted[k].work.bytesWritten);
+        if (timed.kernels[k].onlyOneFilter) {
+          EXPECT_EQ(timed.kernels[k].work.survivors, counted[k].work.survivors);
+          ++filters;
+        }
+        if (gathers(launches[k]->kernel)) continue;
+        EXPECT_EQ(timed.kernels[k].work.bytesRead, counted[k].work.bytesRead);
+        ++kernels;
+      }
+    }
+  }
+  EXPECT_GT(kernels, 500);
+  EXPECT_GT(filters, 50);
+}
+
 }  // namespace
 }  // namespace kelpie::fusion

@@ -1,0 +1,88 @@
+#include "runtime/launch_account.h"
+
+#include <algorithm>
+#include <map>
+
+namespace kelpie::runtime {
+
+using codegen::BindingRole;
+using codegen::ParameterKind;
+using lcu::Soac;
+using lcu::SoacKind;
+using lcu::VarId;
+
+LaunchAccount::LaunchAccount(const KernelEntry& entry, const lcu::Program& program) : entry_(entry) {
+  struct Reads {
+    bool atElements = false, atSegments = false;
+  };
+  std::map<VarId, Reads> reads;
+  for (size_t b = 0; b < entry.kernel->bindings.size(); ++b) {
+    const Soac& soac = entry.kernel->bindings[b];
+    const BindingRole role = entry.info.bindings[b].role;
+    const auto scan = [&](const std::vector<lcu::ExprRef>& thunks, Times gathered) {
+      lcu::forEachNode(thunks, [&](lcu::ExprRef e) {
+        if (e->kind != lcu::ExprKind::Load || !entry.info.parameter(ParameterKind::Array, e->index)) return;
+        const lcu::ExprRef at = e->operands[0];
+        const bool inOrder = at->kind == lcu::ExprKind::Param && at->index < 2;
+        if (!inOrder) {
+          gathers_.push_back(
+              {gathered, sizeOf(e->type), gathered == Times::Survivors ? soac.results[0] : VarId{}});
+        } else if (at->index == 1 || role == BindingRole::Epilogue) {
+          reads[e->index].atSegments = true;
+        } else {
+          reads[e->index].atElements = true;
+        }
+      });
+    };
+    const Times times = role == BindingRole::Finish     ? Times::Once
+                        : role == BindingRole::Epilogue ? Times::Segments
+                                                        : Times::Elements;
+    if (soac.kind == SoacKind::Filter) {
+      std::vector<lcu::ExprRef> eager = soac.effects;
+      eager.push_back(soac.where);
+      scan(eager, times);
+      scan(soac.pull, Times::Survivors);
+    } else {
+      scan(codegen::thunksOf(soac), times);
+    }
+  }
+  for (const auto& [var, r] : reads) {
+    const auto bytes = static_cast<uint64_t>(sizeOf(program.vars.at(var).type));
+    if (r.atElements) perElement_ += bytes;
+    if (r.atSegments) perSegment_ += bytes;
+  }
+}
+
+LaunchWork LaunchAccount::of(const codegen::LaunchExtents& extents,
+                             const std::function<int64_t(VarId)>& kept) const {
+  const auto n = static_cast<uint64_t>(extents.elements), m = static_cast<uint64_t>(extents.segments);
+  const auto survivors = [&](VarId counter) {
+    return static_cast<uint64_t>(std::clamp<int64_t>(kept(counter), 0, extents.elements));
+  };
+  LaunchWork work;
+  work.bytesRead = n * perElement_ + m * perSegment_ + (entry_.info.offsetsParameter ? 8 * (m + 1) : 0);
+  for (const Gather& g : gathers_) {
+    const uint64_t times = g.times == Times::Once       ? 1
+                           : g.times == Times::Segments ? m
+                           : g.times == Times::Elements ? n
+                                                        : survivors(g.counter);
+    work.bytesRead += times * static_cast<uint64_t>(g.bytes);
+  }
+  for (const codegen::KernelOutput& o : entry_.info.outputs) {
+    uint64_t count = static_cast<uint64_t>(codegen::capacity(o, extents));
+    if (o.count) count = o.countsFalse ? n - survivors(*o.count) : survivors(*o.count);
+    work.bytesWritten += count * static_cast<uint64_t>(sizeOf(o.type));
+  }
+  for (size_t b = 0; b < entry_.kernel->bindings.size(); ++b) {
+    const BindingRole role = entry_.info.bindings[b].role;
+    work.elements += role == BindingRole::Finish ? 1 : role == BindingRole::Epilogue ? m : n;
+  }
+  for (const Soac& soac : entry_.kernel->bindings) {
+    if (soac.kind != SoacKind::Filter) continue;
+    work.survivors = survivors(soac.results[0]);
+    break;
+  }
+  return work;
+}
+
+}  // namespace kelpie::runtime
