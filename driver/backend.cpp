@@ -97,7 +97,7 @@ std::unique_ptr<Backend> makeBackend(const std::string& target, const Options& o
 
   const Pipeline pipeline(sources, pipelineOptions(options, target));
   runtime::TargetOptions targetOptions;
-  targetOptions.describe = [pipeline](Span span) { return pipeline.describe(span); };
+  targetOptions.cuda.describe = [pipeline](Span span) { return pipeline.describe(span); };
   std::unique_ptr<runtime::Target> found;
   std::string failure;
   if (target.empty()) found = runtime::makeTarget("cuda", problem, targetOptions);  // else `problem` says why

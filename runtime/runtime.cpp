@@ -4,7 +4,6 @@
 #include "codegen/cpu/support_text.h"
 #include "codegen/cuda/cuda_module.h"
 #include "codegen/cuda/device_library.h"
-#include "runtime/cuda/cuda.h"
 #include "runtime/host_target.h"
 #include "runtime/plan.h"
 
@@ -18,7 +17,7 @@ const std::vector<std::string>& targetNames() {
 std::unique_ptr<Target> makeTarget(const std::string& name, std::string& why, const TargetOptions& options) {
   if (name == "interp") return std::make_unique<InterpTarget>(options.cpu.memoryLimit);
   if (name == "cpu") return std::make_unique<CpuTarget>(options.cpu);
-  if (name == "cuda") return makeCudaTarget(why, options.device, options.describe);
+  if (name == "cuda") return makeCudaTarget(why, options.cuda);
   why = "there is no target \"" + name + "\"";
   return nullptr;
 }

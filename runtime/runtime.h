@@ -9,6 +9,7 @@
 
 #include "ir/lcu.h"
 #include "runtime/cpu_target.h"
+#include "runtime/cuda/cuda.h"
 #include "runtime/executor.h"
 #include "runtime/target.h"
 
@@ -16,9 +17,7 @@ namespace kelpie::runtime {
 
 struct TargetOptions {
   CpuOptions cpu;  ///< target cpu; `memoryLimit` also for interp
-  int device = 0;  ///< target cuda: number of the GPU
-  /// "file.nesl:12: text", for comments in generated code; may be empty.
-  std::function<std::string(Span)> describe;
+  CudaTargetOptions cuda;
 };
 
 /// "interp", "cpu", "cuda": the targets this library was built with. `cuda` may still be unavailable at run

@@ -82,9 +82,16 @@ struct GradeRequest {
   Scratch* scratch;
 };
 
+/// How machine code for kernels came to be.
+struct CompilerStatistics {
+  uint64_t compiled = 0, cached = 0;  ///< sources: compiled; found on disk
+  double waitedSeconds = 0;           ///< of the host, for both
+};
+
 /// What a target did since it was made; for reports and tests.
 struct TargetStatistics {
   uint64_t launches = 0;
+  CompilerStatistics compiler;
   double deviceSeconds = 0;  ///< time in kernels where the target measures it
 };
 
@@ -114,6 +121,9 @@ class Target {
 
   /// Announces a program before its first launch. May compile, now or later.
   virtual Failure prepare(const ProgramKernels& program) = 0;
+  /// Tells kernels that a program prepared later is likely to have: a target may begin to compile them. The
+  /// program may be gone when this returns.
+  virtual void expect(const ProgramKernels& /*program*/) {}
   /// The program will not be launched again and is about to be destroyed.
   virtual void release(const ProgramKernels& program) = 0;
   virtual Failure launch(const LaunchRequest& request) = 0;

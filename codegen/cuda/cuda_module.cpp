@@ -9,6 +9,10 @@
 
 namespace kelpie::codegen::cuda {
 
+namespace {
+constexpr const char* kPrologue = "#include \"kelpie.cuh\"\n\nusing namespace kelpie;\n";
+}  // namespace
+
 int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   if (grid == Grid::Single) return 1;
   int64_t work = extents.elements + (segmented() ? extents.segments : 0);
@@ -32,10 +36,18 @@ CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program
   return result;
 }
 
+std::string sourceOf(const CudaKernel& kernel) {
+  std::string source = kPrologue;
+  for (const CudaPass& pass : kernel.passes) source += "\n" + pass.text;
+  return source;
+}
+
+std::string supportSource() { return "#include \"support_kernels.cuh\"\n"; }
+
 CudaModule generateModule(const std::vector<const lcu::Kernel*>& kernels, const lcu::Program& program,
                           const CudaOptions& options) {
   CudaModule module;
-  module.source = "#include \"kelpie.cuh\"\n\nusing namespace kelpie;\n";
+  module.source = kPrologue;
   for (size_t k = 0; k < kernels.size(); ++k) {
     std::string entry = fmt::format("k{}_{}", k + 1, identifier(kernels[k]->name));
     module.kernels.push_back(generateKernel(*kernels[k], program, entry, options));

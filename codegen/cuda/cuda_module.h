@@ -87,7 +87,11 @@ struct CudaModule {
 /// The passes of one kernel. Entry points are named `entry`, `entry`_2, ...
 CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program, const std::string& entry,
                           const CudaOptions& options = {});
-/// All kernels of a program.
+/// A source that is compiled by itself: these kernels, and the device library.
+std::string sourceOf(const CudaKernel& kernel);
+/// The source of the kernels in support_kernels.cuh.
+std::string supportSource();
+/// All kernels of a program, as one source to look at.
 CudaModule generateModule(const std::vector<const lcu::Kernel*>& kernels, const lcu::Program& program,
                           const CudaOptions& options = {});
 

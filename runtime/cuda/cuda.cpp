@@ -5,13 +5,12 @@
 
 namespace kelpie::runtime {
 
-std::unique_ptr<Target> makeCudaTarget(std::string& why, int ordinal,
-                                       std::function<std::string(Span)> describe) {
-  std::unique_ptr<cuda::Device> device = cuda::openDriverDevice(ordinal, why);
+std::unique_ptr<Target> makeCudaTarget(std::string& why, const CudaTargetOptions& options) {
+  std::unique_ptr<cuda::Device> device = cuda::openDriverDevice(options.device, options.compiledAhead, why);
   if (!device) return nullptr;
-  codegen::cuda::CudaOptions options;
-  options.describe = std::move(describe);
-  return std::make_unique<cuda::CudaTarget>(std::move(device), std::move(options));
+  codegen::cuda::CudaOptions generated;
+  generated.describe = options.describe;
+  return std::make_unique<cuda::CudaTarget>(std::move(device), std::move(generated));
 }
 
 }  // namespace kelpie::runtime

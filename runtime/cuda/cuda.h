@@ -9,9 +9,14 @@
 
 namespace kelpie::runtime {
 
-/// A target on GPU number `ordinal`. Null, and `why` in words, when there is no driver, no GPU or no NVRTC.
-/// `describe` gives "file.nesl:12: text" for comments in generated code; it may be empty.
-std::unique_ptr<Target> makeCudaTarget(std::string& why, int ordinal = 0,
-                                       std::function<std::string(Span)> describe = {});
+struct CudaTargetOptions {
+  int device = 0;             ///< number of the GPU
+  std::string compiledAhead;  ///< folder of kernels that `kelpie build` made; empty: none
+  /// Gives "file.nesl:12: text" for comments in generated code; it may be empty.
+  std::function<std::string(Span)> describe;
+};
+
+/// Null, and `why` in words, when there is no driver, no GPU, or neither NVRTC nor code compiled ahead.
+std::unique_ptr<Target> makeCudaTarget(std::string& why, const CudaTargetOptions& options = {});
 
 }  // namespace kelpie::runtime

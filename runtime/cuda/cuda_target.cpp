@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <utility>
 
 #include "ir/diagnostic.h"
@@ -40,47 +39,10 @@ constexpr int64_t kFewTiles = 1024;
 /// Launches that are timed before the device is asked for their times.
 constexpr int kMostMarked = 4096;
 
+/// Modules that are kept for later programs.
+constexpr size_t kMostLoaded = 1024;
+
 Failure outOfMemory() { return "out of device memory"; }
-
-/// Arguments of one launch, kept at fixed addresses.
-class Arguments {
- public:
-  template <class T>
-  void add(const T& value) {
-    storage_.emplace_back();
-    static_assert(sizeof(T) <= sizeof(Slot));
-    std::memcpy(storage_.back().bytes, &value, sizeof(T));
-    addresses_.push_back(storage_.back().bytes);
-  }
-  void add(const KernelArgument& argument, ScalarType type) {
-    switch (type) {
-      case ScalarType::Bool:
-      case ScalarType::Char:
-        add(static_cast<uint8_t>(argument.integer));
-        break;
-      case ScalarType::Int32:
-        add(static_cast<int32_t>(argument.integer));
-        break;
-      case ScalarType::Int64:
-        add(argument.integer);
-        break;
-      case ScalarType::Float32:
-        add(static_cast<float>(argument.real));
-        break;
-      case ScalarType::Float64:
-        add(argument.real);
-        break;
-    }
-  }
-  void** addresses() { return addresses_.data(); }
-
- private:
-  struct Slot {
-    alignas(16) std::byte bytes[sizeof(LaunchWord)];
-  };
-  std::deque<Slot> storage_;
-  std::vector<void*> addresses_;
-};
 
 uint64_t bitsOf(const Scalar& value) {
   uint64_t bits = 0;
@@ -101,6 +63,8 @@ CudaTarget::CudaTarget(std::unique_ptr<Device> device, codegen::cuda::CudaOption
 CudaTarget::~CudaTarget() {
   device_->wait();
   programs_.clear();
+  loaded_.clear();
+  support_.reset();
   for (DevicePointer p : {error_, counters_, states_})
     if (p) device_->deallocate(p);
 }
@@ -170,39 +134,113 @@ Failure CudaTarget::start() {
   return device_->clear(error_, sizeof(ErrorWord));
 }
 
+CudaTarget::PreparedKernel CudaTarget::generate(const KernelEntry& entry, const lcu::Program& program) const {
+  PreparedKernel kernel;
+  const std::string name = "kernel_" + codegen::identifier(entry.kernel->name);
+  kernel.text = codegen::cuda::generateKernel(*entry.kernel, program, name, options_);
+  kernel.source = codegen::cuda::sourceOf(kernel.text);
+  std::unordered_map<lcu::VarId, uint32_t> between;
+  auto place = [&](lcu::VarId var) -> Origin {
+    if (const KernelOutput* outer = entry.info.output(var))
+      return {Origin::Of::Output, static_cast<uint32_t>(outer - entry.info.outputs.data())};
+    return {Origin::Of::Between, between.try_emplace(var, between.size()).first->second};
+  };
+  for (const CudaPass& pass : kernel.text.passes) {
+    PreparedPass& prepared = kernel.passes.emplace_back();
+    for (const auto& p : pass.info.parameters) {
+      const auto* outer = entry.info.parameter(p.kind, p.var);
+      prepared.parameters.push_back(
+          outer ? Origin{Origin::Of::Argument, static_cast<uint32_t>(outer - entry.info.parameters.data())}
+                : place(p.var));
+    }
+    for (const KernelOutput& o : pass.info.outputs) prepared.outputs.push_back(place(o.var));
+    const size_t fixed = 2 + (pass.segmented() ? 2 : 0) + (pass.grid == Grid::Merged ? 1 : 0);
+    prepared.arguments = ArgumentBlock(fixed + prepared.parameters.size() + prepared.outputs.size());
+  }
+  kernel.between.resize(between.size());
+  return kernel;
+}
+
+bool CudaTarget::mayNeedSupport(const PreparedKernel& kernel) {
+  for (const CudaPass& pass : kernel.text.passes) {
+    if (pass.grid == Grid::Merged && pass.info.offsetsParameter) return true;
+    for (const KernelOutput& o : pass.info.outputs)
+      if (o.extent == codegen::ExtentKind::Target) return true;
+  }
+  return false;
+}
+
 Failure CudaTarget::prepare(const ProgramKernels& program) {
   if (auto failure = start()) return failure;
-  CompiledProgram compiled;
-  std::vector<const lcu::Kernel*> kernels;
-  for (const KernelEntry& entry : program.kernels) kernels.push_back(entry.kernel);
-  compiled.text = codegen::cuda::generateModule(kernels, *program.program, options_);
-  if (!kernels.empty()) {
-    std::vector<std::string> entries = {"kelpie_split", "kelpie_fill1", "kelpie_fill4", "kelpie_fill8"};
-    for (const auto& kernel : compiled.text.kernels)
-      for (const CudaPass& pass : kernel.passes) entries.push_back(pass.entry);
-    if (auto failure = device_->compile(compiled.text.source, entries, compiled.module)) return failure;
-    for (const auto& kernel : compiled.text.kernels) {
-      compiled.functions.emplace_back();
-      for (const CudaPass& pass : kernel.passes) {
-        Function function = compiled.module->function(pass.entry);
-        int64_t resident = pass.persistent ? device_->residentBlocks(function, pass.shape.threads) : 0;
-        compiled.functions.back().push_back({function, resident});
-      }
+  std::vector<PreparedKernel>& kernels = programs_[&program];
+  kernels.clear();
+  std::vector<std::string> sources;
+  for (const KernelEntry& entry : program.kernels) {
+    PreparedKernel& kernel = kernels.emplace_back(generate(entry, *program.program));
+    if (const auto known = loaded_.find(kernel.source); known != loaded_.end()) {
+      kernel.loaded = known->second;
+    } else {
+      sources.push_back(kernel.source);
     }
-    compiled.split = compiled.module->function("kelpie_split");
-    compiled.fill1 = compiled.module->function("kelpie_fill1");
-    compiled.fill4 = compiled.module->function("kelpie_fill4");
-    compiled.fill8 = compiled.module->function("kelpie_fill8");
   }
-  programs_[&program] = std::move(compiled);
+  if (!support_ && std::any_of(kernels.begin(), kernels.end(), mayNeedSupport))
+    sources.push_back(codegen::cuda::supportSource());
+  device_->announce(sources, true);
   return std::nullopt;
 }
 
+void CudaTarget::expect(const ProgramKernels& program) {
+  std::vector<std::string> sources;
+  for (const KernelEntry& entry : program.kernels) {
+    std::string source = generate(entry, *program.program).source;
+    if (!loaded_.contains(source)) sources.push_back(std::move(source));
+  }
+  device_->announce(sources, false);
+}
+
 void CudaTarget::release(const ProgramKernels& program) {
-  auto it = programs_.find(&program);
-  if (it == programs_.end()) return;
+  programs_.erase(&program);
+  if (loaded_.size() <= kMostLoaded) return;
   device_->wait();
-  programs_.erase(it);
+  std::erase_if(loaded_, [](const auto& entry) { return entry.second.use_count() == 1; });
+}
+
+Failure CudaTarget::load(PreparedKernel& kernel) {
+  auto [known, isNew] = loaded_.try_emplace(kernel.source);
+  if (isNew) {
+    auto loaded = std::make_shared<Loaded>();
+    std::vector<std::string> entries;
+    for (const CudaPass& pass : kernel.text.passes) entries.push_back(pass.entry);
+    if (auto failure = device_->compile(kernel.source, entries, loaded->module)) {
+      loaded_.erase(known);
+      return failure;
+    }
+    for (const CudaPass& pass : kernel.text.passes) {
+      const Function function = loaded->module->function(pass.entry);
+      loaded->passes.push_back(
+          {function, pass.persistent ? device_->residentBlocks(function, pass.shape.threads) : 0});
+    }
+    known->second = std::move(loaded);
+  }
+  kernel.loaded = known->second;
+  return std::nullopt;
+}
+
+Failure CudaTarget::loadSupport() {
+  if (support_) return std::nullopt;
+  const std::vector<std::string> entries = {"kelpie_split", "kelpie_fill1", "kelpie_fill4", "kelpie_fill8"};
+  if (auto failure = device_->compile(codegen::cuda::supportSource(), entries, support_)) return failure;
+  split_ = support_->function("kelpie_split");
+  fill1_ = support_->function("kelpie_fill1");
+  fill4_ = support_->function("kelpie_fill4");
+  fill8_ = support_->function("kelpie_fill8");
+  return std::nullopt;
+}
+
+TargetStatistics CudaTarget::statistics() const {
+  TargetStatistics statistics = statistics_;
+  statistics.compiler = device_->compilerStatistics();
+  return statistics;
 }
 
 Failure CudaTarget::reserveStates(int64_t words) {
@@ -218,59 +256,56 @@ Failure CudaTarget::reserveStates(int64_t words) {
 }
 
 Failure CudaTarget::launch(const LaunchRequest& request) {
-  return timed([&] { return launchPasses(request); });
-}
-
-Failure CudaTarget::launchPasses(const LaunchRequest& request) {
   auto it = programs_.find(request.program);
   if (it == programs_.end()) throw InternalError("launch of a program that was not prepared");
+  PreparedKernel& kernel = it->second[request.kernel];
+  if (!kernel.loaded)
+    if (auto failure = load(kernel)) return failure;
   ++launches_;
-  std::unordered_map<lcu::VarId, DevicePointer> between;
-  const auto& passes = it->second.text.kernels.at(request.kernel).passes;
-  for (size_t pass = 0; pass < passes.size(); ++pass) {
-    if (auto failure = launchPass(request, it->second, request.kernel, pass, between)) return failure;
-  }
+  return timed([&] { return launchPasses(request, kernel); });
+}
+
+Failure CudaTarget::launchPasses(const LaunchRequest& request, PreparedKernel& kernel) {
+  for (size_t pass = 0; pass < kernel.passes.size(); ++pass)
+    if (auto failure = launchPass(request, kernel, pass)) return failure;
   return std::nullopt;
 }
 
 /// Positions of a permute that nobody writes hold its fill.
-Failure CudaTarget::fillPermuted(const LaunchRequest& request, const CompiledProgram& program,
-                                 const CudaPass& pass, lcu::VarId var, DevicePointer pointer) {
+Failure CudaTarget::fillPermuted(const LaunchRequest& request, const CudaPass& pass, lcu::VarId var,
+                                 DevicePointer pointer) {
   const KernelOutput& output = *request.program->kernels[request.kernel].info.output(var);
   const KernelOutput& own = *pass.info.output(var);
   const lcu::Soac& soac = pass.kernel.bindings[own.binding];
   if (soac.unique && soac.target == soac.space.extent) return std::nullopt;  // every position is written
   int64_t count = codegen::capacity(output, request.extents);
   if (count == 0) return std::nullopt;
-  Arguments arguments;
-  arguments.add(pointer);
-  arguments.add(count);
-  arguments.add(bitsOf(soac.fill.at(own.result)));
+  if (auto failure = loadSupport()) return failure;
+  ArgumentBlock arguments(3);
+  arguments.set(0, pointer);
+  arguments.set(1, count);
+  arguments.set(2, bitsOf(soac.fill.at(own.result)));
   int bytes = sizeOf(output.type);
-  Function fill = bytes == 1 ? program.fill1 : bytes == 4 ? program.fill4 : program.fill8;
+  Function fill = bytes == 1 ? fill1_ : bytes == 4 ? fill4_ : fill8_;
   return device_->launch(fill, std::min<int64_t>((count + 1023) / 1024, 4096), 256, arguments.addresses());
 }
 
-Failure CudaTarget::launchPass(const LaunchRequest& request, const CompiledProgram& program, size_t kernel,
-                               size_t passNumber, std::unordered_map<lcu::VarId, DevicePointer>& between) {
-  const KernelEntry& entry = request.program->kernels[kernel];
-  const CudaPass& pass = program.text.kernels[kernel].passes[passNumber];
+Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& kernel, size_t passNumber) {
+  const CudaPass& pass = kernel.text.passes[passNumber];
+  PreparedPass& prepared = kernel.passes[passNumber];
   const auto& extents = request.extents;
 
-  std::vector<DevicePointer> outputs;
-  for (const KernelOutput& o : pass.info.outputs) {
-    DevicePointer pointer = nullptr;
-    if (const KernelOutput* outer = entry.info.output(o.var)) {
-      pointer = request.outputs[static_cast<size_t>(outer - entry.info.outputs.data())];
-    } else {
-      size_t count = static_cast<size_t>(codegen::capacity(o, extents));
-      pointer = request.scratch->take(std::max<size_t>(16, count * static_cast<size_t>(sizeOf(o.type))));
+  for (size_t k = 0; k < prepared.outputs.size(); ++k) {
+    const Origin& place = prepared.outputs[k];
+    const KernelOutput& o = pass.info.outputs[k];
+    if (place.of == Origin::Of::Between) {
+      const size_t count = static_cast<size_t>(codegen::capacity(o, extents));
+      DevicePointer pointer =
+          request.scratch->take(std::max<size_t>(16, count * static_cast<size_t>(sizeOf(o.type))));
       if (!pointer) return outOfMemory();
-    }
-    between[o.var] = pointer;
-    outputs.push_back(pointer);
-    if (o.extent == codegen::ExtentKind::Target) {
-      if (auto failure = fillPermuted(request, program, pass, o.var, pointer)) return failure;
+      kernel.between[place.index] = pointer;
+    } else if (o.extent == codegen::ExtentKind::Target) {
+      if (auto failure = fillPermuted(request, pass, o.var, request.outputs[place.index])) return failure;
     }
   }
   if (!pass.needsLaunch && extents.elements == 0 && (!pass.segmented() || extents.segments == 0))
@@ -291,57 +326,60 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, const CompiledProgr
     if (!word.values) return outOfMemory();
   }
 
-  auto argumentOf = [&](const codegen::KernelParameter& p) {
-    for (size_t k = 0; k < entry.info.parameters.size(); ++k) {
-      const auto& outer = entry.info.parameters[k];
-      if (outer.kind == p.kind && outer.var == p.var) return request.arguments[k];
-    }
+  auto pointerOf = [&](const Origin& place) {
+    return place.of == Origin::Of::Output ? request.outputs[place.index] : kernel.between[place.index];
+  };
+  auto argumentOf = [&](const Origin& origin) {
+    if (origin.of == Origin::Of::Argument) return request.arguments[origin.index];
     KernelArgument argument;
-    argument.pointer = between.at(p.var);
+    argument.pointer = pointerOf(origin);
     return argument;
   };
 
-  Arguments arguments;
-  arguments.add(word);
-  arguments.add(extents.elements);
+  ArgumentBlock& arguments = prepared.arguments;
+  size_t next = 0;
+  arguments.set(next++, word);
+  arguments.set(next++, extents.elements);
   if (pass.segmented()) {
-    arguments.add(extents.segments);
-    arguments.add(extents.length);
+    arguments.set(next++, extents.segments);
+    arguments.set(next++, extents.length);
   }
   if (pass.grid == Grid::Merged) {
     DevicePointer splits = nullptr;
     if (pass.info.offsetsParameter && word.tiles > kFewTiles) {
       splits = request.scratch->take(static_cast<size_t>(word.tiles + 1) * sizeof(int64_t));
       if (!splits) return outOfMemory();
-      Arguments split;
-      split.add(argumentOf(pass.info.parameters[*pass.info.offsetsParameter]).pointer);
-      split.add(extents.segments);
-      split.add(extents.elements);
-      split.add(pass.tileSize());
-      split.add(word.tiles);
-      split.add(splits);
-      if (auto failure = device_->launch(program.split, (word.tiles + 1 + 127) / 128, 128, split.addresses()))
+      if (auto failure = loadSupport()) return failure;
+      ArgumentBlock split(6);
+      split.set(0, argumentOf(prepared.parameters[*pass.info.offsetsParameter]).pointer);
+      split.set(1, extents.segments);
+      split.set(2, extents.elements);
+      split.set(3, pass.tileSize());
+      split.set(4, word.tiles);
+      split.set(5, splits);
+      if (auto failure = device_->launch(split_, (word.tiles + 1 + 127) / 128, 128, split.addresses()))
         return failure;
     }
-    arguments.add(splits);
+    arguments.set(next++, splits);
   }
-  for (const auto& p : pass.info.parameters) {
-    KernelArgument argument = argumentOf(p);
+  for (size_t k = 0; k < prepared.parameters.size(); ++k) {
+    const auto& p = pass.info.parameters[k];
+    const KernelArgument argument = argumentOf(prepared.parameters[k]);
     switch (p.kind) {
       case ParameterKind::Array:
       case ParameterKind::Cell:
-        arguments.add(argument.pointer);
+        arguments.set(next++, argument.pointer);
         break;
       case ParameterKind::Size:
-        arguments.add(argument.integer);
+        arguments.set(next++, argument.integer);
         break;
       case ParameterKind::Scalar:
-        arguments.add(argument, p.type);
+        arguments.set(next++, argument, p.type);
     }
   }
-  for (DevicePointer p : outputs) arguments.add(p);
+  for (const Origin& place : prepared.outputs) arguments.set(next++, pointerOf(place));
   ++statistics_.launches;
-  const auto& code = program.functions[kernel][passNumber];
+  const Loaded::Pass& code = kernel.loaded->passes[passNumber];
   return device_->launch(code.function, pass.blocks(word.tiles, code.resident), pass.shape.threads,
                          arguments.addresses());
 }

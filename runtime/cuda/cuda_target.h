@@ -1,6 +1,7 @@
 // The target `cuda`: launches the passes of generated kernels on a device (runtime/cuda/device.h).
 //
-// All kernels of a program are one module, compiled when the program is prepared. Every launch has a
+// Every kernel is a module of its own: compiled in the background from the time its program is prepared,
+// loaded at its first launch, and kept for later programs that have the same kernel. Every launch has a
 // number, which the error word carries, so that kernels after a failed one do nothing; every pass an epoch,
 // which look-back states carry, so that they are never cleared between launches.
 #pragma once
@@ -8,6 +9,7 @@
 #include <unordered_map>
 
 #include "codegen/cuda/cuda_module.h"
+#include "runtime/cuda/argument_block.h"
 #include "runtime/cuda/device.h"
 #include "runtime/target.h"
 
@@ -32,37 +34,59 @@ class CudaTarget final : public Target {
   Failure grade(const GradeRequest& request) override;
   Failure synchronise(std::optional<DeviceError>& error) override;
   void clearError() override;
-  TargetStatistics statistics() const override { return statistics_; }
   void timeLaunches(bool on) override;
   std::vector<double> launchSeconds() override;
   double copyBandwidth() override;
+  TargetStatistics statistics() const override;
+  void expect(const ProgramKernels& program) override;
 
  private:
-  struct CompiledProgram {
-    codegen::cuda::CudaModule text;
-    std::unique_ptr<Module> module;
-    struct PassCode {
+  /// Machine code of a kernel; programs share it.
+  struct Loaded {
+    struct Pass {
       Function function;
       int64_t resident;  ///< blocks that run at the same time
     };
-    std::vector<std::vector<PassCode>> functions;  ///< by kernel and pass
-    Function split = nullptr, fill1 = nullptr, fill4 = nullptr, fill8 = nullptr;
+    std::unique_ptr<Module> module;
+    std::vector<Pass> passes;
+  };
+  /// Where a parameter or an output of a pass is found.
+  struct Origin {
+    enum class Of : uint8_t { Argument, Output, Between } of;  ///< of the launch; an array between passes
+    uint32_t index;
+  };
+  struct PreparedPass {
+    std::vector<Origin> parameters, outputs;  ///< by the pass's info
+    ArgumentBlock arguments;
+  };
+  struct PreparedKernel {
+    codegen::cuda::CudaKernel text;
+    std::string source;
+    std::vector<PreparedPass> passes;
+    std::vector<DevicePointer> between;
+    std::shared_ptr<const Loaded> loaded;  ///< null before the first launch
   };
 
   /// Runs `work` between two marks, when launches are timed.
   template <typename Work>
   Failure timed(const Work& work);
-  Failure launchPasses(const LaunchRequest& request);
+  Failure launchPasses(const LaunchRequest& request, PreparedKernel& kernel);
   Failure start();  ///< allocates the error word and the counters, once
   Failure reserveStates(int64_t words);
-  Failure launchPass(const LaunchRequest& request, const CompiledProgram& program, size_t kernel, size_t pass,
-                     std::unordered_map<lcu::VarId, DevicePointer>& between);
-  Failure fillPermuted(const LaunchRequest& request, const CompiledProgram& program,
-                       const codegen::cuda::CudaPass& pass, lcu::VarId var, DevicePointer pointer);
+  PreparedKernel generate(const KernelEntry& entry, const lcu::Program& program) const;
+  static bool mayNeedSupport(const PreparedKernel& kernel);
+  Failure load(PreparedKernel& kernel);
+  Failure loadSupport();
+  Failure launchPass(const LaunchRequest& request, PreparedKernel& kernel, size_t passNumber);
+  Failure fillPermuted(const LaunchRequest& request, const codegen::cuda::CudaPass& pass, lcu::VarId var,
+                       DevicePointer pointer);
 
   std::unique_ptr<Device> device_;
   codegen::cuda::CudaOptions options_;
-  std::unordered_map<const ProgramKernels*, CompiledProgram> programs_;
+  std::unordered_map<const ProgramKernels*, std::vector<PreparedKernel>> programs_;
+  std::unordered_map<std::string, std::shared_ptr<const Loaded>> loaded_;  ///< by source
+  std::unique_ptr<Module> support_;                                        ///< null before its first use
+  Function split_ = nullptr, fill1_ = nullptr, fill4_ = nullptr, fill8_ = nullptr;
   uint64_t launches_ = 0, epochs_ = 0;
   DevicePointer error_ = nullptr, counters_ = nullptr, states_ = nullptr;
   int64_t stateWords_ = 0;

@@ -35,9 +35,13 @@ class Device {
   virtual Failure clear(DevicePointer to, size_t bytes) = 0;  ///< to zero bytes
   virtual Failure wait() = 0;
 
-  /// Compiles a generated module (codegen/cuda/cuda_module.h); `entries` are its entry points.
+  /// Tells sources that `compile` may be asked for: a device that compiles in the background begins.
+  /// `soon`: those of a program that is about to run.
+  virtual void announce(const std::vector<std::string>& /*sources*/, bool /*soon*/) {}
+  /// Compiles a generated source (codegen/cuda/cuda_module.h); `entries` are its entry points.
   virtual Failure compile(const std::string& source, const std::vector<std::string>& entries,
                           std::unique_ptr<Module>& module) = 0;
+  virtual CompilerStatistics compilerStatistics() const { return {}; }
   /// How many blocks of a function run at the same time.
   virtual int64_t residentBlocks(Function function, int threads) = 0;
   /// `arguments` are addresses of the arguments, as for cuLaunchKernel.

@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "codegen/cuda/device_library.h"
 #include "runtime/cuda/device_grade.h"
-#include "runtime/cuda/nvrtc_compiler.h"
+#include "runtime/cuda/kernel_compiler.h"
 #include "runtime/cuda/shared_library.h"
 
 namespace kelpie::runtime::cuda {
@@ -117,10 +116,9 @@ class DriverDevice final : public Device {
     driver_.primaryCtxRelease(device_);
   }
 
-  Failure open(int ordinal) {
+  Failure open(int ordinal, const std::string& compiledAhead) {
     if (!driver_.library.isOpen()) return "there is no CUDA driver on this machine";
     if (!driver_.library.missing().empty()) return "the CUDA driver lacks " + driver_.library.missing();
-    if (!compiler_.available()) return "NVRTC (libnvrtc.so) was not found; it belongs to the CUDA toolkit";
     if (auto f = driver_.failure(driver_.init(0), "cuInit")) return f;
     if (auto f = driver_.failure(driver_.deviceGet(&device_, ordinal), "cuDeviceGet")) return f;
     int major = 0, minor = 0;
@@ -130,6 +128,9 @@ class DriverDevice final : public Device {
     architecture_ = major * 10 + minor;
     if (architecture_ < 80)
       return fmt::format("the GPU has compute capability {}.{}; 8.0 is needed", major, minor);
+    compiler_ = std::make_unique<KernelCompiler>(architecture_, compiledAhead);
+    if (!compiler_->available() && compiledAhead.empty())
+      return "NVRTC (libnvrtc.so) was not found; it belongs to the CUDA toolkit";
     driver_.deviceTotalMem(&memory_, device_);
     if (auto f = driver_.failure(driver_.primaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain"))
       return f;
@@ -173,23 +174,23 @@ class DriverDevice final : public Device {
   }
   Failure wait() override { return driver_.failure(driver_.streamSynchronize(stream_), "running kernels"); }
 
+  void announce(const std::vector<std::string>& sources, bool soon) override {
+    compiler_->start(sources, soon);
+  }
   Failure compile(const std::string& source, const std::vector<std::string>&,
                   std::unique_ptr<Module>& module) override {
-    std::string identity = fmt::format("nvrtc {} sm_{}\n", compiler_.version(), architecture_);
-    for (const auto& file : codegen::cuda::deviceLibrary()) identity += file.text;
-    std::string key = CodeCache::key(identity + source);
     std::vector<char> code;
     void* loaded = nullptr;
-    if (cache_.read(key, code) && driver_.moduleLoadData(&loaded, code.data()) == 0) {
-      module = std::make_unique<DriverModule>(driver_, loaded);
-      return std::nullopt;
+    if (auto f = compiler_->take(source, code)) return f;
+    if (driver_.moduleLoadData(&loaded, code.data()) != 0) {
+      if (auto f = compiler_->compileAgain(source, code)) return f;
+      if (auto f = driver_.failure(driver_.moduleLoadData(&loaded, code.data()), "loading a module"))
+        return f;
     }
-    if (auto f = compiler_.compile(source, architecture_, code)) return f;
-    if (auto f = driver_.failure(driver_.moduleLoadData(&loaded, code.data()), "loading a module")) return f;
     module = std::make_unique<DriverModule>(driver_, loaded);
-    cache_.write(key, code);
     return std::nullopt;
   }
+  CompilerStatistics compilerStatistics() const override { return compiler_->statistics(); }
 
   int64_t residentBlocks(Function function, int threads) override {
     int blocks = 0;
@@ -234,8 +235,7 @@ class DriverDevice final : public Device {
   static uint64_t at(DevicePointer pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
   Driver driver_;
-  NvrtcCompiler compiler_;
-  CodeCache cache_;
+  std::unique_ptr<KernelCompiler> compiler_;
   int device_ = 0, architecture_ = 0, multiprocessors_ = 0;
   size_t memory_ = 0;
   void *context_ = nullptr, *stream_ = nullptr;
@@ -245,9 +245,9 @@ class DriverDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> openDriverDevice(int ordinal, std::string& why) {
+std::unique_ptr<Device> openDriverDevice(int ordinal, const std::string& compiledAhead, std::string& why) {
   auto device = std::make_unique<DriverDevice>();
-  if (auto failure = device->open(ordinal)) {
+  if (auto failure = device->open(ordinal, compiledAhead)) {
     why = *failure;
     return nullptr;
   }

@@ -10,7 +10,8 @@
 
 namespace kelpie::runtime::cuda {
 
-/// Device number `ordinal`. Null, and `why`, when there is no driver, no such device, or no NVRTC.
-std::unique_ptr<Device> openDriverDevice(int ordinal, std::string& why);
+/// Device number `ordinal`, with code from the folder `compiledAhead` (kernel_compiler.h) if it is not empty.
+/// Null, and `why`, when there is no driver, no such device, or neither NVRTC nor such a folder.
+std::unique_ptr<Device> openDriverDevice(int ordinal, const std::string& compiledAhead, std::string& why);
 
 }  // namespace kelpie::runtime::cuda

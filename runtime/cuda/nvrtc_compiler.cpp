@@ -1,18 +1,11 @@
 #include "runtime/cuda/nvrtc_compiler.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include "codegen/cuda/device_library.h"
 #include "runtime/cuda/shared_library.h"
 
 namespace kelpie::runtime::cuda {
-
-namespace fs = std::filesystem;
 
 /// The functions of NVRTC used here; its handles are pointers and its results ints, 0 for success.
 struct NvrtcCompiler::Api {
@@ -51,6 +44,13 @@ std::string NvrtcCompiler::version() const {
   return fmt::format("{}.{}", major, minor);
 }
 
+const std::vector<std::string>& NvrtcCompiler::options() {
+  // Without fused multiply-add a float operation rounds as on every other target.
+  static const std::vector<std::string> kOptions = {"--std=c++17", "-default-device", "--disable-warnings",
+                                                    "--fmad=false"};
+  return kOptions;
+}
+
 Failure NvrtcCompiler::compile(const std::string& source, int architecture, std::vector<char>& code) const {
   std::vector<const char*> texts, names;
   for (const auto& file : codegen::cuda::deviceLibrary()) {
@@ -63,10 +63,9 @@ Failure NvrtcCompiler::compile(const std::string& source, int architecture, std:
     return std::string("NVRTC: ") + api_->errorString(result);
   }
   std::string arch = fmt::format("--gpu-architecture=sm_{}", architecture);
-  // Without fused multiply-add a float operation rounds as on every other target.
-  const char* options[] = {arch.c_str(), "--std=c++17", "-default-device", "--disable-warnings",
-                           "--fmad=false"};
-  int result = api_->compileProgram(program, 5, options);
+  std::vector<const char*> arguments = {arch.c_str()};
+  for (const std::string& option : options()) arguments.push_back(option.c_str());
+  int result = api_->compileProgram(program, static_cast<int>(arguments.size()), arguments.data());
   Failure failure;
   if (result != 0) {
     size_t size = 0;
@@ -86,52 +85,6 @@ Failure NvrtcCompiler::compile(const std::string& source, int architecture, std:
   }
   api_->destroyProgram(&program);
   return failure;
-}
-
-CodeCache::CodeCache(std::string folder) : folder_(std::move(folder)) {
-  auto variable = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-  };
-  if (folder_.empty()) folder_ = variable("KELPIE_CACHE");
-  if (folder_.empty() && !variable("XDG_CACHE_HOME").empty())
-    folder_ = variable("XDG_CACHE_HOME") + "/kelpie";
-  if (folder_.empty() && !variable("HOME").empty()) folder_ = variable("HOME") + "/.cache/kelpie";
-}
-
-std::string CodeCache::key(const std::string& text) {
-  // Two independent 64-bit FNV-style hashes: 128 bits of content.
-  uint64_t a = 0xcbf29ce484222325ull, b = 0x9e3779b97f4a7c15ull;
-  for (unsigned char c : text) {
-    a = (a ^ c) * 0x100000001b3ull;
-    b = (b + c) * 0xff51afd7ed558ccdull;
-    b ^= b >> 29;
-  }
-  return fmt::format("{:016x}{:016x}-{}", a, b, text.size());
-}
-
-bool CodeCache::read(const std::string& key, std::vector<char>& code) const {
-  if (folder_.empty()) return false;
-  std::ifstream in(fs::path(folder_) / (key + ".cubin"), std::ios::binary);
-  if (!in) return false;
-  code.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
-  return !code.empty();
-}
-
-void CodeCache::write(const std::string& key, const std::vector<char>& code) const {
-  if (folder_.empty()) return;
-  std::error_code ignored;
-  fs::create_directories(folder_, ignored);
-  // Renamed into place, so that a reader never sees half a file.
-  fs::path part = fs::path(folder_) / fmt::format("{}.{}.part", key, getpid());
-  std::ofstream out(part, std::ios::binary);
-  out.write(code.data(), static_cast<std::streamsize>(code.size()));
-  out.close();
-  if (out) {
-    fs::rename(part, fs::path(folder_) / (key + ".cubin"), ignored);
-  } else {
-    fs::remove(part, ignored);
-  }
 }
 
 }  // namespace kelpie::runtime::cuda

@@ -15,29 +15,17 @@ class NvrtcCompiler {
   NvrtcCompiler();
   ~NvrtcCompiler();
   bool available() const;
-  /// "13.0"; part of what identifies compiled code.
+  /// "13.0"
   std::string version() const;
-  /// Compiles for sm_<architecture> (90 for 9.0). The device library is included.
+  /// What every source is compiled with, beside the architecture.
+  static const std::vector<std::string>& options();
+  /// Compiles for sm_<architecture> (90 for 9.0). The device library is included. Threads may compile at the
+  /// same time.
   Failure compile(const std::string& source, int architecture, std::vector<char>& code) const;
 
  private:
   struct Api;
   std::unique_ptr<Api> api_;
-};
-
-/// Compiled code kept on disk by content, for later runs. Failing to read or write it only costs time.
-class CodeCache {
- public:
-  /// `folder` empty: $KELPIE_CACHE, else $XDG_CACHE_HOME/kelpie, else ~/.cache/kelpie; none of them: no
-  /// cache.
-  explicit CodeCache(std::string folder = "");
-  /// The name under which code for this text is kept.
-  static std::string key(const std::string& text);
-  bool read(const std::string& key, std::vector<char>& code) const;
-  void write(const std::string& key, const std::vector<char>& code) const;
-
- private:
-  std::string folder_;
 };
 
 }  // namespace kelpie::runtime::cuda

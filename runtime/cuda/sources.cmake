@@ -1,10 +1,12 @@
 # The CUDA target. The driver and NVRTC are opened at run time, so it is built everywhere; sorting by CUB is compiled in
 # where the toolkit is (nvcc), and otherwise goes by way of the host.
 target_sources(kelpie_runtime PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/code_cache.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_target.cpp
   ${CMAKE_CURRENT_LIST_DIR}/device_grade.cpp
   ${CMAKE_CURRENT_LIST_DIR}/driver_device.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/kernel_compiler.cpp
   ${CMAKE_CURRENT_LIST_DIR}/nvrtc_compiler.cpp
   ${CMAKE_CURRENT_LIST_DIR}/shared_library.cpp)
 target_link_libraries(kelpie_runtime PUBLIC ${CMAKE_DL_LIBS})

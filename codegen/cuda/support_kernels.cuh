@@ -1,0 +1,26 @@
+// The kernels that the host launches beside generated ones; a module of their own.
+#pragma once
+
+#include "segments.cuh"
+
+/// Where the tiles of a segmented space begin (segments.cuh); tiles + 1 threads.
+extern "C" __global__ void kelpie_split(const int64_t* offsets, int64_t segments, int64_t extent,
+                                        int64_t entries, int64_t tiles, int64_t* splits) {
+  kelpie::splitSegments(kelpie::OffsetSegments{offsets, segments}, extent, entries, tiles, splits);
+}
+
+/// Sets `count` elements, before a permute that may leave some unwritten.
+template <class T>
+KELPIE_DEVICE void fillWith(T* out, int64_t count, T value) {
+  const int64_t step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t k = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += step) out[k] = value;
+}
+extern "C" __global__ void kelpie_fill1(uint8_t* out, int64_t count, uint64_t bits) {
+  fillWith(out, count, uint8_t(bits));
+}
+extern "C" __global__ void kelpie_fill4(uint32_t* out, int64_t count, uint64_t bits) {
+  fillWith(out, count, uint32_t(bits));
+}
+extern "C" __global__ void kelpie_fill8(uint64_t* out, int64_t count, uint64_t bits) {
+  fillWith(out, count, bits);
+}

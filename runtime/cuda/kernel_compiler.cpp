@@ -1,0 +1,114 @@
+#include "runtime/cuda/kernel_compiler.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace kelpie::runtime::cuda {
+
+namespace {
+/// A compilation takes up to 100 MB of memory; beyond this many at a time little is gained.
+constexpr unsigned kMostThreads = 16;
+}  // namespace
+
+KernelCompiler::KernelCompiler(int architecture, std::string ahead)
+    : architecture_(architecture),
+      ahead_(std::move(ahead)),
+      cache_(nvrtc_.available() ? CodeCache::ofUser(nvrtc_.version()) : CodeCache("")) {}
+
+KernelCompiler::~KernelCompiler() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    queue_.clear();
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void KernelCompiler::enqueue(const std::string& key, const std::string& source) {
+  const auto [job, isNew] = jobs_.try_emplace(key);
+  if (!isNew) return;
+  job->second.source = source;
+  queue_.push_back(key);
+  const size_t most = std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
+  if (queue_.size() > idle_ && threads_.size() < most) threads_.emplace_back([this] { work(); });
+  wake_.notify_one();
+}
+
+void KernelCompiler::putFirst(const std::vector<std::string>& keys) {
+  size_t next = 0;
+  for (const std::string& key : keys) {
+    const auto it = std::find(queue_.begin(), queue_.end(), key);
+    if (it == queue_.end()) continue;
+    queue_.erase(it);
+    queue_.insert(queue_.begin() + static_cast<std::ptrdiff_t>(next++), key);
+  }
+}
+
+void KernelCompiler::start(const std::vector<std::string>& sources, bool soon) {
+  std::vector<std::string> keys;
+  for (const std::string& source : sources) keys.push_back(CodeCache::key(source, architecture_));
+  const std::lock_guard lock(mutex_);
+  for (size_t k = 0; k < sources.size(); ++k) enqueue(keys[k], sources[k]);
+  if (soon) putFirst(keys);
+}
+
+Failure KernelCompiler::take(const std::string& source, std::vector<char>& code) {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string key = CodeCache::key(source, architecture_);
+  std::unique_lock lock(mutex_);
+  enqueue(key, source);
+  putFirst({key});
+  done_.wait(lock, [&] { return jobs_.at(key).state == State::Done; });
+  Job job = std::move(jobs_.at(key));
+  jobs_.erase(key);
+  ++(job.cached ? statistics_.cached : statistics_.compiled);
+  statistics_.waitedSeconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  code = std::move(job.code);
+  return std::move(job.failure);
+}
+
+void KernelCompiler::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    ++idle_;
+    wake_.wait(lock, [this] { return ending_ || !queue_.empty(); });
+    --idle_;
+    if (ending_) return;
+    const std::string key = std::move(queue_.front());
+    queue_.pop_front();
+    Job& job = jobs_.at(key);
+    job.state = State::Running;
+    lock.unlock();
+    find(key, job);
+    lock.lock();
+    job.state = State::Done;
+    done_.notify_all();
+  }
+}
+
+void KernelCompiler::find(const std::string& key, Job& job) const {
+  job.cached = ahead_.read(key, job.code) || cache_.read(key, job.code);
+  if (!job.cached) job.failure = compile(key, job.source, job.code);
+}
+
+Failure KernelCompiler::compile(const std::string& key, const std::string& source,
+                                std::vector<char>& code) const {
+  if (!nvrtc_.available())
+    return "NVRTC (libnvrtc.so) was not found, and a kernel of this program was not compiled ahead";
+  if (auto failure = nvrtc_.compile(source, architecture_, code)) return failure;
+  cache_.write(key, code);
+  return std::nullopt;
+}
+
+Failure KernelCompiler::compileAgain(const std::string& source, std::vector<char>& code) {
+  return compile(CodeCache::key(source, architecture_), source, code);
+}
+
+CompilerStatistics KernelCompiler::statistics() const {
+  const std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+}  // namespace kelpie::runtime::cuda

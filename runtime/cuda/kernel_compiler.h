@@ -1,0 +1,72 @@
+// Machine code for generated sources: from code compiled ahead, from the cache, or from NVRTC, which compiles
+// several sources at the same time in threads of its own.
+//
+// In:  sources (codegen/cuda/cuda_module.h), announced as early as they are known.
+// Out: code for one architecture. Whoever asks for a source that is still queued makes it the next one.
+// Then: what NVRTC compiled is in the cache. No GPU is needed.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/cuda/code_cache.h"
+#include "runtime/cuda/nvrtc_compiler.h"
+#include "runtime/target.h"
+
+namespace kelpie::runtime::cuda {
+
+class KernelCompiler {
+ public:
+  /// `ahead`: a folder that `kelpie build` wrote; empty: none.
+  KernelCompiler(int architecture, std::string ahead);
+  /// Forgets what is queued; waits for what is being compiled.
+  ~KernelCompiler();
+  KernelCompiler(const KernelCompiler&) = delete;
+  KernelCompiler& operator=(const KernelCompiler&) = delete;
+
+  /// Begins to compile sources, in this order; `soon`: before all others that are queued.
+  void start(const std::vector<std::string>& sources, bool soon);
+  /// The code of a source; waits for it. The code is handed out once.
+  Failure take(const std::string& source, std::vector<char>& code);
+  /// The same by NVRTC, whatever the disk says: for code that turned out to be damaged.
+  Failure compileAgain(const std::string& source, std::vector<char>& code);
+
+  /// Whether there is a compiler.
+  bool available() const { return nvrtc_.available(); }
+  CompilerStatistics statistics() const;
+
+ private:
+  enum class State : uint8_t { Queued, Running, Done };
+  struct Job {
+    std::string source;
+    State state = State::Queued;
+    Failure failure;
+    std::vector<char> code;
+    bool cached = false;
+  };
+  void enqueue(const std::string& key, const std::string& source);
+  void putFirst(const std::vector<std::string>& keys);
+  void work();
+  /// Fills code or failure; without the lock.
+  void find(const std::string& key, Job& job) const;
+  Failure compile(const std::string& key, const std::string& source, std::vector<char>& code) const;
+
+  const int architecture_;
+  NvrtcCompiler nvrtc_;
+  CodeCache ahead_, cache_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  std::unordered_map<std::string, Job> jobs_;  ///< by key; a Job stays where it is while others come and go
+  std::deque<std::string> queue_;              ///< keys
+  std::vector<std::thread> threads_;
+  size_t idle_ = 0;
+  bool ending_ = false;
+  CompilerStatistics statistics_;
+};
+
+}  // namespace kelpie::runtime::cuda
