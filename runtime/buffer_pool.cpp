@@ -33,6 +33,7 @@ BufferRef BufferPool::allocate(size_t bytes) {
     const size_t limit = target_.memoryLimit();
     if (size > limit || inUse_ > limit - size) return nullptr;
     if (held_ > limit - size) trim();
+    ++allocations_;
     pointer = target_.allocate(size);
     if (!pointer) {
       trim();

@@ -60,6 +60,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   size_t bytesInUse() const { return inUse_; }
   size_t peakBytes() const { return peak_; }
   void resetPeak() { peak_ = inUse_; }
+  uint64_t allocations() const { return allocations_; }  ///< that the target was asked for
 
  private:
   friend class Buffer;
@@ -67,6 +68,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   Target& target_;
   std::map<size_t, std::vector<DevicePointer>> unused_;
+  uint64_t allocations_ = 0;
   size_t inUse_ = 0, held_ = 0, peak_ = 0;  ///< held: in use and unused
 };
 

@@ -24,7 +24,16 @@ struct DeviceValue {
   DeviceRef counter;
   int64_t counterPosition = 0;  ///< element of `counter` to fetch
   bool complement = false;      ///< count = capacity - counter
-  std::unordered_map<int64_t, Register> fetched;
+
+  /// An element that was fetched; null: it was not.
+  const Register* known(int64_t position) const {
+    const auto it = fetched_.find(position);
+    return it == fetched_.end() ? nullptr : &it->second;
+  }
+  void remember(int64_t position, Register value) { fetched_.emplace(position, value); }
+
+ private:
+  std::unordered_map<int64_t, Register> fetched_;
 };
 
 struct PlanValue {

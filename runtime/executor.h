@@ -5,13 +5,9 @@
 //
 // The host part becomes a plan (runtime/plan.h) and is interpreted here: frames live on the heap, so
 // recursion is bounded by RunOptions::frameMemory and never by the C++ stack; calls in tail position and
-// loops take constant memory. Device values are counted references to pooled buffers. A scalar fetched from
-// the device is remembered. The error word is looked at whenever the host waits for the device; a failing
-// check on the host first lets the device finish, whose error came earlier.
-//
-// Globals and results stay resident: columns that were uploaded, or downloaded as results, keep their device
-// buffers for as long as somebody holds the columns' storage, so a value passed from form to form through a
-// session cell does not travel again.
+// loops take constant memory. Device values are counted references to pooled buffers. Launches, sorts and
+// joins are runtime/launcher.h's, dense columns runtime/column_transfer.h's, waits runtime/run_context.h's; a
+// failing check on the host first lets the device finish, whose error came earlier.
 #pragma once
 
 #include <atomic>
@@ -36,6 +32,9 @@ struct RunOptions {
   size_t frameMemory = size_t{1} << 28;
   /// Times every kernel and accounts for what it loads and stores.
   bool timeKernels = false;
+  /// The run ends when the results are in the target's memory; they are not handed over (the columns are
+  /// none).
+  bool discardResults = false;
 };
 
 struct KernelStatistics {
@@ -54,9 +53,11 @@ struct RunStatistics {
   uint64_t synchronisations = 0;  ///< waits for the device, of any kind
   uint64_t services = 0;
   uint64_t uploadedBytes = 0, downloadedBytes = 0;
-  size_t peakBytes = 0;  ///< of device memory
+  size_t peakBytes = 0;      ///< of device memory
+  uint64_t allocations = 0;  ///< of the target's memory; the others came from the pool
+  CompilerStatistics compiler;
   uint64_t deepestCall = 0;
-  double seconds = 0;  ///< from the host's view, compiling included
+  double seconds = 0;  ///< from the host's view, preparing included unless that was done before
   std::vector<KernelStatistics> kernels;  ///< in program order; then sorts ("grade"), as they came up
 };
 
@@ -65,6 +66,18 @@ using GlobalValues = std::function<Columns(uint32_t cell)>;
 
 using RunResult = std::variant<Columns, RuntimeError>;
 
+/// A program made ready for an executor, to run any number of times.
+class PreparedProgram {
+ public:
+  ~PreparedProgram();
+
+ private:
+  friend class Executor;
+  struct Parts;
+  explicit PreparedProgram(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
 class Executor {
  public:
   explicit Executor(std::unique_ptr<Target> target);
@@ -72,6 +85,10 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
+  /// The program must outlive what is returned, and that must not outlive the executor.
+  std::unique_ptr<PreparedProgram> prepare(const lcu::Program& program);
+  RunResult run(const PreparedProgram& program, const GlobalValues& globals, Services& services,
+                const RunOptions& options = {}, RunStatistics* statistics = nullptr);
   RunResult run(const lcu::Program& program, const GlobalValues& globals, Services& services,
                 const RunOptions& options = {}, RunStatistics* statistics = nullptr);
   Target& target();

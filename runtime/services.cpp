@@ -73,7 +73,7 @@ class HostServices final : public Services {
 
   void beginForm() override {
     endForm(true);
-    random_.seed(options_.seed);
+    seeded_ = false;
   }
 
   void endForm(bool succeeded) override {
@@ -156,12 +156,17 @@ class HostServices final : public Services {
 
   Reply randomDraws(const Columns& arguments, const Row&) {
     std::vector<std::byte> bytes(static_cast<size_t>(arguments[0].at(0).i) * sizeof(int64_t));
+    if (!seeded_) seed(options_.seed);
     random_.draw({reinterpret_cast<int64_t*>(bytes.data()), bytes.size() / sizeof(int64_t)});
     return Columns{sequenceOf(scalarColumn(ScalarType::Int64, std::move(bytes)))};
   }
 
+  void seed(int64_t seed) {
+    random_.seed(seed);
+    seeded_ = true;
+  }
   Reply randomSeed(const Columns& arguments, const Row&) {
-    random_.seed(arguments[0].at(0).i);
+    seed(arguments[0].at(0).i);
     return Columns{flag(true)};
   }
 
@@ -456,6 +461,7 @@ class HostServices final : public Services {
 
   ServiceOptions options_;
   RandomStream random_;
+  bool seeded_ = false;  ///< in this form; seeding takes longer than most forms
   std::map<int64_t, Stream> streams_;
   int64_t nextStream_ = kFirstFileStream;
   std::vector<pid_t> processes_;

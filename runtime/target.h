@@ -86,6 +86,16 @@ struct GradeRequest {
 struct CompilerStatistics {
   uint64_t compiled = 0, cached = 0;  ///< sources: compiled; found on disk
   double waitedSeconds = 0;           ///< of the host, for both
+  friend CompilerStatistics operator-(const CompilerStatistics& a, const CompilerStatistics& b) {
+    return {a.compiled - b.compiled, a.cached - b.cached, a.waitedSeconds - b.waitedSeconds};
+  }
+};
+
+/// A few bytes to read into the memory of the host.
+struct HostRead {
+  void* to;
+  DevicePointer from;
+  size_t bytes;
 };
 
 /// What a target did since it was made; for reports and tests.
@@ -131,6 +141,15 @@ class Target {
 
   /// Waits for everything; gives the recorded error.
   virtual Failure synchronise(std::optional<DeviceError>& error) = 0;
+  /// The same; when there is no error, does all the reads in the one wait.
+  virtual Failure read(std::span<const HostRead> reads, std::optional<DeviceError>& error) {
+    if (auto failure = synchronise(error)) return failure;
+    for (const HostRead& r : reads) {
+      if (error) break;
+      if (auto failure = download(r.to, r.from, r.bytes)) return failure;
+    }
+    return std::nullopt;
+  }
   virtual void clearError() = 0;
 
   virtual TargetStatistics statistics() const = 0;

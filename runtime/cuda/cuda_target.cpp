@@ -384,11 +384,14 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
                          arguments.addresses());
 }
 
-Failure CudaTarget::synchronise(std::optional<DeviceError>& error) {
+Failure CudaTarget::synchronise(std::optional<DeviceError>& error) { return read({}, error); }
+
+Failure CudaTarget::read(std::span<const HostRead> reads, std::optional<DeviceError>& error) {
   error.reset();
-  if (!error_) return device_->wait();
-  ErrorWord word;
-  if (auto failure = device_->download(&word, error_, sizeof word)) return failure;
+  ErrorWord word{};
+  reads_.assign(reads.begin(), reads.end());
+  if (error_) reads_.push_back({&word, error_, sizeof word});
+  if (auto failure = device_->read(reads_)) return failure;
   if (word.launch != 0) error = DeviceError{word.site, word.payload[0], word.payload[1]};
   return std::nullopt;
 }

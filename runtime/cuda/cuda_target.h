@@ -33,6 +33,7 @@ class CudaTarget final : public Target {
   Failure launch(const LaunchRequest& request) override;
   Failure grade(const GradeRequest& request) override;
   Failure synchronise(std::optional<DeviceError>& error) override;
+  Failure read(std::span<const HostRead> reads, std::optional<DeviceError>& error) override;
   void clearError() override;
   void timeLaunches(bool on) override;
   std::vector<double> launchSeconds() override;
@@ -93,6 +94,7 @@ class CudaTarget final : public Target {
   bool timing_ = false;
   int marked_ = 0;               ///< launches whose times the device still holds
   std::vector<double> seconds_;  ///< of launches before those
+  std::vector<HostRead> reads_;
   TargetStatistics statistics_;
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,12 @@ class Device {
 
   virtual Failure upload(DevicePointer to, const void* from, size_t bytes) = 0;
   virtual Failure download(void* to, DevicePointer from, size_t bytes) = 0;
+  /// Several small downloads in one wait.
+  virtual Failure read(std::span<const HostRead> reads) {
+    for (const HostRead& r : reads)
+      if (auto failure = download(r.to, r.from, r.bytes)) return failure;
+    return std::nullopt;
+  }
   virtual Failure copy(DevicePointer to, DevicePointer from, size_t bytes) = 0;
   virtual Failure clear(DevicePointer to, size_t bytes) = 0;  ///< to zero bytes
   virtual Failure wait() = 0;

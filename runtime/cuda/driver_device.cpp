@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "runtime/cuda/device_grade.h"
@@ -32,6 +33,8 @@ struct Driver {
   int (*memPoolSetAttribute)(void*, int, void*) = nullptr;
   int (*memAllocAsync)(uint64_t*, size_t, void*) = nullptr;
   int (*memFreeAsync)(uint64_t, void*) = nullptr;
+  int (*allocateHost)(void**, size_t) = nullptr;
+  int (*freeHost)(void*) = nullptr;
   int (*copyToDevice)(uint64_t, const void*, size_t, void*) = nullptr;
   int (*copyToHost)(void*, uint64_t, size_t, void*) = nullptr;
   int (*copyOnDevice)(uint64_t, uint64_t, size_t, void*) = nullptr;
@@ -63,6 +66,8 @@ struct Driver {
     library.get(memPoolSetAttribute, "cuMemPoolSetAttribute");
     library.get(memAllocAsync, "cuMemAllocAsync");
     library.get(memFreeAsync, "cuMemFreeAsync");
+    library.get(allocateHost, "cuMemAllocHost_v2");
+    library.get(freeHost, "cuMemFreeHost");
     library.get(copyToDevice, "cuMemcpyHtoDAsync_v2");
     library.get(copyToHost, "cuMemcpyDtoHAsync_v2");
     library.get(copyOnDevice, "cuMemcpyDtoDAsync_v2");
@@ -90,6 +95,7 @@ struct Driver {
 constexpr int kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76,
               kMultiprocessors = 16;  // CUdevice_attribute
 constexpr int kReleaseThreshold = 4;  // CUmemPool_attribute
+constexpr size_t kStagingBytes = 4096;
 constexpr unsigned kNonBlocking = 1;  // CUstream_flags
 
 class DriverModule final : public Module {
@@ -113,6 +119,7 @@ class DriverDevice final : public Device {
     driver_.ctxSetCurrent(context_);
     for (void* event : events_) driver_.eventDestroy(event);
     if (stream_) driver_.streamDestroy(stream_);
+    if (staging_) driver_.freeHost(staging_);
     driver_.primaryCtxRelease(device_);
   }
 
@@ -136,6 +143,7 @@ class DriverDevice final : public Device {
       return f;
     if (auto f = driver_.failure(driver_.ctxSetCurrent(context_), "cuCtxSetCurrent")) return f;
     if (auto f = driver_.failure(driver_.streamCreate(&stream_, kNonBlocking), "cuStreamCreate")) return f;
+    if (auto f = driver_.failure(driver_.allocateHost(&staging_, kStagingBytes), "cuMemAllocHost")) return f;
     void* pool = nullptr;
     if (auto f = driver_.failure(driver_.defaultMemPool(&pool, device_), "cuDeviceGetDefaultMemPool"))
       return f;
@@ -164,6 +172,24 @@ class DriverDevice final : public Device {
         return f;
     }
     return wait();
+  }
+  /// By way of memory that the device writes itself, which is what makes these copies asynchronous.
+  Failure read(std::span<const HostRead> reads) override {
+    size_t place = 0;
+    for (const HostRead& r : reads) {
+      if (place + r.bytes > kStagingBytes) return Device::read(reads);
+      if (auto f = driver_.failure(driver_.copyToHost(staged(place), at(r.from), r.bytes, stream_),
+                                   "copy from the device"))
+        return f;
+      place += aligned(r.bytes);
+    }
+    if (auto f = wait()) return f;
+    place = 0;
+    for (const HostRead& r : reads) {
+      std::memcpy(r.to, staged(place), r.bytes);
+      place += aligned(r.bytes);
+    }
+    return std::nullopt;
   }
   Failure copy(DevicePointer to, DevicePointer from, size_t bytes) override {
     if (bytes == 0) return std::nullopt;
@@ -232,15 +258,17 @@ class DriverDevice final : public Device {
   }
 
  private:
+  static size_t aligned(size_t bytes) { return (bytes + 15) / 16 * 16; }
+  std::byte* staged(size_t place) { return static_cast<std::byte*>(staging_) + place; }
   static uint64_t at(DevicePointer pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
   Driver driver_;
   std::unique_ptr<KernelCompiler> compiler_;
   int device_ = 0, architecture_ = 0, multiprocessors_ = 0;
   size_t memory_ = 0;
-  void *context_ = nullptr, *stream_ = nullptr;
   std::vector<void*> events_;
   size_t marks_ = 0;  ///< events that are recorded and not asked for
+  void *context_ = nullptr, *stream_ = nullptr, *staging_ = nullptr;
 };
 
 }  // namespace

@@ -357,6 +357,8 @@ class ExpressionCode::Compiler {
 ExpressionCode::ExpressionCode(const std::vector<ExprRef>& roots, Mode mode,
                                const std::function<bool(lcu::VarId)>& isCell) {
   Compiler(*this, mode, isCell).compile(roots);
+  for (const Instruction& i : code_)
+    if (i.code == Code::Cell) cells_.push_back(i.index);
 }
 
 std::optional<uint32_t> ExpressionCode::paramRegister(uint32_t number) const {

@@ -64,6 +64,7 @@ class ExpressionCode {
   /// Registers with the constants in place; the caller fills inputs and parameters.
   const std::vector<Register>& initialRegisters() const { return initial_; }
   const std::vector<Input>& inputs() const { return inputs_; }
+  const std::vector<lcu::VarId>& cells() const { return cells_; }    ///< that may be read (Host mode)
   const std::vector<lcu::VarId>& arrays() const { return arrays_; }  ///< by array slot (Kernel mode)
   /// Register of parameter `number`; none when the code does not use it.
   std::optional<uint32_t> paramRegister(uint32_t number) const;
@@ -121,7 +122,7 @@ class ExpressionCode {
   std::vector<Instruction> code_;
   std::vector<Register> initial_;
   std::vector<Input> inputs_;
-  std::vector<lcu::VarId> arrays_;
+  std::vector<lcu::VarId> arrays_, cells_;
   std::vector<std::pair<uint32_t, uint32_t>> params_;  ///< (number, register)
   std::vector<uint32_t> results_;
 };

@@ -1,0 +1,176 @@
+#include "runtime/launcher.h"
+
+#include <algorithm>
+
+namespace kelpie::runtime {
+
+using codegen::ParameterKind;
+
+namespace {
+
+class LaunchScratch final : public Scratch {
+ public:
+  explicit LaunchScratch(BufferPool& pool) : pool_(pool) {}
+  DevicePointer take(size_t bytes) override {
+    BufferRef b = pool_.allocate(bytes);
+    if (!b) return nullptr;
+    buffers_.push_back(b);
+    return b->pointer();
+  }
+
+ private:
+  BufferPool& pool_;
+  std::vector<BufferRef> buffers_;
+};
+
+/// Whether a launch over nothing still has something to write or to check.
+bool hasWork(const codegen::KernelInfo& info, const codegen::LaunchExtents& e) {
+  if (e.elements > 0 || info.hasRole(codegen::BindingRole::Finish)) return true;
+  if (e.segments > 0 && info.hasRole(codegen::BindingRole::Epilogue)) return true;
+  return std::any_of(info.outputs.begin(), info.outputs.end(),
+                     [&](const codegen::KernelOutput& o) { return codegen::capacity(o, e) > 0; });
+}
+
+}  // namespace
+
+void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& extents) {
+  const codegen::KernelInfo& info = plan_.kernels.kernels[i.target].info;
+  findArguments(i, info);
+  allocateResults(i, info, extents);
+  if (hasWork(info, extents)) {
+    LaunchScratch scratch(context_.pool);
+    context_.check(context_.target.launch(
+        {&plan_.kernels, i.target, extents, arguments_, outputs_, &scratch, context_.options.interrupt}));
+    recorder_.launched(i.target, extents, results_);
+  }
+  for (size_t k = 0; k < results_.size(); ++k)
+    if (i.results[k] != kNoSlot) stack_.value(i.results[k]) = {{}, std::move(results_[k])};
+  results_.clear();
+}
+
+void Launcher::findArguments(const PlanInstruction& i, const codegen::KernelInfo& info) {
+  // Sizes first: they may move survivors to smaller buffers.
+  for (size_t k = 0; k < info.parameters.size(); ++k)
+    if (info.parameters[k].kind == ParameterKind::Size) context_.countOf(*stack_.value(i.operands[k]).device);
+  arguments_.clear();
+  for (size_t k = 0; k < info.parameters.size(); ++k) {
+    const auto& p = info.parameters[k];
+    const PlanValue& v = stack_.value(i.operands[k]);
+    KernelArgument a{};
+    switch (p.kind) {
+      case ParameterKind::Array:
+      case ParameterKind::Cell:
+        a.pointer = v.device->buffer->pointer();
+        break;
+      case ParameterKind::Size:
+        a.integer = *v.device->count;
+        break;
+      case ParameterKind::Scalar:
+        if (isFloat(p.type)) {
+          a.real = v.scalar.f;
+        } else {
+          a.integer = v.scalar.i;
+        }
+    }
+    arguments_.push_back(a);
+  }
+}
+
+void Launcher::allocateResults(const PlanInstruction& i, const codegen::KernelInfo& info,
+                               const codegen::LaunchExtents& extents) {
+  results_.assign(info.outputs.size(), nullptr);
+  outputs_.clear();
+  for (const auto& group : i.joint) allocateTogether(group, info, extents);
+  for (size_t k = 0; k < results_.size(); ++k) {
+    const auto& o = info.outputs[k];
+    if (!results_[k]) results_[k] = context_.allocate(o.type, codegen::capacity(o, extents), o.name);
+    outputs_.push_back(results_[k]->buffer->pointer());
+  }
+  for (size_t k = 0; k < results_.size(); ++k) {
+    const auto& o = info.outputs[k];
+    if (!o.count) continue;
+    for (size_t c = 0; c < results_.size(); ++c)
+      if (info.outputs[c].var == *o.count) {
+        results_[k]->counter = results_[c];
+        results_[k]->counterPosition = codegen::capacity(info.outputs[c], extents) - 1;
+      }
+    results_[k]->count.reset();
+    results_[k]->complement = o.countsFalse;
+  }
+}
+
+void Launcher::allocateTogether(const std::vector<uint32_t>& group, const codegen::KernelInfo& info,
+                                const codegen::LaunchExtents& extents) {
+  const auto width = sizeOf(info.outputs[group[0]].type);
+  const int64_t step = 256 / width;  // parts begin where buffers may
+  std::vector<int64_t> starts;
+  int64_t end = 0;
+  for (uint32_t k : group) {
+    starts.push_back(end);
+    end += (std::max<int64_t>(codegen::capacity(info.outputs[k], extents), 1) + step - 1) / step * step;
+  }
+  const DeviceRef whole = context_.allocate(info.outputs[group[0]].type, end, info.outputs[group[0]].name);
+  for (size_t j = 0; j < group.size(); ++j) {
+    auto part = std::make_shared<DeviceValue>(*whole);
+    part->capacity = codegen::capacity(info.outputs[group[j]], extents);
+    part->count = part->capacity;
+    const int64_t next = j + 1 < group.size() ? starts[j + 1] : end;
+    part->buffer = std::make_shared<const Buffer>(whole->buffer, static_cast<size_t>(starts[j] * width),
+                                                  static_cast<size_t>((next - starts[j]) * width));
+    results_[group[j]] = std::move(part);
+  }
+}
+
+void Launcher::grade(const PlanInstruction& i, const codegen::LaunchExtents& extents) {
+  const auto& node = std::get<lcu::Grade>(i.stmt->node);
+  const DeviceRef keys = stack_.value(i.operands[0]).device;
+  DeviceRef order = context_.allocate(ScalarType::Int64, extents.elements, "a sorting order");
+  const DeviceRef offsets = i.operands.size() > 1 ? stack_.value(i.operands[1]).device : nullptr;
+  if (extents.elements > 0) {
+    LaunchScratch scratch(context_.pool);
+    context_.check(
+        context_.target.grade({keys->type, keys->buffer->pointer(), order->buffer->pointer(), node.space.kind,
+                               extents, offsets ? offsets->buffer->pointer() : nullptr, &scratch}));
+    recorder_.graded(i.stmt, extents, keys->type);
+  }
+  stack_.value(i.results[0]) = {{}, std::move(order)};
+}
+
+void Launcher::join(const PlanInstruction& i) {
+  std::vector<DeviceRef> parts;
+  for (Slot s : i.operands) parts.push_back(stack_.value(s).device);
+  const auto width = static_cast<size_t>(sizeOf(parts[0]->type));
+  BufferRef whole = parts[0]->buffer->whole();
+  for (const DeviceRef& part : parts)
+    if (part->buffer->whole() != whole) whole = nullptr;
+  DeviceRef joined;
+  std::vector<int64_t> starts;
+  if (whole) {
+    joined = std::make_shared<DeviceValue>();
+    joined->type = parts[0]->type;
+    joined->buffer = whole;
+    joined->capacity = static_cast<int64_t>(whole->bytes() / width);
+    joined->count = joined->capacity;
+    const auto* begin = static_cast<const std::byte*>(whole->pointer());
+    for (const DeviceRef& part : parts)
+      starts.push_back((static_cast<const std::byte*>(part->buffer->pointer()) - begin) /
+                       static_cast<int64_t>(width));
+  } else {
+    int64_t total = 0;
+    for (const DeviceRef& part : parts) {
+      starts.push_back(total);
+      total += context_.countOf(*part);
+    }
+    joined = context_.allocate(parts[0]->type, total, "joined arrays");
+    for (size_t k = 0; k < parts.size(); ++k)
+      if (*parts[k]->count > 0)
+        context_.check(context_.target.copy(
+            static_cast<std::byte*>(joined->buffer->pointer()) + static_cast<size_t>(starts[k]) * width,
+            parts[k]->buffer->pointer(), static_cast<size_t>(*parts[k]->count) * width));
+  }
+  stack_.value(i.results[0]) = {{}, std::move(joined)};
+  for (size_t k = 0; k < starts.size(); ++k)
+    stack_.value(i.results[k + 1]) = {toRegister(Scalar::ofInt(ScalarType::Int64, starts[k])), nullptr};
+}
+
+}  // namespace kelpie::runtime

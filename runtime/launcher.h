@@ -1,0 +1,38 @@
+// Launches, sorts and joins of a plan: finds arguments, allocates results, asks the target.
+#pragma once
+
+#include <vector>
+
+#include "runtime/plan_stack.h"
+#include "runtime/run_context.h"
+#include "runtime/run_recorder.h"
+
+namespace kelpie::runtime {
+
+class Launcher {
+ public:
+  Launcher(RunContext& context, const Plan& plan, PlanStack& stack)
+      : context_(context), plan_(plan), stack_(stack), recorder_(context, plan) {}
+
+  void launch(const PlanInstruction& i, const codegen::LaunchExtents& extents);
+  void grade(const PlanInstruction& i, const codegen::LaunchExtents& extents);
+  void join(const PlanInstruction& i);
+
+ private:
+  void findArguments(const PlanInstruction& i, const codegen::KernelInfo& info);
+  void allocateResults(const PlanInstruction& i, const codegen::KernelInfo& info,
+                       const codegen::LaunchExtents& extents);
+  void allocateTogether(const std::vector<uint32_t>& group, const codegen::KernelInfo& info,
+                        const codegen::LaunchExtents& extents);
+
+  RunContext& context_;
+  const Plan& plan_;
+  PlanStack& stack_;
+  RunRecorder recorder_;
+  // Of the launch under way; kept to be used again.
+  std::vector<KernelArgument> arguments_;
+  std::vector<DeviceRef> results_;
+  std::vector<DevicePointer> outputs_;
+};
+
+}  // namespace kelpie::runtime

@@ -1,0 +1,71 @@
+// The frames of the calls that are active, with the values of their variables, and the globals.
+#pragma once
+
+#include <vector>
+
+#include "ir/diagnostic.h"
+#include "runtime/device_value.h"
+#include "runtime/plan.h"
+
+namespace kelpie::runtime {
+
+class PlanStack {
+ public:
+  explicit PlanStack(const Plan& plan) : plan_(plan), globals_(plan.globals) {}
+
+  struct Frame {
+    uint32_t function;
+    uint32_t pc;
+    size_t base;
+  };
+  Frame& top() { return frames_.back(); }
+  size_t depth() const { return frames_.size(); }
+  /// Memory of the frames with one more for a call of `function`.
+  size_t bytesWith(uint32_t function) const {
+    return (values_.size() + plan_.functions[function].slots) * sizeof(PlanValue) +
+           (frames_.size() + 1) * sizeof(Frame);
+  }
+
+  void push(uint32_t function, std::vector<PlanValue> arguments) {
+    const PlanFunction& f = plan_.functions[function];
+    frames_.push_back({function, 0, values_.size()});
+    values_.resize(values_.size() + f.slots);
+    for (size_t k = 0; k < arguments.size(); ++k) value(f.params[k]) = std::move(arguments[k]);
+  }
+  void pop() {
+    values_.resize(frames_.back().base);
+    frames_.pop_back();
+  }
+  void clear() {
+    values_.clear();
+    globals_.clear();
+  }
+
+  PlanValue& value(Slot s) {
+    return (s & kGlobalSlot) != 0 ? globals_[s & ~kGlobalSlot] : values_[frames_.back().base + s];
+  }
+  PlanValue& valueOf(lcu::VarId v) { return value(plan_.slotOf[v]); }
+  std::vector<PlanValue> copies(const std::vector<Slot>& slots) {
+    std::vector<PlanValue> values;
+    values.reserve(slots.size());
+    for (Slot s : slots) values.push_back(value(s));
+    return values;
+  }
+  void assign(const std::vector<Slot>& slots, std::vector<PlanValue> values) {
+    if (slots.size() != values.size()) throw InternalError("plan: numbers of results differ");
+    for (size_t k = 0; k < slots.size(); ++k) value(slots[k]) = std::move(values[k]);
+  }
+  /// Calls `use` for the values of the frame on top.
+  template <typename Use>
+  void forEachOnTop(const Use& use) {
+    if (frames_.empty()) return;
+    for (size_t k = frames_.back().base; k < values_.size(); ++k) use(values_[k]);
+  }
+
+ private:
+  const Plan& plan_;
+  std::vector<PlanValue> values_, globals_;
+  std::vector<Frame> frames_;
+};
+
+}  // namespace kelpie::runtime

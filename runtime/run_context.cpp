@@ -1,0 +1,122 @@
+#include "runtime/run_context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace kelpie::runtime {
+
+namespace {
+
+/// Values that one wait brings at most.
+constexpr size_t kMostWanted = 16;
+
+std::string withPayloads(const std::string& text, int64_t payload0, int64_t payload1) {
+  std::string result;
+  for (size_t k = 0; k < text.size(); ++k) {
+    const bool payload = text[k] == '{' && k + 2 < text.size() && text[k + 2] == '}' &&
+                         (text[k + 1] == '0' || text[k + 1] == '1');
+    if (!payload) {
+      result += text[k];
+      continue;
+    }
+    result += std::to_string(text[k + 1] == '0' ? payload0 : payload1);
+    k += 2;
+  }
+  return result;
+}
+
+std::string readableBytes(size_t bytes) {
+  if (bytes < 10000) return fmt::format("{} bytes", bytes);
+  if (bytes < 10000000) return fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3);
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+}  // namespace
+
+void RunContext::stopAt(lcu::SiteId site, int64_t payload0, int64_t payload1) const {
+  const auto& s = program.sites.at(site < program.sites.size() ? site : 0);
+  stop(s.span, withPayloads(s.message, payload0, payload1));
+}
+
+void RunContext::synchronise() { read({}); }
+
+void RunContext::download(void* to, DevicePointer from, size_t bytes) {
+  statistics.downloadedBytes += bytes;
+  check(target.download(to, from, bytes));
+}
+
+void RunContext::read(const std::vector<Wanted>& wanted) {
+  ++statistics.synchronisations;
+  std::array<std::array<std::byte, 8>, kMostWanted> bytes{};
+  std::array<HostRead, kMostWanted> reads;
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    const DeviceValue& v = *wanted[k].value;
+    const auto width = static_cast<size_t>(sizeOf(v.type));
+    auto* from =
+        static_cast<std::byte*>(v.buffer->pointer()) + static_cast<size_t>(wanted[k].position) * width;
+    reads[k] = {bytes[k].data(), from, width};
+    statistics.downloadedBytes += width;
+  }
+  std::optional<DeviceError> error;
+  check(target.read(std::span(reads).first(wanted.size()), error));
+  if (error) stopAt(error->site, error->payload0, error->payload1);
+  for (size_t k = 0; k < wanted.size(); ++k)
+    wanted[k].value->remember(wanted[k].position, loadElement(wanted[k].value->type, bytes[k].data(), 0));
+}
+
+Register RunContext::fetch(DeviceValue& v, int64_t position) {
+  if (const Register* known = v.known(position)) return *known;
+  ++statistics.fetches;
+  wanted_ = {{&v, position}};
+  if (alsoWanted) alsoWanted(wanted_);
+  wanted_.resize(std::min(wanted_.size(), kMostWanted));
+  read(wanted_);
+  return *v.known(position);
+}
+
+int64_t RunContext::countOf(DeviceValue& v) {
+  if (!v.count) {
+    const int64_t counted = fetch(*v.counter, v.counterPosition).i;
+    v.count = v.complement ? v.capacity - counted : counted;
+    v.counter.reset();
+    shrink(v);
+  }
+  return *v.count;
+}
+
+void RunContext::shrink(DeviceValue& v) {
+  constexpr size_t kWorthIt = size_t{1} << 16;
+  if (v.buffer->whole()) return;  // the other parts keep the memory
+  const auto used = static_cast<size_t>(*v.count) * static_cast<size_t>(sizeOf(v.type));
+  if (v.buffer->bytes() < kWorthIt || used * 2 > v.buffer->bytes()) return;
+  BufferRef smaller = pool.allocate(used);
+  if (!smaller) return;
+  check(target.copy(smaller->pointer(), v.buffer->pointer(), used));
+  v.buffer = smaller;
+  v.capacity = *v.count;
+}
+
+DeviceRef RunContext::allocate(ScalarType type, int64_t count, const std::string& what) {
+  if (count < 0) throw InternalError("a negative number of elements for " + what);
+  const auto width = static_cast<uint64_t>(sizeOf(type));
+  const bool overflow = static_cast<uint64_t>(count) > std::numeric_limits<size_t>::max() / 4 / width;
+  const size_t bytes = overflow ? 0 : std::max<size_t>(static_cast<size_t>(count) * width, 16);
+  BufferRef buffer = overflow ? nullptr : pool.allocate(bytes);
+  if (!buffer) {
+    synchronise();  // an error on the device came earlier
+    stop(span,
+         fmt::format("out of memory: {} needs {} elements of {} bytes; {} of {} are in use", what, count,
+                     width, readableBytes(pool.bytesInUse()), readableBytes(target.memoryLimit())));
+  }
+  auto v = std::make_shared<DeviceValue>();
+  v->buffer = std::move(buffer);
+  v->type = type;
+  v->capacity = count;
+  v->count = count;
+  return v;
+}
+
+}  // namespace kelpie::runtime

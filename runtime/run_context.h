@@ -1,0 +1,67 @@
+// What all parts of a run share: target and memory, errors, and reading values back from the device.
+//
+// The host waits in three ways only: `synchronise`, `download` and `fetch`. A fetch is one wait, whatever it
+// brings: beside the value that is needed now it reads the ones that are likely to be needed next. The error
+// word is looked at by every wait, before any value is believed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/device_value.h"
+#include "runtime/executor.h"
+
+namespace kelpie::runtime {
+
+/// Unwinds a run; never leaves the executor.
+struct Stop {
+  RuntimeError error;
+};
+
+/// A value in device memory that the host may want.
+struct Wanted {
+  DeviceValue* value;
+  int64_t position;
+};
+
+class RunContext {
+ public:
+  RunContext(Target& target, BufferPool& pool, const lcu::Program& program, const RunOptions& options,
+             RunStatistics& statistics)
+      : target(target), pool(pool), program(program), options(options), statistics(statistics) {}
+
+  Target& target;
+  BufferPool& pool;
+  const lcu::Program& program;
+  const RunOptions& options;
+  RunStatistics& statistics;
+  Span span;  ///< of the statement under way
+  /// Adds what else to read when the host waits for a value anyway.
+  std::function<void(std::vector<Wanted>&)> alsoWanted;
+
+  [[noreturn]] void stop(Span where, std::string message) const { throw Stop{{where, std::move(message)}}; }
+  [[noreturn]] void stopAt(lcu::SiteId site, int64_t payload0, int64_t payload1) const;
+  void check(const Failure& failure) const {
+    if (failure) stop(span, *failure);
+  }
+
+  /// Waits for the device; an error recorded there ends the run.
+  void synchronise();
+  /// After a wait that told of no error.
+  void download(void* to, DevicePointer from, size_t bytes);
+  Register fetch(DeviceValue& v, int64_t position);
+  /// The number of elements. Once it is known, survivors of a filter move to a buffer of their own size when
+  /// most of the first one is empty.
+  int64_t countOf(DeviceValue& v);
+
+  /// `what` names it when there is no memory, which ends the run.
+  DeviceRef allocate(ScalarType type, int64_t count, const std::string& what);
+
+ private:
+  void read(const std::vector<Wanted>& wanted);
+  void shrink(DeviceValue& v);
+  std::vector<Wanted> wanted_;
+};
+
+}  // namespace kelpie::runtime

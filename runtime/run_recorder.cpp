@@ -1,0 +1,86 @@
+#include "runtime/run_recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kelpie::runtime {
+
+RunRecorder::RunRecorder(RunContext& context, const Plan& plan)
+    : context_(context), plan_(plan), timing_(context.options.timeKernels) {
+  for (const auto& k : plan.kernels.kernels) {
+    KernelStatistics& s = context_.statistics.kernels.emplace_back();
+    s.name = k.kernel->name;
+    if (!k.kernel->bindings.empty()) s.span = k.kernel->bindings[0].span;
+    s.onlyOneFilter = std::count_if(k.kernel->bindings.begin(), k.kernel->bindings.end(),
+                                    [](const auto& b) { return b.kind == lcu::SoacKind::Filter; }) == 1;
+    if (timing_) accounts_.emplace_back(k, context_.program);
+  }
+  if (timing_) context_.target.timeLaunches(true);
+}
+
+RunRecorder::~RunRecorder() {
+  if (!timing_) return;
+  const std::vector<double> seconds = context_.target.launchSeconds();
+  for (size_t k = 0; k < std::min(seconds.size(), timed_.size()); ++k)
+    context_.statistics.kernels[timed_[k]].seconds += seconds[k];
+  context_.target.timeLaunches(false);
+}
+
+void RunRecorder::launched(uint32_t kernel, const codegen::LaunchExtents& extents,
+                           const std::vector<DeviceRef>& results) {
+  if (const LaunchWork* counted = context_.target.lastWork()) {
+    ++context_.statistics.kernels[kernel].evaluated;
+    record(kernel, extents, *counted);
+  } else if (timing_) {
+    record(kernel, extents, accounts_[kernel].of(extents, [&](lcu::VarId counter) {
+      return peek(plan_.kernels.kernels[kernel].info, extents, results, counter);
+    }));
+  } else {
+    record(kernel, extents, LaunchWork());
+  }
+}
+
+void RunRecorder::graded(const lcu::Stmt* stmt, const codegen::LaunchExtents& extents, ScalarType keys) {
+  const auto [known, isNew] = grades_.try_emplace(stmt, context_.statistics.kernels.size());
+  if (isNew) {
+    KernelStatistics& s = context_.statistics.kernels.emplace_back();
+    s.name = grades_.size() == 1 ? "grade" : fmt::format("grade_{}", grades_.size());
+    s.span = stmt->span;
+  }
+  LaunchWork least;  // keys once, order once
+  least.elements = static_cast<uint64_t>(extents.elements);
+  least.bytesRead = least.elements * static_cast<uint64_t>(sizeOf(keys));
+  least.bytesWritten = least.elements * sizeof(int64_t);
+  record(known->second, extents, least);
+}
+
+void RunRecorder::record(size_t kernel, const codegen::LaunchExtents& extents, const LaunchWork& work) {
+  KernelStatistics& s = context_.statistics.kernels[kernel];
+  ++context_.statistics.launches;
+  ++s.launches;
+  s.elements += static_cast<uint64_t>(extents.elements);
+  s.segments += static_cast<uint64_t>(extents.segments);
+  s.work.elements += work.elements;
+  s.work.bytesRead += work.bytesRead;
+  s.work.bytesWritten += work.bytesWritten;
+  s.work.survivors += work.survivors;
+  if (timing_) timed_.push_back(kernel);
+}
+
+/// What a filter kept; a wait that a run without timing does not have is not counted. Without the output
+/// nobody needs what it kept.
+int64_t RunRecorder::peek(const codegen::KernelInfo& info, const codegen::LaunchExtents& extents,
+                          const std::vector<DeviceRef>& results, lcu::VarId counter) {
+  const codegen::KernelOutput* o = info.output(counter);
+  if (!o) return extents.elements;
+  const auto last = static_cast<size_t>(codegen::capacity(*o, extents) - 1);
+  const DeviceValue& v = *results[static_cast<size_t>(o - info.outputs.data())];
+  alignas(8) std::byte bytes[8] = {};
+  const auto width = static_cast<size_t>(sizeOf(v.type));
+  context_.check(
+      context_.target.download(bytes, static_cast<std::byte*>(v.buffer->pointer()) + last * width, width));
+  return loadElement(v.type, bytes, 0).i;
+}
+
+}  // namespace kelpie::runtime

@@ -1,0 +1,41 @@
+// Keeps the statistics of a run's kernels and sorts (RunStatistics::kernels).
+//
+// Always how often each ran, and over how much. What the evaluator counts, too; with RunOptions::timeKernels
+// also times on the device and, where nothing is counted, an account of bytes.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/launch_account.h"
+#include "runtime/plan.h"
+#include "runtime/run_context.h"
+
+namespace kelpie::runtime {
+
+class RunRecorder {
+ public:
+  RunRecorder(RunContext& context, const Plan& plan);
+  ~RunRecorder();  ///< fetches the times
+  RunRecorder(const RunRecorder&) = delete;
+  RunRecorder& operator=(const RunRecorder&) = delete;
+
+  /// After the launch; `results` by KernelInfo::outputs.
+  void launched(uint32_t kernel, const codegen::LaunchExtents& extents,
+                const std::vector<DeviceRef>& results);
+  void graded(const lcu::Stmt* stmt, const codegen::LaunchExtents& extents, ScalarType keys);
+
+ private:
+  void record(size_t kernel, const codegen::LaunchExtents& extents, const LaunchWork& work);
+  int64_t peek(const codegen::KernelInfo& info, const codegen::LaunchExtents& extents,
+               const std::vector<DeviceRef>& results, lcu::VarId counter);
+
+  RunContext& context_;
+  const Plan& plan_;
+  bool timing_;
+  std::vector<LaunchAccount> accounts_;                  ///< by kernel, when launches are timed
+  std::vector<size_t> timed_;                            ///< whose times are to come, by statistics.kernels
+  std::unordered_map<const lcu::Stmt*, size_t> grades_;  ///< in statistics.kernels
+};
+
+}  // namespace kelpie::runtime
