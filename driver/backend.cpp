@@ -106,8 +106,7 @@ std::unique_ptr<Backend> makeBackend(const std::string& target, const Options& o
     if (!found) problem = failure;
   }
   if (!found) return nullptr;
-  PipelineOptions passes = pipelineOptions(options, target);
-  passes.fusion.costs = found->name() == "cuda" ? fusion::cudaCosts() : fusion::cpuCosts();
+  const PipelineOptions passes = pipelineOptions(options, found->name());
   return std::make_unique<CompilingBackend>(std::move(found), Pipeline(sources, passes), &interrupted);
 }
 

@@ -152,7 +152,11 @@ PipelineOptions pipelineOptions(const Options& options, const std::string& targe
 #ifdef KELPIE_ALWAYS_VERIFY
   pipeline.verify = true;
 #endif
-  if (target == "cpu") pipeline.fusion.costs = fusion::cpuCosts();
+  if (target == "cpu") {
+    pipeline.fusion.costs = fusion::cpuCosts();
+    pipeline.fusion.evaluator = fusion::interpCosts();
+  }
+  if (target == "interp") pipeline.fusion.costs = fusion::interpCosts();
   return pipeline;
 }
 

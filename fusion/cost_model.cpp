@@ -2,19 +2,17 @@
 
 #include <algorithm>
 
+#include "fusion/effects.h"
+
 namespace kelpie::fusion {
 
 using lcu::ExprKind;
 using lcu::ExprRef;
 using lcu::SoacKind;
 
-// Figures of one H200 (4.1 TB/s) and of two cores of a desktop CPU; what matters are their ratios.
-TargetCosts cudaCosts() { return {"cuda", 4.0, 2.5e-7, 5e-7, 3e-7, 5e-8, 1e-6, 64}; }
-TargetCosts cpuCosts() { return {"cpu", 5.0, 5e-5, 2e-4, 2e-4, 1e-4, 5e-3, 256}; }
-
-CostModel::CostModel(const lcu::Program& program, TargetCosts costs, SizeClasses classes,
+CostModel::CostModel(const lcu::Program& program, const TargetCosts& costs, SizeClasses classes,
                      std::unordered_map<ExprRef, double> known)
-    : program_(program), costs_(std::move(costs)), classes_(classes), known_(std::move(known)) {
+    : program_(program), costs_(costs), classes_(classes), known_(std::move(known)) {
   lcu::forEachBlock(program, [&](const lcu::Block& block) {
     for (const lcu::Stmt& stmt : block.stmts) {
       const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
@@ -94,30 +92,140 @@ double CostModel::bytesOf(lcu::VarId array) const {
   return elements(var.extent) * sizeOf(var.type);
 }
 
-double CostModel::evaluation(ExprRef e) const {
-  double total = 0;
-  lcu::forEachNode({e}, [&](ExprRef node) {
-    switch (node->kind) {
-      case ExprKind::Load:
-        total += costs_.cachedLoad;
-        break;
+AccessPattern patternOf(ExprRef position) {
+  if (position->kind == ExprKind::Param && position->index < 2) return AccessPattern::InOrder;
+  const bool jumps = lcu::anyNode({position}, [](ExprRef e) {
+    switch (e->kind) {
+      case ExprKind::Load:  // where a segment begins is as good as a constant
+        return e->operands[0]->kind != ExprKind::Param || e->operands[0]->index != 1;
       case ExprKind::Op:
-        total += node->op >= ScalarOp::Sqrt && node->op != ScalarOp::Floor ? costs_.transcendental
-                                                                           : costs_.operation;
-        break;
-      case ExprKind::Convert:
-      case ExprKind::Check:
-      case ExprKind::If:
-        total += costs_.operation;
-        break;
+        return e->op == ScalarOp::Mul || e->op == ScalarOp::Rem || isFloat(e->type);
       case ExprKind::Loop:
-        total += 1000 * costs_.transcendental;
-        break;
+        return true;
       default:
-        break;
+        return false;
     }
   });
+  return jumps ? AccessPattern::Arbitrary : AccessPattern::Shifted;
+}
+
+double CostModel::loads(AccessPattern pattern, lcu::VarId array, double count) const {
+  if (pattern != AccessPattern::Arbitrary) return count * sizeOf(program_.vars[array].type) * costs_.byte;
+  const double missing = std::max(0.0, 1 - costs_.cacheBytes / std::max(1.0, bytesOf(array)));
+  return count * (costs_.cachedLoad + missing * (costs_.randomLoad - costs_.cachedLoad));
+}
+
+/// Of one element.
+double CostModel::operation(ExprRef e) const {
+  switch (e->kind) {
+    case ExprKind::Convert:
+    case ExprKind::Check:
+    case ExprKind::If:
+      return costs_.operation;
+    case ExprKind::Op:
+      break;
+    default:
+      return 0;
+  }
+  constexpr double kByConstant = 4;  // division by a constant is a few other operations
+  const ScalarType type = e->operands[0]->type;
+  const double narrow = type == ScalarType::Float32 ? costs_.float32 : 1;
+  switch (e->op) {
+    case ScalarOp::Div:
+    case ScalarOp::Rem:
+      if (isFloat(type)) return narrow * costs_.division;
+      return e->operands[1]->kind == ExprKind::Constant ? kByConstant * costs_.operation
+                                                        : costs_.integerDivision;
+    case ScalarOp::Sqrt:
+      return narrow * costs_.division;
+    case ScalarOp::Exp:
+    case ScalarOp::Sinh:
+    case ScalarOp::Cosh:
+    case ScalarOp::Tanh:
+      return narrow * costs_.exponential;
+    case ScalarOp::Ln:
+      return narrow * costs_.logarithm;
+    case ScalarOp::Sin:
+    case ScalarOp::Cos:
+    case ScalarOp::Tan:
+    case ScalarOp::Asin:
+    case ScalarOp::Acos:
+    case ScalarOp::Atan:
+      return narrow * costs_.trigonometric;
+    default:
+      return costs_.operation;
+  }
+}
+
+double CostModel::arithmetic(const std::vector<ExprRef>& thunks) const {
+  struct Facts {
+    bool varies = false;  ///< with the element
+    bool inLoop = false;
+  };
+  std::unordered_map<ExprRef, Facts> facts;
+  double total = 0;
+  lcu::forEachNode(thunks, [&](ExprRef e) {
+    Facts own{e->kind == ExprKind::Param, e->kind == ExprKind::LoopVar};
+    for (ExprRef operand : e->operands) {
+      own.varies |= facts[operand].varies;
+      own.inLoop |= facts[operand].inLoop && e->kind != ExprKind::Loop;
+    }
+    facts[e] = own;
+    if (own.varies || own.inLoop) total += operation(e) * (own.inLoop ? classes_.iterations : 1);
+  });
   return total;
+}
+
+double CostModel::evaluation(ExprRef e) const {
+  double total = arithmetic({e});
+  lcu::forEachNode({e}, [&](ExprRef node) { total += node->kind == ExprKind::Load ? costs_.cachedLoad : 0; });
+  return total;
+}
+
+SoacTime CostModel::timeOf(const lcu::Soac& soac) const {
+  SoacTime time;
+  if (soac.kind == SoacKind::Once) return time;
+  const double n = elements(soac.space.extent);
+  std::vector<ExprRef> thunks = thunksOf(soac);
+  time.arithmetic = n * arithmetic(thunks);
+  if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan)
+    time.arithmetic += n * arithmetic(soac.combine.result);
+  double width = 0;
+  for (ExprRef e : soac.pull) width += sizeOf(e->type);
+  switch (soac.kind) {
+    case SoacKind::Scan:
+      time.collective = n * (costs_.scanElement + width * costs_.scanByte);
+      break;
+    case SoacKind::Filter:
+    case SoacKind::Partition:
+      time.collective = n * (costs_.filterElement + width * costs_.filterByte);
+      break;
+    case SoacKind::Permute: {
+      time.collective = n * costs_.permuteElement;
+      const double target = elements(soac.target) * width;
+      if (patternOf(soac.destination) == AccessPattern::Arbitrary)
+        time.collective +=
+            n * costs_.randomStore * std::max(0.0, 1 - costs_.cacheBytes / std::max(1.0, target));
+      break;
+    }
+    default:
+      break;
+  }
+  if (soac.space.segmented()) {
+    const double m = elements(soac.space.segments);
+    const bool knows = soac.kind != SoacKind::Reduce || lcu::anyNode(thunks, [](ExprRef e) {
+                         return e->kind == ExprKind::Param && e->index > 0;
+                       });
+    time.segments = knows ? n * costs_.segmentedElement + m * costs_.segment
+                          : n * costs_.foldedElement + m * costs_.foldedSegment;
+  }
+  return time;
+}
+
+double CostModel::predicted(double memory, const SoacTime& rest) const {
+  // Kernels with a scan or a filter load, compute and store in turns: nothing hides behind anything else.
+  const double hidden = rest.collective > 0 ? 0 : costs_.overlap * std::min(memory, rest.arithmetic);
+  return costs_.launch + memory + rest.arithmetic - hidden + rest.collective + rest.segments;
 }
 
 double CostModel::collectiveBytes(const lcu::Soac& soac) const {

@@ -1,4 +1,8 @@
-// Modelled run time: what launching a kernel, loading and storing an array, and recomputing a value cost.
+// Modelled run time: what launching a kernel, loading and storing an array, and computing a value cost.
+//
+// The schedule decides about launches, loads and stores: their times are what a partition costs
+// (region_problem.h). Arithmetic and collectives take as long in every schedule; together with the former
+// they give the time that a kernel should take (`predicted`).
 //
 // Sizes come from symbolic extents. What is not known at compile time is estimated by class: the size of an
 // input or a host scalar is `unknownElements`, half of the elements survive a filter, a segment has
@@ -6,49 +10,60 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <unordered_map>
+#include <vector>
 
+#include "fusion/cost_constants.h"
 #include "ir/lcu.h"
 
 namespace kelpie::fusion {
 
-/// What one target costs. Times in microseconds.
-struct TargetCosts {
-  std::string name;
-  double launch;            ///< one kernel
-  double byte;              ///< one byte loaded or stored in order
-  double gatheredByte;      ///< one byte loaded at a computed position
-  double cachedLoad;        ///< a load that neighbouring elements share
-  double operation;         ///< one scalar operation on one element
-  double transcendental;    ///< exp, sin, ...
-  double collectiveBudget;  ///< bytes per element that scans, filters and partitions of one kernel may keep
+/// How the elements of a launch go through an array.
+enum class AccessPattern : uint8_t {
+  InOrder,    ///< element %i, or that of the segment
+  Shifted,    ///< near %i, or in order from some start: neighbours share cache lines
+  Arbitrary,  ///< depends on data, or jumps
 };
-TargetCosts cudaCosts();
-TargetCosts cpuCosts();
+AccessPattern patternOf(lcu::ExprRef position);
+
+/// Time of one SOAC, its loads and stores aside, in microseconds.
+struct SoacTime {
+  double arithmetic = 0;
+  double collective = 0;  ///< of scans, filters, permutes
+  double segments = 0;    ///< of finding segments, once for all SOACs of a kernel
+};
 
 struct SizeClasses {
   double unknownElements = 1 << 20;
   double unknownLength = 8;
   double survivors = 0.5;  ///< of the elements of a filter
+  double iterations = 16;  ///< of a loop in a thunk
 };
 
 class CostModel {
  public:
-  CostModel(const lcu::Program& program, TargetCosts costs, SizeClasses classes = {},
+  CostModel(const lcu::Program& program, const TargetCosts& costs, SizeClasses classes = {},
             std::unordered_map<lcu::ExprRef, double> known = {});
 
   const TargetCosts& costs() const { return costs_; }
   /// Estimated value of a host expression that is a number of elements.
   double elements(lcu::ExprRef extent) const;
   double bytesOf(lcu::VarId array) const;
-  /// Time to evaluate an expression once, loads counted as cached ones.
+  /// Time of `count` loads from an array. Of several Shifted ones, all but the first are in a cache.
+  double loads(AccessPattern pattern, lcu::VarId array, double count) const;
+  /// Time of the operations of thunks for one element; what does not depend on the element is free.
+  double arithmetic(const std::vector<lcu::ExprRef>& thunks) const;
+  /// The same with loads, counted as cached ones.
   double evaluation(lcu::ExprRef e) const;
+  SoacTime timeOf(const lcu::Soac& soac) const;
+  /// Time of a launch whose loads and stores take `memory`.
+  double predicted(double memory, const SoacTime& rest) const;
   /// Bytes that the SOAC keeps for each element while it waits for its predecessors.
   double collectiveBytes(const lcu::Soac& soac) const;
 
  private:
   double estimate(lcu::ExprRef e) const;
+  double operation(lcu::ExprRef e) const;
   const lcu::Program& program_;
   TargetCosts costs_;
   SizeClasses classes_;

@@ -18,26 +18,21 @@ namespace {
 using lcu::SoacKind;
 
 struct Traffic {
-  double read = 0, written = 0;
-  double microseconds = 0;
+  double read = 0, written = 0;  ///< bytes
+  double time = 0;               ///< of both
 };
 
 /// What one cluster loads and stores.
 Traffic trafficOf(int number, const Assignment& cluster, const RegionProblem& region) {
   Traffic traffic;
   const PartitionProblem& p = region.problem;
-  double launch = 0;
-  for (int v = 0; v < p.nodes; ++v) {
-    if (cluster[v] == number) launch = std::max(launch, p.launch[v]);
-  }
-  traffic.microseconds = launch;
   for (size_t k = 0; k < p.accesses.size(); ++k) {
     const Access& a = p.accesses[k];
     if (a.producer >= 0 && cluster[a.producer] == number) continue;
     if (std::none_of(a.readers.begin(), a.readers.end(), [&](int r) { return cluster[r] == number; }))
       continue;
     traffic.read += region.accessBytes[k];
-    traffic.microseconds += a.cost;
+    traffic.time += a.cost;
   }
   for (size_t k = 0; k < p.stores.size(); ++k) {
     const Store& s = p.stores[k];
@@ -46,7 +41,7 @@ Traffic trafficOf(int number, const Assignment& cluster, const RegionProblem& re
         std::any_of(s.readers.begin(), s.readers.end(), [&](int r) { return cluster[r] != number; });
     if (!s.outlives && !outside) continue;
     traffic.written += region.storeBytes[k];
-    traffic.microseconds += s.cost;
+    traffic.time += s.cost;
   }
   return traffic;
 }
@@ -259,7 +254,22 @@ RegionReport describeRegion(const std::string& name, const DependenceGraph& grap
   return report;
 }
 
-StrategyReport describeStrategy(Strategy strategy, const Partition& partition, const RegionProblem& problem) {
+double predictedTime(int number, const Assignment& cluster, const RegionProblem& region,
+                     const CostModel& model) {
+  bool kernel = false;
+  SoacTime rest;
+  for (size_t v = 0; v < cluster.size(); ++v) {
+    if (cluster[v] != number) continue;
+    kernel |= region.problem.launch[v] > 0;
+    rest.arithmetic += region.rest[v].arithmetic;
+    rest.collective += region.rest[v].collective;
+    rest.segments = std::max(rest.segments, region.rest[v].segments);
+  }
+  return kernel ? model.predicted(trafficOf(number, cluster, region).time, rest) : 0;
+}
+
+StrategyReport describeStrategy(Strategy strategy, const Partition& partition, const RegionProblem& problem,
+                                const CostModel& model) {
   StrategyReport report;
   report.strategy = strategy;
   report.objective = partition.cost;
@@ -282,6 +292,7 @@ StrategyReport describeStrategy(Strategy strategy, const Partition& partition, c
     const Traffic traffic = trafficOf(c, partition.cluster, problem);
     report.bytesRead += traffic.read;
     report.bytesWritten += traffic.written;
+    report.microseconds += predictedTime(c, partition.cluster, problem, model);
   }
   return report;
 }
@@ -308,7 +319,8 @@ static std::vector<std::string> anchoredMembers(const std::vector<int>& members,
 }
 
 ClusterReport describeCluster(int number, const Assignment& cluster, const DependenceGraph& graph,
-                              const RegionProblem& problem, const lcu::Program& program, bool texts) {
+                              const RegionProblem& problem, const CostModel& model,
+                              const lcu::Program& program, bool texts) {
   ClusterReport report;
   for (size_t v = 0; v < cluster.size(); ++v) {
     if (cluster[v] == number) report.nodes.push_back(static_cast<int>(v));
@@ -324,7 +336,7 @@ ClusterReport describeCluster(int number, const Assignment& cluster, const Depen
   const Traffic traffic = trafficOf(number, cluster, problem);
   report.bytesRead = traffic.read;
   report.bytesWritten = traffic.written;
-  report.microseconds = traffic.microseconds;
+  report.microseconds = predictedTime(number, cluster, problem, model);
   return report;
 }
 

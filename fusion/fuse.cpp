@@ -83,6 +83,7 @@ class Fuser {
     }
     removeDeadCode(program_);
     const CostModel model(program_, options_.costs, options_.sizes, knownExtents());
+    if (options_.evaluator) evaluator_.emplace(program_, *options_.evaluator, options_.sizes, knownExtents());
     const Effects effects(program_);
     const auto function = [&](lcu::HostFunction& f, const std::string& name) {
       block(f.body, name, model, effects);
@@ -146,24 +147,28 @@ class Fuser {
       const double left = std::max(0.0, options_.totalSeconds - searched_);
       const Partition partition = solve(s, problem, pairs, std::min(options_.seconds, left));
       if (s == Strategy::Ilp) searched_ += partition.seconds;
-      report.strategies.push_back(describeStrategy(s, partition, problem));
+      report.strategies.push_back(describeStrategy(s, partition, problem, model));
       if (s == options_.strategy) chosen = partition;
     }
     if (options_.explain) report.pairs = explainPairs(graph, problem, pairs, chosen.cluster);
-    schedule(block, graph, problem, chosen.cluster, report);
+    schedule(block, graph, problem, chosen.cluster, model, report);
     report_.regions.push_back(std::move(report));
   }
 
   void schedule(lcu::Block& block, const DependenceGraph& graph, const RegionProblem& problem,
-                const Assignment& cluster, RegionReport& report) {
+                const Assignment& cluster, const CostModel& model, RegionReport& report) {
     const std::optional<std::vector<int>> order = clusterOrder(problem.problem, cluster, waitingNodes(graph));
     if (!order) throw InternalError("fusion: the clusters cannot be ordered");
     std::vector<std::vector<int>> members(graph.nodes.size());
     for (size_t v = 0; v < graph.nodes.size(); ++v) members[cluster[v]].push_back(static_cast<int>(v));
     const std::map<VarId, std::set<int>> users = usersOf(block, graph, cluster);
+    std::optional<RegionProblem> evaluatorProblem;
+    if (evaluator_) evaluatorProblem = regionProblem(block, graph, program_, *evaluator_);
     std::deque<lcu::Stmt> stmts;
     for (int c : *order) {
-      ClusterReport clusterReport = describeCluster(c, cluster, graph, problem, program_, options_.explain);
+      ClusterReport clusterReport =
+          describeCluster(c, cluster, graph, problem, model, program_, options_.explain);
+      if (evaluator_) clusterReport.evaluated = predictedTime(c, cluster, *evaluatorProblem, *evaluator_);
       const lcu::Stmt& first = *graph.nodes[members[c][0]].stmt;
       if (graph.nodes[members[c][0]].soac) {
         std::vector<const lcu::Kernel*> kernels;
@@ -247,6 +252,7 @@ class Fuser {
   lcu::Program& program_;
   const FusionOptions& options_;
   FusionReport report_;
+  std::optional<CostModel> evaluator_;
   std::set<std::string> names_;
   double searched_ = 0;  ///< seconds of the integer programs so far
 };

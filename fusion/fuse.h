@@ -32,6 +32,8 @@ struct KernelSizes {
 struct FusionOptions {
   Strategy strategy = Strategy::Ilp;
   TargetCosts costs = cudaCosts();
+  /// Of kernels that an evaluator runs instead of compiled code; for the report.
+  std::optional<TargetCosts> evaluator;
   SizeClasses sizes;
   double seconds = 5;  ///< limit of the searches of one region
   double totalSeconds =
@@ -46,11 +48,12 @@ struct FusionOptions {
 
 struct StrategyReport {
   Strategy strategy = Strategy::None;
-  double objective = 0;  ///< modelled microseconds
+  double objective = 0;  ///< modelled microseconds of launches, loads and stores
   double bound = 0;      ///< proven lower bound; the objective itself unless ilp
   double gap = 0, seconds = 0;
   int launches = 0;
   double bytesRead = 0, bytesWritten = 0;
+  double microseconds = 0;                              ///< modelled, arithmetic and all
   int contracted = 0, columns = 0, rows = 0, cuts = 0;  ///< ilp
   std::vector<int> cluster;                             ///< of each node
 };
@@ -61,7 +64,8 @@ struct ClusterReport {
   std::string space;               ///< what it runs over, as text
   std::vector<std::string> rules;  ///< applied, in order
   double bytesRead = 0, bytesWritten = 0;
-  double microseconds = 0;  ///< modelled
+  double microseconds = 0;  ///< modelled, of one launch
+  double evaluated = 0;     ///< the same in FusionOptions::evaluator
   std::string text;         ///< the fused kernel, as λcu; with `explain` only
   /// Members that run over the kernel's own elements, not over survivors or segments: the size of a launch is
   /// theirs.

@@ -46,14 +46,13 @@ class Accesses {
   void finish(RegionProblem& region) const {
     for (const auto& [key, readers] : readers_) {
       const auto& [var, position, count] = key;
-      const bool ordered = !position || position->kind == ExprKind::Param;
-      // Of n segments there are n + 1 offsets.
-      const double bytes = (model_.elements(count) + (position ? 0 : 1)) * sizeOf(program_.vars[var].type);
+      const double loads =
+          model_.elements(count) + (position ? 0 : 1);  // of n segments there are n + 1 offsets
       const auto producer = producer_.find(var);
-      const double price = ordered ? model_.costs().byte : model_.costs().gatheredByte;
-      region.problem.accesses.push_back(
-          {producer == producer_.end() ? -1 : producer->second, readers, bytes * price});
-      region.accessBytes.push_back(bytes);
+      const double time =
+          near(key, readers) ? loads * model_.costs().cachedLoad : model_.loads(pattern(key), var, loads);
+      region.problem.accesses.push_back({producer == producer_.end() ? -1 : producer->second, readers, time});
+      region.accessBytes.push_back(loads * sizeOf(program_.vars[var].type));
     }
   }
 
@@ -69,6 +68,23 @@ class Accesses {
              std::tuple(other.var, rank(other.position), rank(other.count));
     }
   };
+
+  static AccessPattern pattern(const Key& key) {
+    return key.position ? patternOf(key.position) : AccessPattern::InOrder;
+  }
+
+  /// Whether all readers load the array in order at another position, too, so that this one is in a cache.
+  bool near(const Key& key, const std::vector<int>& readers) const {
+    if (pattern(key) != AccessPattern::Shifted) return false;
+    return std::any_of(readers_.begin(), readers_.end(), [&](const auto& other) {
+      const AccessPattern otherPattern = pattern(other.first);
+      if (other.first.var != key.var || other.first.count != key.count) return false;
+      const bool before = otherPattern == AccessPattern::InOrder ||
+                          (otherPattern == AccessPattern::Shifted && other.first < key);
+      return before &&
+             std::includes(other.second.begin(), other.second.end(), readers.begin(), readers.end());
+    });
+  }
 
   static Key keyOf(ExprRef load, const lcu::Space& space) {
     const ExprRef at = load->operands[0];
@@ -96,6 +112,7 @@ RegionProblem regionProblem(const lcu::Block& block, const DependenceGraph& grap
     const lcu::Soac* soac = graph.nodes[v].soac;
     p.launch.push_back(soac ? model.costs().launch : 0);
     p.weight.push_back(soac ? model.collectiveBytes(*soac) : 0);
+    region.rest.push_back(soac ? model.timeOf(*soac) : SoacTime());
     region.elementwise.push_back(soac && soac->kind == SoacKind::Map);
     if (!soac) {
       for (int u = 0; u < p.nodes; ++u) {

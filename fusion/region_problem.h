@@ -15,6 +15,7 @@ struct RegionProblem {
   std::vector<bool> elementwise;    ///< by node: a Map, which its readers could compute themselves
   std::vector<double> accessBytes;  ///< by problem.accesses
   std::vector<double> storeBytes;   ///< by problem.stores
+  std::vector<SoacTime> rest;       ///< by node: what does not depend on the schedule
 };
 
 RegionProblem regionProblem(const lcu::Block& block, const DependenceGraph& graph,
