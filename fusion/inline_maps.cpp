@@ -21,11 +21,10 @@ namespace {
 struct Candidate {
   const Soac* map = nullptr;
   size_t result = 0;
-  ExprRef pull = nullptr;  ///< as it is now: other maps may have been inlined into it
+  ExprRef pull = nullptr;  ///< once decided: with the maps before it inlined, whatever position it is read at
   bool generator = false;
-  bool hostUse = false;    ///< used outside of kernels
-  bool isRead = false;     ///< otherwise than element by element
-  double recomputing = 0;  ///< in all readers that are not pointwise, beyond the loads they save
+  bool hostUse = false;  ///< used outside of kernels
+  double reads = 0;      ///< of single elements, by all readers that are not pointwise
   bool inlined = false;
 };
 
@@ -42,6 +41,16 @@ bool isGenerator(ExprRef pull) {
     return e->kind == ExprKind::Load || (e->kind == ExprKind::Op && e->op >= ScalarOp::Sqrt);
   });
   return !loads && nodes <= 8;
+}
+
+/// Operations and loads that one reading may stand for. Without a limit a chain of maps that each read the
+/// one before at several positions would be inlined to a thunk of exponential size as long as a launch costs
+/// more.
+constexpr int kMostNodes = 128;
+
+bool isSmall(ExprRef pull) {
+  int nodes = 0;
+  return !lcu::anyNode({pull}, [&](ExprRef) { return ++nodes > kMostNodes; });
 }
 
 class Inliner {
@@ -77,8 +86,8 @@ class Inliner {
           candidate.map = &map;
           candidate.result = k;
           candidate.pull = map.pull[k];
-          candidate.generator = !once && isGenerator(map.pull[k]);
           candidates_[map.results[k]] = candidate;
+          order_.push_back(map.results[k]);
         }
       }
     });
@@ -129,9 +138,7 @@ class Inliner {
       if (e->kind != ExprKind::Host && (e->kind != ExprKind::Load || isPointwise(e, soac))) return;
       const auto it = candidates_.find(e->index);
       if (it == candidates_.end()) return;
-      it->second.isRead = true;
-      it->second.recomputing +=
-          elements * std::max(0.0, model_.evaluation(it->second.pull) - model_.costs().cachedLoad);
+      it->second.reads += elements;
     });
   }
 
@@ -148,27 +155,33 @@ class Inliner {
     });
   }
 
+  /// In the order of definition: what a map costs to recompute includes the maps that were inlined into it.
   void decide() {
-    for (auto& [var, candidate] : candidates_) {
+    for (const VarId var : order_) {
+      Candidate& candidate = candidates_.at(var);
+      candidate.pull = inlined(candidate.pull, nullptr);
+      candidate.generator = candidate.map->kind != SoacKind::Once && isGenerator(candidate.pull);
       const std::string& name = program_.vars[var].name;
       if (candidate.generator) {
         candidate.inlined = true;
         decisions_.push_back({name, "generator"});
         continue;
       }
-      if (candidate.hostUse || !candidate.isRead) continue;
+      if (candidate.hostUse || candidate.reads == 0 || !isSmall(candidate.pull)) continue;
+      const double recomputing =
+          candidate.reads * std::max(0.0, model_.evaluation(candidate.pull) - model_.costs().cachedLoad);
       const double storing =
           model_.costs().launch / static_cast<double>(candidate.map->pull.size()) +
           (candidate.map->kind == SoacKind::Once ? 0 : 2 * model_.bytesOf(var) * model_.costs().byte);
-      if (candidate.recomputing > storing) continue;
+      if (recomputing > storing) continue;
       candidate.inlined = true;
-      decisions_.push_back({name, fmt::format("recomputing takes {:.1f} us, storing {:.1f} us",
-                                              candidate.recomputing, storing)});
+      decisions_.push_back(
+          {name, fmt::format("recomputing takes {:.1f} us, storing {:.1f} us", recomputing, storing)});
     }
   }
 
   void inlineInto(Soac& soac) {
-    const auto change = [&](ExprRef e) { return inlined(e, soac); };
+    const auto change = [&](ExprRef e) { return inlined(e, &soac); };
     for (auto* es : {&soac.pull, &soac.effects, &soac.combine.result}) {
       for (ExprRef& e : *es) e = change(e);
     }
@@ -177,21 +190,24 @@ class Inliner {
     }
   }
 
-  ExprRef inlined(ExprRef e, const Soac& reader) {
+  /// `reader`: whose pointwise reads stay; null when it is not known at which position the result is read.
+  ExprRef inlined(ExprRef e, const Soac* reader) {
     return program_.arena->rewrite(e, [&](ExprRef node) -> ExprRef {
       if (node->kind != ExprKind::Load && node->kind != ExprKind::Host) return nullptr;
       const auto it = candidates_.find(node->index);
       if (it == candidates_.end() || !it->second.inlined) return nullptr;
-      if (node->kind == ExprKind::Host) return inlined(it->second.pull, reader);
-      if (isPointwise(node, reader) && !it->second.generator) return nullptr;
+      const Candidate& producer = it->second;
+      if (node->kind == ExprKind::Host) return producer.pull;
+      if (reader && isPointwise(node, *reader) && !producer.generator) return nullptr;
       const ExprRef position = inlined(node->operands[0], reader);
-      return inlined(program_.arena->substituteParams({it->second.pull}, {position})[0], reader);
+      return program_.arena->substituteParams({producer.pull}, {position})[0];
     });
   }
 
   lcu::Program& program_;
   const CostModel& model_;
   std::map<VarId, Candidate> candidates_;
+  std::vector<VarId> order_;  ///< of the candidates: producers before readers
   std::vector<InlinedMap> decisions_;
 };
 

@@ -574,5 +574,35 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 // clang-format on
 
+// Each map reads the one before at three positions: inlined without limit, the last would load 3^k elements.
+TEST(RulesInlineMaps, ChainOfGathersGrowsLinearly) {
+  const auto nodesOfChain = [](int maps) {
+    std::string text = "function chain(a0: [int64]) {\n";
+    for (int k = 1; k <= maps; ++k) {
+      text += fmt::format(
+          "  kernel k{0} {{\n    let a{0}: [int64; #a0] = MAP flat #a0 {{ i =>"
+          " a{1}[i / 2] + a{1}[(i + 5) / 2] + a{1}[i * 3 / 4] }}\n    return a{0}\n  }}\n",
+          k, k - 1);
+    }
+    lcu::Program program = read(text + fmt::format("  return a{}\n}}\n", maps));
+    fuse(program);
+    EXPECT_THAT(lcu::verify(program, true), ::testing::ElementsAre());
+    size_t nodes = 0;
+    lcu::forEachBlock(program, [&](const lcu::Block& block) {
+      for (const lcu::Stmt& stmt : block.stmts) {
+        const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
+        if (!launch) continue;
+        for (const lcu::Soac& soac : launch->kernel.bindings) {
+          lcu::forEachNode(soac.pull, [&](lcu::ExprRef) { ++nodes; });
+        }
+      }
+    });
+    return nodes;
+  };
+  const size_t six = nodesOfChain(6);
+  EXPECT_GT(six, 6u);
+  EXPECT_LE(nodesOfChain(12), 3 * six);
+}
+
 }  // namespace
 }  // namespace kelpie::fusion
