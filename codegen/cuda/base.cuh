@@ -75,6 +75,20 @@ KELPIE_DEVICE T shuffleFrom(const T& value, int lane) {
   return words.value;
 }
 
+/// The greatest of the values of all lanes.
+KELPIE_DEVICE int warpMaximum(int value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(kFullWarp, value);
+#else
+  KELPIE_UNROLL
+  for (int mask = 16; mask > 0; mask /= 2) {
+    const int other = shuffleXor(value, mask);
+    if (other > value) value = other;
+  }
+  return value;
+#endif
+}
+
 // ---- scalar functions -------------------------------------------------------------------------------------
 // Total versions of NESL's operations; their meaning is `evaluate` and `convert` of ir/scalar.h.
 
@@ -232,7 +246,7 @@ struct alignas(16) StateWord {
 struct Launch {
   unsigned long long number;  ///< 1, 2, ... along the stream; the passes of one kernel share theirs
   ErrorWord* error;
-  uint32_t* counters;  ///< tickets, finished blocks
+  uint32_t* counters;  ///< order numbers, finished blocks
   StateWord* states;
   unsigned char* values;
   int64_t tiles;   ///< tiles of the whole launch
@@ -270,13 +284,6 @@ static __device__ __noinline__ void recordError(ErrorWord* word, unsigned long l
   }
   __threadfence();
   atomicExch(&word->lock, 0u);
-}
-
-/// Hands out tile numbers in the order in which blocks ask, so that a block may wait for all lower tiles:
-/// they are held by blocks that run. A block asks until it gets a number that is not a tile, and no more; the
-/// counter is zero again when all have. Called by one thread.
-KELPIE_DEVICE uint32_t takeTicket(const Launch& launch) {
-  return atomicInc(&launch.counters[0], uint32_t(launch.tiles) + gridDim.x - 1);
 }
 
 /// Whether this block is the last one to get here; what the other blocks wrote before is then visible.

@@ -1,16 +1,16 @@
 // Stream compaction: the survivors of a tile are put side by side in shared memory and stored coalesced.
 #pragma once
 
-#include "look_back.cuh"
+#include "scanner.cuh"
 #include "tile.cuh"
 
 namespace kelpie {
 
-/// Puts the marked items with ranks window .. window+kCapacity-1 into buffer[0..kCapacity). `rank`: of the first
-/// marked item of each row of this thread, or of a later item before which none is marked.
+/// Puts the marked items with ranks window .. window+kCapacity-1 into buffer[0..kCapacity). `rank`: of the
+/// first marked item of each row of this thread, or of a later item before which none is marked.
 template <class S, uint32_t kCapacity, class T>
-KELPIE_DEVICE void collect(const T (&items)[S::kRows][S::kWidth], uint32_t marked, const uint32_t (&rank)[S::kRows],
-                           uint32_t window, T* buffer) {
+KELPIE_DEVICE void collect(const T (&items)[S::kRows][S::kWidth], uint32_t marked,
+                           const uint32_t (&rank)[S::kRows], uint32_t window, T* buffer) {
   KELPIE_UNROLL
   for (int row = 0; row < S::kRows; ++row) {
     uint32_t at = rank[row] - window;
@@ -27,7 +27,13 @@ KELPIE_DEVICE void collect(const T (&items)[S::kRows][S::kWidth], uint32_t marke
 /// `collected`, and a barrier has followed. Contains barriers; the buffer is free at the end.
 template <class S, uint32_t kCapacity, class T>
 KELPIE_DEVICE void storeCompacted(T* out, const T (&items)[S::kRows][S::kWidth], uint32_t marked,
-                                  const uint32_t (&rank)[S::kRows], uint32_t count, T* buffer, bool collected) {
+                                  const uint32_t (&rank)[S::kRows], uint32_t count, T* buffer,
+                                  bool collected) {
+  if (kCapacity >= S::kItems && collected) {  // items need not be kept for other windows
+    for (uint32_t k = threadIdx.x; k < count; k += S::kThreads) out[k] = buffer[k];
+    __syncthreads();
+    return;
+  }
   for (uint32_t window = 0; window < count; window += kCapacity) {
     if (!collected) {
       collect<S, kCapacity>(items, marked, rank, window, buffer);
@@ -78,7 +84,8 @@ struct BlockCount {
       KELPIE_UNROLL
       for (int j = 0; j < 4; ++j) {
         const int row = 4 * k + j;
-        if (row < S::kRows) own |= uint32_t(__popc(marked >> (row * S::kWidth) & ((1u << S::kWidth) - 1))) << (8 * j);
+        if (row < S::kRows)
+          own |= uint32_t(__popc(marked >> (row * S::kWidth) & ((1u << S::kWidth) - 1))) << (8 * j);
       }
       uint32_t upTo = own;
       KELPIE_UNROLL
@@ -106,15 +113,12 @@ struct BlockCount {
     }
     KELPIE_UNROLL
     for (int row = 0; row < S::kRows; ++row) rank[row] += lowerWarps;
-    if (threadIdx.x == 0) states.publishTile(tile, {int64_t(count)}, false);
+    if (threadIdx.x == 0 && states.tiles > 1) states.publishTile(tile, {int64_t(count)}, false);
   }
 
   /// Finds what lies below. Contains a barrier.
   __device__ __forceinline__ void findLower(Shared& shared, const States<Carry>& states, int64_t tile) {
-    if (warpIndex() == 0) {
-      const Carry carry = awaitLower<Level>(states, tile, {int64_t(count)}, false);
-      if (laneIndex() == 0) shared.lower = carry.count;
-    }
+    if (threadIdx.x == 0) shared.lower = awaitPrefix<Level>(states, tile).count;
     __syncthreads();
     lower = shared.lower;
     total = lower + count;

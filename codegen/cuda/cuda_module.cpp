@@ -15,14 +15,15 @@ constexpr const char* kPrologue = "#include \"kelpie.cuh\"\n\nusing namespace ke
 
 int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   if (grid == Grid::Single) return 1;
-  int64_t work = extents.elements + (segmented() ? extents.segments : 0);
+  int64_t work = extents.elements + (mergesEnds() ? extents.segments : 0);
   int64_t tiles = std::max<int64_t>(1, (work + tileSize() - 1) / tileSize());
   return grid == Grid::Ranges ? std::min(tiles, maxChunks) : tiles;
 }
 
 int64_t CudaPass::blocks(int64_t tiles, int64_t resident) const {
-  if (persistent) return std::min(tiles, resident);
-  return grid == Grid::Chunks ? std::min(tiles, maxChunks) : tiles;
+  if (grid == Grid::Chunks) return std::min(tiles, maxChunks);
+  const int64_t all = scanned && tiles > 1 ? tiles + 1 : tiles;
+  return persistent ? std::min(all, std::max<int64_t>(resident, 2)) : all;
 }
 
 CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program, const std::string& entry,

@@ -7,9 +7,10 @@
 //      (pass_split.h).
 //
 // A pass runs over tiles of the anchor space (codegen/cuda/tile.cuh). For each level of the kernel, in order:
-// pull the items of the level, then scan what the level carries across the tile (scan.cuh); then compacted
-// results, results of segments and their epilogues; the block that finishes last folds reductions and runs
-// Once bindings.
+// pull the items of the level, then scan what the level carries across the tile (scan.cuh), beginning with
+// what lies below, which one block, the scanner, works out for all (scanner.cuh); then compacted results,
+// results of segments and their epilogues; the block that finishes last folds reductions and runs Once
+// bindings.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,8 @@ enum class Grid : uint8_t {
   Tiles,   ///< tiles of a flat space
   Chunks,  ///< blocks take tiles in turn; at most maxChunks, whatever the device, so that sums are
            ///< reproducible
+  Heads,   ///< tiles of a segmented space whose elements need to know no more than where segments begin
+           ///< (segment_heads.cuh)
   Merged,  ///< tiles of the merged list of elements and segment ends (segments.cuh)
   Ranges,  ///< contiguous pieces of the merged list, a block each; at most maxChunks (segment_ranges.cuh)
 };
@@ -47,7 +50,8 @@ struct CudaPass {
   std::string entry;  ///< name of the entry point
   Grid grid = Grid::Tiles;
   TileShape shape;
-  int levels = 0;           ///< look-back levels: states of that many words a tile
+  int levels = 0;           ///< each with two state words a tile
+  bool scanned = false;     ///< one more block, the scanner, unless there is one tile only
   bool persistent = false;  ///< blocks take tiles until none is left: as many as fit the device are enough
   bool needsLaunch = true;  ///< false: nothing happens when there are no elements and no segments
   int64_t fixedBytes = 0;   ///< scratch of the launch
@@ -55,8 +59,12 @@ struct CudaPass {
   int64_t maxChunks = kMaxChunks;
   std::string text;
 
-  bool segmented() const { return grid == Grid::Merged || grid == Grid::Ranges; }
-  /// Elements (Tiles, Chunks) or entries of the merged list (Merged, Ranges) of a tile.
+  /// Tiles and ranges are pieces of the merged list.
+  bool mergesEnds() const { return grid == Grid::Merged || grid == Grid::Ranges; }
+  /// Tiles are told where in the list of segments they begin.
+  bool findsBegins() const { return grid == Grid::Merged || grid == Grid::Heads; }
+  bool segmented() const { return grid == Grid::Heads || mergesEnds(); }
+  /// Elements (Tiles, Chunks, Heads) or entries of the merged list (Merged, Ranges) of a tile.
   int64_t tileSize() const { return grid == Grid::Merged ? shape.items() - shape.width : shape.items(); }
   /// Tiles of a launch; ranges, where blocks work on those.
   int64_t tiles(const LaunchExtents& extents) const;
@@ -75,6 +83,7 @@ struct CudaOptions {
   int maxRows = 16;   ///< rows of items a thread holds at most
   int maxItems = 16;  ///< items a thread holds at most
   int64_t maxChunks = kMaxChunks;
+  int64_t fewTiles = 1024;  ///< no more tiles than this find their part of a segmented space themselves
   /// "file.nesl:12: text" for comments; may be empty.
   std::function<std::string(Span)> describe;
 };

@@ -4,5 +4,6 @@
 #include "compact.cuh"
 #include "reduce.cuh"
 #include "scan.cuh"
+#include "segment_heads.cuh"
 #include "segment_reduce.cuh"
 #include "segments.cuh"

@@ -1,12 +1,13 @@
-// Single-pass prefix over tiles by decoupled look-back (Merrill and Garland), in two steps, with reproducible
-// rounding.
+// State words: what tiles and ranges publish of their folds; and, for ranges, look-back.
 //
-// Tiles are taken 32 at a time to groups. Each tile publishes the fold of its own elements; a warp reads those
-// of the lower tiles of its group at once and folds them by one fixed tree. The last tile of a group so knows
-// the fold of the group, and publishes it (Aggregate) before it knows what lies below; with the nearest group
-// whose Prefix is known, and the aggregates in between folded onto it in order, every tile knows its own
-// prefix. No association depends on which block was faster: the same bits in every run. And the chain from
-// one prefix to the next passes 32 groups, 1024 tiles, for each round trip to memory.
+// A block publishes the fold of its own elements in a word of 16 bytes, whose tag names the launch, so that
+// words are never cleared between launches. What lies below a *tile* comes from the scanner (scanner.cuh).
+// *Ranges* (segment_ranges.cuh), which are few, find it themselves when they are done (decoupled look-back,
+// Merrill and Garland), in two steps, with reproducible rounding: they are taken 32 at a time to groups. A
+// warp reads the folds of the lower ranges of its group at once and folds them by one fixed tree. The last of
+// a group so knows the fold of the group, and publishes it (Aggregate) before it knows what lies below; with
+// the nearest group whose Prefix is known, and the aggregates in between folded onto it in order, every range
+// knows its own prefix. No association depends on which block was faster: the same bits in every run.
 //
 // L is a level: { Carry; bool kSegmented, kRestarts; Carry start(), merge(Carry a, Carry b, bool head) },
 // where `head` says that a segment begins in b, so that the segmented parts of a do not count. kRestarts: all
@@ -18,7 +19,7 @@
 namespace kelpie {
 
 enum State : uint32_t { kAbsent = 0, kAggregate = 1, kPrefix = 2 };
-constexpr int kGroup = 32;  ///< tiles of a group, groups that are looked at
+constexpr int kGroup = 32;  ///< ranges of a group, groups that are looked at
 
 /// One write, one read: 16 bytes are moved by single instructions, so a tag never comes with another's
 /// payload. Vectors of four words, because the assembler of CUDA 13.0 narrows a 128-bit relaxed load to the
@@ -46,18 +47,18 @@ KELPIE_DEVICE StateWord loadWord(const StateWord* place) {
 #endif
 }
 
-/// The states of one level: a word a tile, a word a group, and for carries of more than 12 bytes values beside
-/// them: a tile's, a group's aggregate and prefix.
+/// The states of one level: a word for the fold of each tile, then one for the prefix of each tile (or of
+/// each group of ranges); and for carries of more than 12 bytes values beside the words.
 template <class Carry>
 struct States {
   static constexpr bool kPacked = sizeof(Carry) <= 12;
   StateWord* words;
-  Words<Carry>* values;  ///< unless packed: 2 * tiles are enough
+  Words<Carry>* values;  ///< unless packed: 2 * tiles
   int64_t tiles;
   uint32_t epoch;  ///< tells this launch from earlier ones
 
   __device__ States(const Launch& launch, int level, int64_t valuesAt)
-      : words(launch.states + level * (launch.tiles + launch.tiles / kGroup)),
+      : words(launch.states + level * 2 * launch.tiles),
         values(reinterpret_cast<Words<Carry>*>(launch.values + valuesAt)),
         tiles(launch.tiles),
         epoch(launch.epoch) {}
@@ -65,9 +66,24 @@ struct States {
   __device__ void publishTile(int64_t tile, const Carry& carry, bool head) const {
     publish(tile, tile, kAggregate, carry, head);
   }
+  /// What lies below a tile.
+  __device__ void publishPrefix(int64_t tile, const Carry& carry) const {
+    publish(tiles + tile, tiles + tile, kPrefix, carry, false);
+  }
   __device__ void publishGroup(int64_t group, State state, const Carry& carry, bool head) const {
     publish(tiles + group, tiles + 2 * group + (state == kPrefix ? 1 : 0), state, carry, head);
   }
+
+  __device__ StateWord tileWord(int64_t tile) const { return loadWord(words + tile); }
+  __device__ StateWord prefixWord(int64_t tile) const { return loadWord(words + tiles + tile); }
+  /// Whether a word has been published in this launch.
+  __device__ bool present(const StateWord& word) const { return word.tag >> 3 == epoch; }
+  static __device__ bool headOf(const StateWord& word) { return word.tag >> 2 & 1; }
+  __device__ Carry tileCarry(const StateWord& word, int64_t tile) const { return carryOf(word, tile); }
+  __device__ Carry prefixCarry(const StateWord& word, int64_t tile) const {
+    return carryOf(word, tiles + tile);
+  }
+
   /// kAbsent when nothing has been published in this launch.
   __device__ State readTile(int64_t tile, Carry& carry, bool& head) const {
     return read(tile, tile, tile, carry, head);
@@ -93,31 +109,35 @@ struct States {
     }
     storeWord(words + word, content);
   }
-  __device__ State read(int64_t word, int64_t aggregate, int64_t prefix, Carry& carry, bool& head) const {
-    const StateWord content = loadWord(words + word);
-    if (content.tag >> 3 != epoch) return kAbsent;
-    const State state = State(content.tag & 3);
-    head = content.tag >> 2 & 1;
+  /// `word` is present; its carry, if not packed, is values[value].
+  __device__ Carry carryOf(const StateWord& word, int64_t value) const {
     Words<Carry> bits;
     if (kPacked) {
       KELPIE_UNROLL
-      for (int k = 0; k < int(sizeof(bits.word) / 4); ++k) bits.word[k] = content.payload[k < 3 ? k : 0];
+      for (int k = 0; k < int(sizeof(bits.word) / 4); ++k) bits.word[k] = word.payload[k < 3 ? k : 0];
     } else {
       __threadfence();
-      const volatile uint32_t* source = values[state == kPrefix ? prefix : aggregate].word;
+      const volatile uint32_t* source = values[value].word;
       KELPIE_UNROLL
       for (int k = 0; k < int(sizeof(bits.word) / 4); ++k) bits.word[k] = source[k];
     }
-    carry = bits.value;
+    return bits.value;
+  }
+  __device__ State read(int64_t word, int64_t aggregate, int64_t prefix, Carry& carry, bool& head) const {
+    const StateWord content = loadWord(words + word);
+    if (!present(content)) return kAbsent;
+    const State state = State(content.tag & 3);
+    head = headOf(content);
+    carry = carryOf(content, state == kPrefix ? prefix : aggregate);
     return state;
   }
 };
 
-/// The fold of all tiles below one that has published `own`. Called by all lanes of one warp with equal
-/// arguments. `head`: a segment begins in the tile. All lower tiles must have started.
+/// The fold of all ranges (here: tiles) below one that has published `own`. Called by all lanes of one warp
+/// with equal arguments. `head`: a segment begins in it. All lower ones must have started.
 template <class L>
 KELPIE_DEVICE typename L::Carry awaitLower(const States<typename L::Carry>& states, int64_t tile,
-                                         const typename L::Carry& own, bool head) {
+                                           const typename L::Carry& own, bool head) {
   using Carry = typename L::Carry;
   const int lane = laneIndex();
   const int64_t group = tile / kGroup, first = group * kGroup;

@@ -41,9 +41,10 @@ class PassGenerator {
     pass_.grid = plan_.grid;
     pass_.maxChunks = options_.maxChunks;
     pass_.shape = plan_.shape;
-    pass_.persistent = plan_.persistent();
+    pass_.scanned = plan_.scanned();
+    pass_.persistent = plan_.persistent;
     placeScratch();
-    bool onlyElements = !plan_.needsLookBack() && !plan_.finishes() && !hasSegmentOffsets();
+    bool onlyElements = !plan_.needsLower() && !plan_.finishes() && !hasSegmentOffsets();
     pass_.needsLaunch = !onlyElements;
     header();
     line(0, "namespace {} {{", parts());
@@ -93,7 +94,7 @@ class PassGenerator {
               "segments", "splits",  "borders", "number", "segment", "begin",    "end",    "k",
               "inside",   "length",  "test",    "total",  "out",     "kelpie",   "range",  "reduce",
               "result",   "reduced", "ending",  "ends",   "sum",     "partials", "empty",  "lower",
-              "kept",     "dropped", "acc"};
+              "kept",     "dropped", "acc",     "heads",  "packs",   "starts"};
     for (const auto& p : info_.parameters) names_.push_back(unique(p.name));
     for (const auto& o : info_.outputs) outputNames_[o.var] = unique(o.name);
     for (size_t p = 0; p < info_.parameters.size(); ++p) {
@@ -149,7 +150,7 @@ class PassGenerator {
   /// Cells that Once bindings read but other blocks write: results of levels.
   void placeScratch() {
     pass_.levels = static_cast<int>(plan_.levels.size());
-    if (!plan_.needsLookBack()) pass_.levels = 0;
+    if (!plan_.needsLower()) pass_.levels = 0;
     std::set<VarId> needed;
     for (uint32_t b : plan_.finish) {
       auto reads = info_.bindings[b].localReads;
@@ -217,9 +218,10 @@ class PassGenerator {
     if (!plan_.reductions.empty())
       out_ += reductionText(plan_.reductions, "Reduction", kernel_, fieldNames());
     line(0, "struct Shared {{");
-    if (plan_.persistent()) line(2, "TileQueue::Shared tile;");
+    if (plan_.scanned()) line(2, "uint32_t order;");
     if (plan_.finishes()) line(2, "uint32_t finished;");
     if (plan_.merged()) line(2, "SegmentMap<S>::Shared map;");
+    if (plan_.heads()) line(2, "SegmentHeads<S>::Shared heads;");
     if (plan_.ranges()) {
       line(2, "SegmentRange<S>::Shared range;");
       line(2, "SegmentReduce<S, Level1>::Shared segments;");
@@ -256,6 +258,7 @@ class PassGenerator {
       parameters.push_back("const int64_t length");
     }
     if (plan_.merged()) parameters.push_back("const int64_t* __restrict__ splits");
+    if (plan_.heads()) parameters.push_back("const int64_t* __restrict__ starts");
     for (size_t p = 0; p < info_.parameters.size(); ++p) {
       const KernelParameter& parameter = info_.parameters[p];
       auto type = typeName(parameter.type);
@@ -318,28 +321,25 @@ class PassGenerator {
       line(2, "}};");
       line(2, "while (range.more()) {{");
       indent_ += 2;
-    } else if (plan_.persistent()) {
-      line(2, "TileQueue queue;");
-      line(2, "queue.ask(launch);");
-      if (plan_.merged()) {
-        line(2, "SegmentMap<S>::lookUp(queue, segments, launch.tiles, n, splits);");
-        line(2, "SegmentMap<S>::clear(shared.map);");
-      }
-      line(2, "queue.pass(shared.tile);");
-      line(2, "__syncthreads();");
-      line(2, "while (shared.tile.order < launch.tiles) {{");
-      indent_ += 2;
-      line(2, "const int64_t order = shared.tile.order;");
+    } else if (plan_.scanned()) {
+      if (plan_.merged()) line(2, "SegmentMap<S>::clear(shared.map);");
+      if (plan_.heads()) line(2, "SegmentHeads<S>::clear(shared.heads);");
+      line(2, "{} order = {}(launch, shared.order);", plan_.persistent ? "int64_t" : "const int64_t",
+           plan_.persistent ? "TileQueue::take" : "takeTile");
+      scanner();
     } else if (plan_.grid == Grid::Chunks) {
       line(2, "Reduction::Value acc = Reduction::identity();");
       line(2, "for (int64_t order = blockIdx.x; order < launch.tiles; order += gridDim.x) {{");
       indent_ += 2;
     } else {
+      if (plan_.merged()) line(2, "SegmentMap<S>::clear(shared.map);");
       line(2, "const int64_t order = blockIdx.x;");
     }
     if (plan_.merged()) {
+      line(2, "SegmentMap<S>::lookUp(order, segments, launch.tiles, n, splits, shared.map);");
+      line(2, "__syncthreads();");
       line(2,
-           "const SegmentTile tile = SegmentMap<S>::locate(order, launch.tiles, n + m, shared.tile.split);");
+           "const SegmentTile tile = SegmentMap<S>::locate(order, launch.tiles, n + m, shared.map.split);");
     } else if (plan_.ranges()) {
       line(2, "const Tile tile = range.tile();");
       line(2, "const bool ending = range.endsIn(tile);");
@@ -348,8 +348,12 @@ class PassGenerator {
     }
     if (!plan_.stages.empty()) loadPacks(0);
     if (plan_.ranges()) line(2, "if (ending) range.mark(ends, tile, shared.range);");
-    if (plan_.persistent() && !plan_.reductions.empty())
-      line(2, "Reduction::Value acc = Reduction::identity();");
+    if (reducesByTile()) line(2, "Reduction::Value acc = Reduction::identity();");
+    if (plan_.heads()) {
+      line(2, "SegmentHeads<S>::mark(segments, tile, n, starts, shared.heads);");
+      line(2, "__syncthreads();");
+      line(2, "const uint32_t heads = SegmentHeads<S>::heads(shared.heads);");
+    }
     if (plan_.merged()) {
       line(2, "SegmentMap<S>::mark(segments, tile, shared.map);");
       std::vector<std::string> initial;
@@ -372,6 +376,38 @@ class PassGenerator {
     }
   }
 
+  /// Flat reductions beside scans or segments: each tile leaves a partial result.
+  bool reducesByTile() const {
+    return !plan_.reductions.empty() && !plan_.ranges() && plan_.grid != Grid::Chunks;
+  }
+
+  /// The block that takes no tile.
+  void scanner() {
+    line(2, "if (order < 0) {{");
+    for (size_t k = 0; k < plan_.levels.size(); ++k) {
+      if (plan_.levels[k].fields.empty()) continue;
+      line(4, "if (warpIndex() == {}) scanTiles<{}>({});", k, levelType(k), states(k));
+    }
+    if (plan_.finishes()) {
+      line(2, "}} else {}{{",
+           plan_.persistent ? "for (; order < launch.tiles; order = TileQueue::next(launch, shared.order)) "
+                            : "");
+    } else {
+      line(4, "return;");
+      line(2, "}}");
+      if (plan_.persistent) {
+        line(2, "for (; order < launch.tiles; order = TileQueue::next(launch, shared.order)) {{");
+      }
+    }
+    if (plan_.finishes() || plan_.persistent) indent_ += 2;
+  }
+  std::string levelType(size_t k) const {
+    return plan_.levels[k].countsOnly ? "BlockCount<S>::Level" : levelName(k);
+  }
+  std::string states(size_t k) const {
+    return fmt::format("States<{}::Carry>(launch, {}, {})", levelType(k), k, valuesAt(valuesAt_[k]));
+  }
+
   void declareNumbers() {
     line(2, "int number[S::kRows][S::kWidth];");
     line(2, "SegmentMap<S>::numbers(tile, shared.map, number);");
@@ -379,30 +415,19 @@ class PassGenerator {
   }
 
   void endOfTile() {
-    if (plan_.persistent() && !plan_.reductions.empty()) {
-      line(2,
-           "const Reduction::Value total = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
-      line(2, "if (threadIdx.x == 0) {}[order].value = total;", partials());
-    }
-    if (plan_.persistent()) {
-      // Not earlier: a tile that waits its turn in a queue makes all higher ones wait for their carry.
-      line(2, "queue.ask(launch);");
-      if (plan_.merged()) line(2, "SegmentMap<S>::lookUp(queue, segments, launch.tiles, n, splits);");
-      line(2, "__syncthreads();");
-      if (plan_.merged()) line(2, "SegmentMap<S>::clear(shared.map);");
-      line(2, "queue.pass(shared.tile);");
-      line(2, "__syncthreads();");
+    if (reducesByTile()) {
+      line(2, "const Reduction::Value sum = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
+      line(2, "if (threadIdx.x == 0) {}[order].value = sum;", partials());
     }
     if (plan_.ranges()) {
       line(2, "reduce.tile(own1, tile, ending, range, ends, shared.segments, shared.range, result);");
     }
-    if (plan_.persistent() || plan_.ranges() || plan_.grid == Grid::Chunks) {
+    if (indent_ > 0) {
       indent_ -= 2;
       line(2, "}}");
     }
     if (!plan_.ranges()) return;
-    line(2, "reduce.finish(range, order, States<Level1::Carry>(launch, 0, {}), shared.segments, result);",
-         valuesAt(valuesAt_[0]));
+    line(2, "reduce.finish(range, order, {}, shared.segments, result);", states(0));
     if (!plan_.reductions.empty()) {
       line(2, "const Reduction::Value sum = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
       line(2, "if (threadIdx.x == 0) {}[order].value = sum;", partials());
@@ -453,13 +478,9 @@ class PassGenerator {
       packNames_[v] = unique(identifier(program_.vars.at(v).name) + "_pack");
       line(2, "Pack<{}, S::kWidth> {}[S::kRows];", typeName(typeOf(v)), packNames_[v]);
     }
-    line(2, "KELPIE_UNROLL");
-    line(2, "{}", kRowLoop);
     for (VarId v : stage.packs) {
-      line(4, "{}[row] = loadPack<S>({}, tile, row);", packNames_.at(v),
-           parameterNames_.at({ParameterKind::Array, v}));
+      line(2, "loadPacks<S>({}, tile, {});", parameterNames_.at({ParameterKind::Array, v}), packNames_.at(v));
     }
-    line(2, "}}");
   }
 
   void stage(size_t number) {
@@ -509,7 +530,7 @@ class PassGenerator {
     line(4, "}}");
     for (VarId v : stored) line(4, "storeRow<S>({}, tile, row, {}[row]);", outputNames_.at(v), items(v));
     line(2, "}}");
-    if (plan_.ranges() || plan_.levels[number].countsOnly) specialiseWhole(loops);
+    if (plan_.ranges() || (plan_.scanned() && !plan_.merged())) specialiseWhole(loops);
     for (uint32_t b : stage.bindings)
       if (kernel_.bindings[b].kind == SoacKind::Map)
         for (VarId v : kernel_.bindings[b].results)
@@ -672,8 +693,7 @@ class PassGenerator {
     const Soac& soac = kernel_.bindings[binding];
     const std::string scan = scanName(number);
     line(2, "BlockCount<S> {};", scan);
-    line(2, "const States<BlockCount<S>::Carry> states{}(launch, {}, {});", number + 1, number,
-         valuesAt(valuesAt_[number]));
+    line(2, "const States<BlockCount<S>::Carry> states{} = {};", number + 1, states(number));
     line(2, "{0}.rankItems(keep{1}, shared.{0}, states{2}, order);", scan, binding + 1, number + 1);
     if (auto j = collectedEarly(number)) {
       line(2, "collect<S, {}>({}, keep{}, {}.rank, 0, {});", plan_.bufferItems, items(soac.results[*j + 1]),
@@ -689,10 +709,10 @@ class PassGenerator {
       countLevel(number);
       return;
     }
+    const char* heads = !level.segmented ? "0" : plan_.heads() ? "heads" : "borders.heads";
     line(2, "BlockScan<S, {}> {};", levelName(number), scan);
-    line(2, "{}.run(own{}, {}, {}, shared.{}, States<{}::Carry>(launch, {}, {}), order);", scan, number + 1,
-         level.segmented ? "borders.heads" : "0", level.segmented ? "borders.ends" : "false", scan,
-         levelName(number), number, valuesAt(valuesAt_[number]));
+    line(2, "{}.run(own{}, {}, {}, shared.{}, {}, order);", scan, number + 1, heads,
+         level.segmented && plan_.merged() ? "borders.ends" : "false", scan, states(number));
     bool inclusive = false, exclusive = false, ranked = false;
     for (const Field& f : level.fields) {
       const Soac& soac = kernel_.bindings[f.binding];
@@ -717,19 +737,20 @@ class PassGenerator {
     if (staged && !numbersDeclared_) declareNumbers();
     line(2, "KELPIE_UNROLL");
     line(2, "{}", kRowLoop);
+    line(4, "{}::Carry before[S::kWidth];", levelName(number));
+    line(4, "{}.scanRow(row, own{}[row], {}, before);", scan, number + 1, heads);
     line(4, "KELPIE_UNROLL");
     line(4, "{}", kItemLoop);
-    if (exclusive) line(6, "const {}::Carry before = {}.exclusive(row, v);", levelName(number), scan);
     if (inclusive) {
-      line(6, "const {}::Carry upTo = {}.inclusive(row, v, own{}[row][v]);", levelName(number), scan,
-           number + 1);
+      line(6, "const {0}::Carry upTo = {0}::merge(before[v], {0}::widen(own{1}[row][v]), false);",
+           levelName(number), number + 1);
     }
     for (const Field& f : level.fields) {
       const Soac& soac = kernel_.bindings[f.binding];
       const std::string field = fieldName(f);
       if (f.count) {
-        line(6, "const uint32_t at{0} = uint32_t({1}.lowerWarps.{2}) + {1}.before[row][v].{2};",
-             f.binding + 1, scan, field);
+        line(6, "const uint32_t at{0} = uint32_t(before[v].{2} - {1}.lower.{2});", f.binding + 1, scan,
+             field);
         line(6, "if (v == 0) rank{0}[row] = at{0};", f.binding + 1);
         if (soac.space.segmented()) {
           line(6,
@@ -738,8 +759,8 @@ class PassGenerator {
                f.binding + 1);
         }
       } else if (soac.kind == SoacKind::Scan) {
-        line(6, "{}[row][v] = {}.{};", items(soac.results[f.component]), soac.inclusive ? "upTo" : "before",
-             field);
+        line(6, "{}[row][v] = {}.{};", items(soac.results[f.component]),
+             soac.inclusive ? "upTo" : "before[v]", field);
       } else if (soac.space.segmented()) {
         line(6, "if (borders.tails >> (row * S::kWidth + v) & 1) shared.{}[number[row][v]] = upTo.{};", field,
              field);
@@ -764,8 +785,7 @@ class PassGenerator {
         const uint32_t b = f.binding + 1;
         const bool counted = plan_.levels[k].countsOnly;
         const std::string scan = scanName(k);
-        const std::string lower =
-            counted ? scan + ".lower" : fmt::format("shared.{}.carry.{}", scan, fieldName(f));
+        const std::string lower = counted ? scan + ".lower" : fmt::format("{}.lower.{}", scan, fieldName(f));
         const std::string count =
             counted ? scan + ".count" : fmt::format("uint32_t({}.total.{} - {})", scan, fieldName(f), lower);
         const std::string rank = counted ? scan + ".rank" : fmt::format("rank{}", b);
@@ -847,7 +867,7 @@ class PassGenerator {
     collectResults(reduced, ranked);
     if (reduced.empty() && ranked.empty() && plan_.epilogues.empty()) return;
     for (const Result& r : ranked) {
-      const std::string carry = fmt::format("shared.{}.carry.{}", scanName(r.level), fieldName(*r.field));
+      const std::string carry = fmt::format("{}.lower.{}", scanName(r.level), fieldName(*r.field));
       line(2, "if (threadIdx.x == 0) {{");
       line(4, "shared.rank{}[tile.first + tile.count] = uint16_t({}.total.{} - {});", r.field->binding + 1,
            scanName(r.level), fieldName(*r.field), carry);
@@ -902,14 +922,14 @@ class PassGenerator {
       if (plan_.ranges()) {
         line(4, "const {} {} = reduced.{};", typeName(r.field->type), name, name);
       } else {
-        line(4, "const {} {} = below && k == 0 ? shared.{}.carry.{} : shared.{}[k];", typeName(r.field->type),
-             name, scanName(r.level), name, name);
+        line(4, "const {} {} = below && k == 0 ? {}.lower.{} : shared.{}[k];", typeName(r.field->type), name,
+             scanName(r.level), name, name);
       }
       defined(soac.results[r.field->component]);
     }
     for (const Result& r : ranked) {
       VarId v = kernel_.bindings[r.field->binding].results[0];
-      line(4, "{}[segment + 1] = shared.{}.carry.{} + shared.rank{}[end - tile.base];", *outputName(v),
+      line(4, "{}[segment + 1] = {}.lower.{} + shared.rank{}[end - tile.base];", *outputName(v),
            scanName(r.level), fieldName(*r.field), r.field->binding + 1);
     }
     for (uint32_t b : plan_.epilogues) {

@@ -32,7 +32,7 @@ int64_t LevelPlan::bytes() const {
   return (sum + widest - 1) / widest * widest;
 }
 
-bool PassPlan::needsLookBack() const {
+bool PassPlan::needsLower() const {
   return std::any_of(levels.begin(), levels.end(), [](const LevelPlan& l) { return !l.fields.empty(); });
 }
 
@@ -40,12 +40,12 @@ namespace {
 
 /// Shared memory a block may use without asking for more, less some for barriers and totals.
 constexpr int kSharedBytes = 46 * 1024;
-/// 4-byte registers that the items of a thread may fill.
+/// 4-byte registers that the items of a thread may fill, counted generously: packs and what is made of them.
 constexpr int kItemWords = 72;
-/// The same where tiles wait for their carry: the longer the tiles, the fewer the waits. On an H200 a scan of
-/// 2^27 float32 reached 47 % of copy bandwidth with tiles of 4096, 72 % with 8192, 80 % with 16384 items
+/// The same where tiles wait for what lies below: longer tiles wait less often. On an H200 a scan of 2^27
+/// float32 reached 83 % of copy bandwidth with tiles of 4096 items, 91 % with 8192, 88 % with 16384
 /// (bench/results).
-constexpr int kWaitingItemWords = 128;
+constexpr int kWaitingItemWords = 96;
 /// Nodes of thunk code that a pass may unroll to; longer code costs compile time and gains nothing.
 constexpr int kUnrolledNodes = 3000;
 
@@ -148,7 +148,7 @@ class Planner {
       level.segmented |= f.segmented;
       level.restarts &= f.segmented;
       level.counts |= f.count;
-      level.commutes &= !f.count && !laneOperations(kernel_.bindings[f.binding].combine).empty();
+      level.commutes &= f.count || !laneOperations(kernel_.bindings[f.binding].combine).empty();
     }
   }
 
@@ -188,8 +188,8 @@ class Planner {
       plan_.grid = Grid::Single;
     } else if (info_.space.segmented() &&
                (plan_.borders || plan_.numbers || segmentResults_ || !plan_.epilogues.empty())) {
-      plan_.grid = foldsSegmentsOnly() ? Grid::Ranges : Grid::Merged;
-    } else if (!plan_.needsLookBack() && !plan_.reductions.empty()) {
+      plan_.grid = foldsSegmentsOnly() ? Grid::Ranges : scansElementsOnly() ? Grid::Heads : Grid::Merged;
+    } else if (!plan_.needsLower() && !plan_.reductions.empty()) {
       plan_.grid = Grid::Chunks;
     }
   }
@@ -202,6 +202,9 @@ class Planner {
       return f.segmented && kernel_.bindings[f.binding].kind == SoacKind::Reduce;
     });
   }
+
+  /// Whether segments have no results of their own, and thunks need no segment numbers.
+  bool scansElementsOnly() const { return !plan_.numbers && !segmentResults_ && plan_.epilogues.empty(); }
 
   void chooseShape() {
     TileShape& shape = plan_.shape;
@@ -230,22 +233,24 @@ class Planner {
     if (plan_.numbersInThunks) ++words;
 
     shape.width = smallest >= 8 ? 2 : 4;
-    const bool waiting = plan_.persistent() && !plan_.merged();
-    if (waiting) shape.threads *= 2;
+    const bool waiting = plan_.scanned() && !plan_.merged();
     // Small blocks: the more of them, the less their barriers cost. On an H200 segmented sums of length 8
     // took 0.26 ms with 128 threads, 0.22 ms with 64 (2^27 float32).
     if (plan_.ranges()) shape.threads = std::max(32, shape.threads / 4);
-    // Blocks that only count wait less and hold less: more of them, with shorter tiles, are faster. On an
-    // H200 a filter of 2^27 float32 took 0.36 ms with two blocks of 16384 items, 0.32 ms with three of 8192.
-    const bool counting =
-        waiting && std::all_of(plan_.levels.begin(), plan_.levels.end(),
-                               [](const LevelPlan& l) { return l.fields.empty() || l.countsOnly; });
-    int items = std::min(options_.maxItems * (waiting && !counting ? 2 : 1),
+    // A warp of the scanner for each level.
+    while (plan_.scanned() && shape.threads < 32 * static_cast<int>(plan_.levels.size())) shape.threads *= 2;
+    // Blocks that only count gain from going on to the next tile. On an H200 a filter of 2^27 float32 took
+    // 0.25 ms, and 0.30 ms with a block for each tile; for scans it is the other way round.
+    plan_.persistent = waiting && plan_.grid == Grid::Tiles &&
+                       std::all_of(plan_.levels.begin(), plan_.levels.end(),
+                                   [](const LevelPlan& l) { return l.fields.empty() || l.countsOnly; });
+    int items = std::min(options_.maxItems * (waiting ? 2 : 1),
                          std::max(1, (waiting ? kWaitingItemWords : kItemWords) / std::max(1, words)));
     items = std::min<int>(items,
                           static_cast<int>(std::max<size_t>(1, kUnrolledNodes / std::max<size_t>(1, nodes))));
     int bytes = (plan_.merged() ? 2 : 0) + plan_.stagedBytesPerItem;
     if (plan_.merged()) bytes += plan_.bufferBytesPerItem;
+    if (plan_.heads()) bytes = 1;
     if (plan_.ranges()) bytes = 1 + 2 * static_cast<int>(plan_.levels[0].bytes());
     if (bytes > 0) items = std::min(items, kSharedBytes / (bytes * shape.threads));
     if (plan_.merged())
@@ -255,11 +260,11 @@ class Planner {
     if (shape.width == 3) shape.width = 2;
     shape.rows = std::clamp(items / shape.width, 1, options_.maxRows);
     while (shape.rows & (shape.rows - 1)) shape.rows &= shape.rows - 1;
-    if (plan_.persistent() || plan_.ranges()) {
+    if (plan_.scanned() || plan_.merged() || plan_.ranges()) {
       const int filled = shape.rows * shape.width * words;
       int residentThreads = 256;
       if (waiting) {
-        residentThreads = counting && filled <= 32 ? 1536 : filled <= 128 ? 1024 : 512;
+        residentThreads = filled <= 128 ? 1024 : 512;
       } else if (filled <= 80) {
         residentThreads = filled <= 64 ? 1024 : 768;
       }

@@ -54,10 +54,13 @@ struct PassPlan {
   int bufferItems = 0;           ///< ... which holds so many items, of which a tile may have more
   int stagedBytesPerItem = 0;    ///< results of segments, ranks of survivors
 
+  bool persistent = false;  ///< blocks work on one tile after the other
+
   bool merged() const { return grid == Grid::Merged; }
-  bool needsLookBack() const;
+  bool heads() const { return grid == Grid::Heads; }
   bool ranges() const { return grid == Grid::Ranges; }
-  bool persistent() const { return !ranges() && (merged() || needsLookBack()); }
+  bool needsLower() const;  ///< of what lies in lower tiles or ranges
+  bool scanned() const { return needsLower() && !ranges(); }
   bool finishes() const { return !reductions.empty() || !finish.empty(); }
 };
 

@@ -29,8 +29,8 @@ KELPIE_DEVICE int64_t splitByWarp(const Segments& segments, int64_t diagonal, in
   return low;
 }
 
-/// Positions in a range are 32-bit: elements and ends are counted from its first, since a range of 2^31 entries
-/// would be one of a list of 2^42.
+/// Positions in a range are 32-bit: elements and ends are counted from its first, since a range of 2^31
+/// entries would be one of a list of 2^42.
 template <class S>
 struct SegmentRange {
   static constexpr int kNever = 0x7fffffff;

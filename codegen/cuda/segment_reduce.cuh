@@ -30,13 +30,12 @@ struct SegmentReduce {
     return offset / kOfThread * kStride + offset % kOfThread;
   }
 
-  Value carry;                 ///< fold of the range since its last segment end, or its begin
-  Value own;                   ///< of this thread, beyond that, where `accumulated`
-  Value sum;                   ///< fold of the tile since its last segment end
+  Value carry;  ///< fold of the range since its last segment end, or its begin
+  Value own;    ///< of this thread, beyond that, where `accumulated`
+  Value sum;    ///< fold of the tile since its last segment end
   bool accumulated = false;
 
-  __device__ __forceinline__ SegmentReduce()
-      : carry(L::identity()), own(L::identity()), sum(L::identity()) {}
+  __device__ __forceinline__ SegmentReduce() : carry(L::identity()), own(L::identity()), sum(L::identity()) {}
 
   /// Brings the fold of the threads into the carry. Contains a barrier if they have any.
   __device__ __forceinline__ void collect(Shared& shared) {
@@ -54,8 +53,8 @@ struct SegmentReduce {
   /// Folds a tile and goes on behind it; items outside of it hold the identity. Where `ending`, the tile has
   /// been marked.
   template <class Segments, class Result>
-  __device__ __forceinline__ void tile(const Value (&items)[S::kRows][S::kWidth], const Tile& tile, bool ending,
-                                       Range& range, const Segments& segments, Shared& shared,
+  __device__ __forceinline__ void tile(const Value (&items)[S::kRows][S::kWidth], const Tile& tile,
+                                       bool ending, Range& range, const Segments& segments, Shared& shared,
                                        typename Range::Shared& rangeShared, const Result& result) {
     if (L::kCommutes && !ending) {
       KELPIE_UNROLL
@@ -114,22 +113,6 @@ struct SegmentReduce {
   }
 
  private:
-  /// Bytes, each 0 or 1, as the bits of a word.
-  template <int kCount>
-  static __device__ __forceinline__ uint32_t bitsOf(const Pack<uint8_t, kCount>& bytes) {
-    union {
-      Pack<uint8_t, kCount> pack;
-      uint32_t word[(kCount + 3) / 4];
-    } view;
-    view.word[0] = 0;
-    view.pack = bytes;
-    uint32_t bits = 0;
-    // The product has byte k of the word in bit 24 + k, and nothing above bit 27.
-    KELPIE_UNROLL
-    for (int k = 0; k < (kCount + 3) / 4; ++k) bits |= (view.word[k] * 0x01020408u >> 24) << (4 * k);
-    return bits;
-  }
-
   /// Leaves the fold of the tile up to each item, from its segment's begin, in shared.items, except for items
   /// that are neither the last of a thread's nor of a segment; and sets `sum`. Contains a barrier.
   __device__ __forceinline__ void foldItems(const Value (&items)[S::kRows][S::kWidth], Shared& shared,
@@ -196,8 +179,7 @@ struct SegmentReduce {
       sum = L::combine(sum, shared.totals[warp], shared.heads[warp] != 0);
     }
     if (warpIndex() > 0) {
-      before = lane == 0 ? lowerWarps
-                         : L::combine(lowerWarps, before, (laneHeads & ((1u << lane) - 1)) != 0);
+      before = lane == 0 ? lowerWarps : L::combine(lowerWarps, before, (laneHeads & ((1u << lane) - 1)) != 0);
     }
     // The only item that lacks what other threads have: the last before the first head.
     const int last = (heads != 0 ? __ffs(heads) - 1 : kOfThread) - 1;

@@ -68,6 +68,7 @@ struct SegmentMap {
     alignas(8) uint16_t marks[S::kItems + 4];
     /// Segment (likewise) of the first element of each warp's chunk, warps in memory order.
     uint16_t chunkSegment[S::kWarps];
+    int64_t split[2];  ///< where the tile begins and ends
   };
 
   /// Clears the marks; a barrier must follow before `mark`.
@@ -77,19 +78,17 @@ struct SegmentMap {
     if (threadIdx.x < S::kWarps) shared.chunkSegment[threadIdx.x] = 0;
   }
 
-  /// Looks up where the tile asked for begins and ends. `splits`: split(k * kEntries) for all tiles, or null
-  /// where they are few: then two threads search.
+  /// Looks up where a tile begins and ends. `splits`: split(k * kEntries) for all tiles, or null where they
+  /// are few: then two threads search. A barrier must follow.
   template <class Segments>
-  static __device__ __forceinline__ void lookUp(TileQueue& queue, const Segments& segments, int64_t tiles,
-                                                int64_t extent, const int64_t* splits) {
-    if (warpIndex() != 0) return;
-    const int64_t tile = __shfl_sync(kFullWarp, queue.next, 0);
-    if (tile >= tiles || laneIndex() > 1) return;
-    const int64_t place = (S::kBackward ? tiles - 1 - tile : tile) + laneIndex();
+  static __device__ __forceinline__ void lookUp(int64_t tile, const Segments& segments, int64_t tiles,
+                                                int64_t extent, const int64_t* splits, Shared& shared) {
+    if (threadIdx.x > 1) return;
+    const int64_t place = (S::kBackward ? tiles - 1 - tile : tile) + threadIdx.x;
     const int64_t all = extent + segments.count;
-    queue.nextSplit = splits != nullptr
-                          ? splits[place]
-                          : segments.split(place * kEntries < all ? place * kEntries : all, extent);
+    shared.split[threadIdx.x] = splits != nullptr
+                                    ? splits[place]
+                                    : segments.split(place * kEntries < all ? place * kEntries : all, extent);
   }
 
   /// Tile number `tile`, in order, between two splits.

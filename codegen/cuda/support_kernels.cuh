@@ -1,12 +1,19 @@
 // The kernels that the host launches beside generated ones; a module of their own.
 #pragma once
 
+#include "segment_heads.cuh"
 #include "segments.cuh"
 
 /// Where the tiles of a segmented space begin (segments.cuh); tiles + 1 threads.
 extern "C" __global__ void kelpie_split(const int64_t* offsets, int64_t segments, int64_t extent,
                                         int64_t entries, int64_t tiles, int64_t* splits) {
   kelpie::splitSegments(kelpie::OffsetSegments{offsets, segments}, extent, entries, tiles, splits);
+}
+
+/// Which segments begin in the tiles of a space (segment_heads.cuh); tiles + 1 threads.
+extern "C" __global__ void kelpie_starts(const int64_t* offsets, int64_t segments, int64_t extent,
+                                         int64_t items, int64_t tiles, int64_t* starts) {
+  kelpie::findStarts(kelpie::OffsetSegments{offsets, segments}, extent, items, tiles, starts);
 }
 
 /// Sets `count` elements, before a permute that may leave some unwritten.

@@ -34,27 +34,6 @@ struct Shape {
   static __device__ __forceinline__ int offset(int row, int v) { return group(row) + slot(v); }
 };
 
-/// The tile that a block works on. Blocks take tiles until there are none left, each when it is done with the
-/// one before, so that all tiles below a tile in work are in work or done.
-struct TileQueue {
-  struct Shared {
-    uint32_t order;
-    int64_t split[2];  ///< segmented spaces: where the tile begins and ends (segments.cuh)
-  };
-  uint32_t next = 0;      ///< thread 0
-  int64_t nextSplit = 0;  ///< threads 0 and 1
-
-  /// Asks for a tile.
-  __device__ __forceinline__ void ask(const Launch& launch) {
-    if (threadIdx.x == 0) next = takeTicket(launch);
-  }
-  /// Makes it known to all; barriers must be before and after.
-  __device__ __forceinline__ void pass(Shared& shared) const {
-    if (threadIdx.x == 0) shared.order = next;
-    if (threadIdx.x < 2) shared.split[threadIdx.x] = nextSplit;
-  }
-};
-
 /// The elements base+first .. base+first+count-1; `base` is a multiple of the width.
 struct Tile {
   int64_t base;
@@ -62,10 +41,7 @@ struct Tile {
   __device__ __forceinline__ bool contains(int offset) const {
     return unsigned(offset - first) < unsigned(count);
   }
-  /// Whether any / all of `width` offsets from `group` are in the tile.
-  __device__ __forceinline__ bool touches(int group, int width) const {
-    return group + width > first && group < first + count;
-  }
+  /// Whether all of `width` offsets from `group` are in the tile.
   __device__ __forceinline__ bool covers(int group, int width) const {
     return group >= first && group + width <= first + count;
   }
@@ -90,19 +66,48 @@ struct alignas(alignmentOf(sizeof(T) * kWidth)) Pack {
   T item[kWidth];
 };
 
-/// Elements base+group .. +kWidth-1 of a read-only array. Reads whole packs when any of them is in the tile:
-/// allocations are padded to a multiple of 64 bytes. Others are zero.
+/// Bytes, each 0 or 1, as the bits of a word.
+template <int kCount>
+KELPIE_DEVICE uint32_t bitsOf(const Pack<uint8_t, kCount>& bytes) {
+  union {
+    Pack<uint8_t, kCount> pack;
+    uint32_t word[(kCount + 3) / 4];
+  } view;
+  view.word[0] = 0;
+  view.pack = bytes;
+  uint32_t bits = 0;
+  // The product has byte k of the word in bit 24 + k, and nothing above bit 27.
+  KELPIE_UNROLL
+  for (int k = 0; k < (kCount + 3) / 4; ++k) bits |= (view.word[k] * 0x01020408u >> 24) << (4 * k);
+  return bits;
+}
+
+/// Elements base+group .. +kWidth-1 of a read-only array; zero where they are not in the tile.
 template <class S, class T>
 KELPIE_DEVICE Pack<T, S::kWidth> loadPack(const T* array, const Tile& tile, int row) {
   Pack<T, S::kWidth> pack;
   const int group = S::group(row);
-  if (tile.touches(group, S::kWidth)) {
-    pack = *reinterpret_cast<const Pack<T, S::kWidth>*>(array + tile.base + group);
+  const T* const place = array + tile.base + group;
+  if (tile.covers(group, S::kWidth)) {
+    pack = *reinterpret_cast<const Pack<T, S::kWidth>*>(place);
   } else {
     KELPIE_UNROLL
-    for (int v = 0; v < S::kWidth; ++v) pack.item[v] = T(0);
+    for (int m = 0; m < S::kWidth; ++m) pack.item[m] = tile.contains(group + m) ? place[m] : T(0);
   }
   return pack;
+}
+
+/// The rows of this thread.
+template <class S, class T>
+KELPIE_DEVICE void loadPacks(const T* array, const Tile& tile, Pack<T, S::kWidth> (&packs)[S::kRows]) {
+  if (tile.count == S::kItems) {
+    KELPIE_UNROLL
+    for (int row = 0; row < S::kRows; ++row)
+      packs[row] = *reinterpret_cast<const Pack<T, S::kWidth>*>(array + tile.base + S::group(row));
+  } else {
+    KELPIE_UNROLL
+    for (int row = 0; row < S::kRows; ++row) packs[row] = loadPack<S>(array, tile, row);
+  }
 }
 
 /// Stores the items of a row (in order) that are in the tile.

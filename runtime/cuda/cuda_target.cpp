@@ -31,10 +31,6 @@ struct LaunchWord {
 };
 constexpr uint64_t kEpochMask = 0x1fffffff;
 constexpr size_t kStateBytes = 16;
-constexpr int64_t kGroup = 32;
-
-/// Fewer tiles than this find their own part of a segmented space.
-constexpr int64_t kFewTiles = 1024;
 
 /// Launches that are timed before the device is asked for their times.
 constexpr int kMostMarked = 4096;
@@ -154,7 +150,7 @@ CudaTarget::PreparedKernel CudaTarget::generate(const KernelEntry& entry, const 
                 : place(p.var));
     }
     for (const KernelOutput& o : pass.info.outputs) prepared.outputs.push_back(place(o.var));
-    const size_t fixed = 2 + (pass.segmented() ? 2 : 0) + (pass.grid == Grid::Merged ? 1 : 0);
+    const size_t fixed = 2 + (pass.segmented() ? 2 : 0) + (pass.findsBegins() ? 1 : 0);
     prepared.arguments = ArgumentBlock(fixed + prepared.parameters.size() + prepared.outputs.size());
   }
   kernel.between.resize(between.size());
@@ -163,7 +159,7 @@ CudaTarget::PreparedKernel CudaTarget::generate(const KernelEntry& entry, const 
 
 bool CudaTarget::mayNeedSupport(const PreparedKernel& kernel) {
   for (const CudaPass& pass : kernel.text.passes) {
-    if (pass.grid == Grid::Merged && pass.info.offsetsParameter) return true;
+    if (pass.findsBegins() && pass.info.offsetsParameter) return true;
     for (const KernelOutput& o : pass.info.outputs)
       if (o.extent == codegen::ExtentKind::Target) return true;
   }
@@ -228,9 +224,11 @@ Failure CudaTarget::load(PreparedKernel& kernel) {
 
 Failure CudaTarget::loadSupport() {
   if (support_) return std::nullopt;
-  const std::vector<std::string> entries = {"kelpie_split", "kelpie_fill1", "kelpie_fill4", "kelpie_fill8"};
+  const std::vector<std::string> entries = {"kelpie_split", "kelpie_starts", "kelpie_fill1", "kelpie_fill4",
+                                            "kelpie_fill8"};
   if (auto failure = device_->compile(codegen::cuda::supportSource(), entries, support_)) return failure;
   split_ = support_->function("kelpie_split");
+  starts_ = support_->function("kelpie_starts");
   fill1_ = support_->function("kelpie_fill1");
   fill4_ = support_->function("kelpie_fill4");
   fill8_ = support_->function("kelpie_fill8");
@@ -318,7 +316,7 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
       if (auto failure = device_->clear(states_, static_cast<size_t>(stateWords_) * kStateBytes))
         return failure;
     }
-    if (auto failure = reserveStates(pass.levels * (word.tiles + word.tiles / kGroup))) return failure;
+    if (auto failure = reserveStates(pass.levels * 2 * word.tiles)) return failure;
     word.states = states_;
   }
   if (int64_t bytes = pass.fixedBytes + pass.bytesPerTile * word.tiles; bytes > 0) {
@@ -344,23 +342,24 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
     arguments.set(next++, extents.segments);
     arguments.set(next++, extents.length);
   }
-  if (pass.grid == Grid::Merged) {
-    DevicePointer splits = nullptr;
-    if (pass.info.offsetsParameter && word.tiles > kFewTiles) {
-      splits = request.scratch->take(static_cast<size_t>(word.tiles + 1) * sizeof(int64_t));
-      if (!splits) return outOfMemory();
+  if (pass.findsBegins()) {
+    DevicePointer begins = nullptr;  // where tiles begin in the list of segments
+    if (pass.info.offsetsParameter && word.tiles > options_.fewTiles) {
+      begins = request.scratch->take(static_cast<size_t>(word.tiles + 1) * sizeof(int64_t));
+      if (!begins) return outOfMemory();
       if (auto failure = loadSupport()) return failure;
-      ArgumentBlock split(6);
-      split.set(0, argumentOf(prepared.parameters[*pass.info.offsetsParameter]).pointer);
-      split.set(1, extents.segments);
-      split.set(2, extents.elements);
-      split.set(3, pass.tileSize());
-      split.set(4, word.tiles);
-      split.set(5, splits);
-      if (auto failure = device_->launch(split_, (word.tiles + 1 + 127) / 128, 128, split.addresses()))
+      ArgumentBlock search(6);
+      search.set(0, argumentOf(prepared.parameters[*pass.info.offsetsParameter]).pointer);
+      search.set(1, extents.segments);
+      search.set(2, extents.elements);
+      search.set(3, pass.tileSize());
+      search.set(4, word.tiles);
+      search.set(5, begins);
+      const Function function = pass.grid == Grid::Heads ? starts_ : split_;
+      if (auto failure = device_->launch(function, (word.tiles + 1 + 127) / 128, 128, search.addresses()))
         return failure;
     }
-    arguments.set(next++, splits);
+    arguments.set(next++, begins);
   }
   for (size_t k = 0; k < prepared.parameters.size(); ++k) {
     const auto& p = pass.info.parameters[k];

@@ -34,6 +34,7 @@ codegen::cuda::CudaOptions tinyBlocks() {
   codegen::cuda::CudaOptions options;
   options.threads = 32;
   options.maxItems = 2;
+  options.fewTiles = 8;
   return options;
 }
 
@@ -125,6 +126,39 @@ TEST(CudaEmulation, LongRanges) {
                 "")
           << name << ", segments up to " << longest;
     }
+  }
+}
+/// More empty segments begin in a tile than are read: heads are searched for.
+TEST(CudaEmulation, ManyEmptySegments) {
+  codegen::cuda::CudaOptions options = tinyBlocks();
+  KnownKernels known;
+  runtime::ProgramKernels program = known.programKernels();
+  runtime::InterpTarget interp;
+  runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(10), options);
+  ASSERT_EQ(interp.prepare(program), std::nullopt);
+  auto failure = cuda.prepare(program);
+  ASSERT_EQ(failure, std::nullopt) << *failure;
+  KernelData data;
+  const int64_t n = 1000;
+  data.extents.elements = n;
+  std::vector<float> xs(static_cast<size_t>(n), 1.0f);
+  std::vector<int64_t> offsets = {0, 3, 300};
+  offsets.insert(offsets.end(), 20'000, 301);
+  for (int64_t k = 302; k <= n; k += 7) offsets.push_back(k);
+  offsets.insert(offsets.end(), 9000, n);
+  data.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
+  auto set = [&](const char* name, const void* values, size_t bytes) {
+    const auto* first = static_cast<const std::byte*>(values);
+    data.arrays[known.vars.at(name)].assign(first, first + bytes);
+  };
+  set("xs", xs.data(), xs.size() * sizeof(float));
+  set("offsets", offsets.data(), offsets.size() * sizeof(int64_t));
+  for (const char* name : {"segmented_sum", "segmented_scan"}) {
+    size_t number = known.number(name);
+    EXPECT_EQ(difference(runKernel(interp, program, number, data), runKernel(cuda, program, number, data),
+                         program.kernels[number].info),
+              "")
+        << name;
   }
 }
 TEST(CudaEmulation, ManyTiles) {
