@@ -1,5 +1,5 @@
 # Benchmarks on a GPU: Kelpie's kernels, and the same jobs with CUB and cuSPARSE where nvcc is. Not part of `all`.
-add_executable(gpu_bench EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/gpu_bench.cpp
+add_executable(gpu_bench EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/gpu_bench.cpp ${CMAKE_CURRENT_LIST_DIR}/gpu_jobs.cpp
                ${PROJECT_SOURCE_DIR}/tests/codegen/known_kernels.cpp)
 target_link_libraries(gpu_bench PRIVATE kelpie_runtime)
 if(KELPIE_NVCC)

@@ -1,159 +1,19 @@
 // Times of Kelpie's generated GPU kernels on well-known jobs, as lines of JSON; gpu_peers.cu has the peers.
 //
 //   gpu_bench [log2 of the number of elements, 27] [jobs: what their names must contain]
+//   gpu_bench sweep [log2 of the greatest number of elements, 30]
 //
 // A job is launched in batches between two synchronisations; the median over batches, per launch, is
 // reported. Results are compared with a plain computation in double precision on the host.
-#include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <random>
 
+#include "bench/gpu_jobs.h"
 #include "runtime/cuda/cuda.h"
-#include "tests/codegen/known_kernels.h"
 
 namespace kelpie::bench {
 namespace {
-
-constexpr int kBatches = 9, kLaunches = 10;
-
-using Clock = std::chrono::steady_clock;
-double milliseconds(Clock::time_point a, Clock::time_point b) {
-  return std::chrono::duration<double, std::milli>(b - a).count();
-}
-
-void stop(const std::string& why) {
-  std::fprintf(stderr, "gpu_bench: %s\n", why.c_str());
-  std::exit(1);
-}
-void check(const runtime::Failure& failure) {
-  if (failure) stop(*failure);
-}
-
-/// Hands out the same buffers to every launch, as a pool does.
-class ReusedScratch final : public runtime::Scratch {
- public:
-  explicit ReusedScratch(runtime::Target& target) : target_(target) {}
-  ~ReusedScratch() override {
-    for (auto& [bytes, pointer] : held_) target_.deallocate(pointer);
-  }
-  void restart() { next_ = 0; }
-  runtime::DevicePointer take(size_t bytes) override {
-    if (next_ == held_.size()) held_.emplace_back(bytes, target_.allocate(bytes));
-    auto& [size, pointer] = held_[next_++];
-    if (size < bytes) {
-      target_.deallocate(pointer);
-      size = bytes;
-      pointer = target_.allocate(bytes);
-    }
-    return pointer;
-  }
-
- private:
-  runtime::Target& target_;
-  std::vector<std::pair<size_t, runtime::DevicePointer>> held_;
-  size_t next_ = 0;
-};
-
-class Bench {
- public:
-  Bench(runtime::Target& target, const tests::KnownKernels& known, const runtime::ProgramKernels& program,
-        std::string wanted)
-      : target_(target), known_(known), program_(program), wanted_(std::move(wanted)), scratch_(target) {}
-  ~Bench() {
-    for (const auto& [name, buffer] : inputs_) target_.deallocate(buffer.pointer);
-  }
-
-  template <class T>
-  void input(const std::string& name, const std::vector<T>& values) {
-    if (inputs_.contains(name)) target_.deallocate(inputs_[name].pointer);
-    size_t bytes = std::max<size_t>(16, values.size() * sizeof(T));
-    runtime::DevicePointer pointer = target_.allocate(bytes);
-    if (!pointer) stop("out of device memory");
-    inputs_[name] = {pointer, static_cast<int64_t>(values.size())};
-    check(target_.upload(pointer, values.data(), values.size() * sizeof(T)));
-  }
-
-  /// Outputs of the job as bytes, in order of KernelInfo::outputs.
-  using Verify = std::function<std::string(const std::vector<std::vector<std::byte>>&)>;
-  void run(const std::string& job, const std::string& kernel, int64_t elements, int64_t segments,
-           double bytes, const Verify& verify = {}) {
-    if (job.find(wanted_) == std::string::npos) return;
-    size_t number = known_.number(kernel);
-    const codegen::KernelInfo& info = program_.kernels[number].info;
-    codegen::LaunchExtents extents;
-    extents.elements = elements;
-    extents.segments = segments;
-    std::vector<runtime::KernelArgument> arguments;
-    for (const auto& p : info.parameters) {
-      const std::string& name = known_.program.vars[p.var].name;
-      runtime::KernelArgument argument;
-      if (p.kind == codegen::ParameterKind::Size) {
-        argument.integer = inputs_.at(name).count;
-      } else {
-        argument.pointer = inputs_.at(name).pointer;
-      }
-      arguments.push_back(argument);
-    }
-    std::vector<runtime::DevicePointer> outputs;
-    std::vector<size_t> sizes;
-    for (const auto& o : info.outputs) {
-      sizes.push_back(static_cast<size_t>(codegen::capacity(o, extents) * sizeOf(o.type)));
-      outputs.push_back(target_.allocate(std::max<size_t>(16, sizes.back())));
-    }
-    auto once = [&] {
-      scratch_.restart();
-      check(target_.launch({&program_, number, extents, arguments, outputs, &scratch_}));
-    };
-    std::optional<runtime::DeviceError> error;
-    once();
-    once();
-    check(target_.synchronise(error));
-    int launches = elements < 100'000 ? 1000 : kLaunches;
-    std::vector<double> times;
-    double hostTime = 0;
-    for (int batch = 0; batch < kBatches; ++batch) {
-      auto begin = Clock::now();
-      for (int k = 0; k < launches; ++k) once();
-      auto issued = Clock::now();
-      check(target_.synchronise(error));
-      times.push_back(milliseconds(begin, Clock::now()) / launches);
-      hostTime = milliseconds(begin, issued) / launches;
-    }
-    std::sort(times.begin(), times.end());
-    std::string wrong = error ? "an error was recorded" : "";
-    if (verify && wrong.empty()) {
-      std::vector<std::vector<std::byte>> results;
-      for (size_t k = 0; k < outputs.size(); ++k) {
-        results.emplace_back(sizes[k]);
-        check(target_.download(results.back().data(), outputs[k], sizes[k]));
-      }
-      wrong = verify(results);
-    }
-    for (auto p : outputs) target_.deallocate(p);
-    std::printf(
-        "{\"job\": \"%s\", \"who\": \"kelpie\", \"ms\": %.5f, \"bytes\": %.0f, \"issue_ms\": %.5f, "
-        "\"wrong\": \"%s\"}\n",
-        job.c_str(), times[times.size() / 2], bytes, hostTime, wrong.c_str());
-    std::fflush(stdout);
-  }
-
- private:
-  struct Input {
-    runtime::DevicePointer pointer;
-    int64_t count;
-  };
-  runtime::Target& target_;
-  const tests::KnownKernels& known_;
-  const runtime::ProgramKernels& program_;
-  std::string wanted_;
-  ReusedScratch scratch_;
-  std::map<std::string, Input> inputs_;
-};
 
 /// As in gpu_peers.cu.
 std::vector<int64_t> offsetsOf(const std::string& kind, int64_t n) {
@@ -190,27 +50,17 @@ std::string near(const float* got, const std::vector<double>& expected) {
   return "relative error " + std::to_string(std::sqrt(error / norm));
 }
 
-void runAll(int exponent, const std::string& wanted) {
-  std::string why;
-  auto target = runtime::makeCudaTarget(why);
-  if (!target) stop(why);
-  tests::KnownKernels known;
-  auto program = known.programKernels();
-  auto before = Clock::now();
-  check(target->prepare(program));
-  std::printf("{\"job\": \"compile_all\", \"who\": \"kelpie\", \"ms\": %.3f, \"bytes\": 0}\n",
-              milliseconds(before, Clock::now()));
+struct Data {
+  int64_t n;
+  double all;             ///< bytes of n float32
+  std::vector<float> xs;  ///< from -1 to 1
+  std::mt19937 random{2};
+};
 
-  const int64_t n = int64_t{1} << exponent;
-  const double all = 4.0 * static_cast<double>(n);
-  std::vector<float> xs(static_cast<size_t>(n));
-  std::mt19937 random(2);
-  for (float& x : xs) x = static_cast<float>(random()) / 2147483648.0f - 1.0f;
-  Bench bench(*target, known, program, wanted);
-  bench.input("xs", xs);
-  bench.input("c1", std::vector<float>{3.0f});
-  bench.input("c2", std::vector<float>{5.0f});
-
+void flatJobs(Bench& bench, const Data& data) {
+  const int64_t n = data.n;
+  const double all = data.all;
+  const std::vector<float>& xs = data.xs;
   double total = 0, positive = 0;
   int64_t kept = 0;
   for (float x : xs) {
@@ -229,7 +79,7 @@ void runAll(int exponent, const std::string& wanted) {
     return std::string();
   });
   bench.run("sum", "sum", n, 0, all, [&](const auto& out) { return nearTotal(floats(out[0])[0], total); });
-  bench.run("sum_1024", "sum", 1024, 0, 4096);
+  bench.run("sum_1024", "sum", 1024, 0, 4096, Bench::Repetitions{9, 1000});
   bench.run("scan", "scan", n, 0, 2 * all, [&](const auto& out) {
     double running = 0;
     for (size_t k = 0; k < xs.size(); ++k) {
@@ -253,6 +103,40 @@ void runAll(int exponent, const std::string& wanted) {
     return wrong.empty() ? nearTotal(floats(out[1])[0], positive) : wrong;
   });
   bench.run("norm2_scale", "norm2_scale", n, 0, 3 * all);
+}
+
+/// What needs to know the segments of elements, and segmented sums beside other work.
+void numberedJobs(Bench& bench, const Data& data, const std::string& kind, int64_t m,
+                  const std::vector<double>& sums) {
+  const int64_t n = data.n;
+  const double ends = 8.0 * static_cast<double>(m), results = 4.0 * static_cast<double>(m);
+  std::vector<float> weights(static_cast<size_t>(m));
+  std::vector<double> weighted = sums;
+  for (size_t s = 0; s < sums.size(); ++s) {
+    weights[s] = static_cast<float>(s % 5) - 2;
+    weighted[s] *= weights[s];
+  }
+  bench.input("weights", weights);
+  auto run = [&](const std::string& job, double bytes, const Bench::Verify& verify = {}) {
+    bench.run(job + "_" + kind, job, n, m, bytes, verify);
+  };
+  run("segmented_map", 2 * data.all + ends + results);
+  run("segmented_weighted_sum", data.all + ends + 2 * results,
+      [&](const auto& out) { return near(floats(out[0]), weighted); });
+  run("segmented_weighted_scan", 2 * data.all + ends + results);
+  run("segmented_sum_and_scan", 2 * data.all + ends + results,
+      [&](const auto& out) { return near(floats(out[0]), sums); });
+  double kept = 0;
+  for (float x : data.xs) kept += x > 0;
+  run("segmented_filter", data.all + 4 * kept + 2 * ends);
+  run("segmented_sum_and_filter", data.all + 4 * kept + 2 * ends + results,
+      [&](const auto& out) { return near(floats(out[0]), sums); });
+}
+
+void segmentedJobs(Bench& bench, const Data& data) {
+  const int64_t n = data.n;
+  const double all = data.all;
+  const std::vector<float>& xs = data.xs;
   for (const char* kind : {"8", "1024", "1048576", "zipf", "half_giant"}) {
     auto offsets = offsetsOf(kind, n);
     auto m = static_cast<int64_t>(offsets.size()) - 1;
@@ -275,8 +159,15 @@ void runAll(int exponent, const std::string& wanted) {
                 }
                 return near(floats(out[0]), expected);
               });
+    numberedJobs(bench, data, kind, m, sums);
   }
-  // SpMV: a quarter of the elements, 2^20 columns, the same row lengths.
+}
+
+/// A quarter of the elements, 2^20 columns, the same row lengths.
+void sparseJobs(Bench& bench, Data& data) {
+  const int64_t n = data.n;
+  const std::vector<float>& xs = data.xs;
+  std::mt19937& random = data.random;
   const int64_t nonzeros = n / 4, columns = 1 << 20;
   std::vector<int32_t> col32(static_cast<size_t>(nonzeros));
   std::vector<float> v(static_cast<size_t>(columns));
@@ -302,6 +193,11 @@ void runAll(int exponent, const std::string& wanted) {
     bench.run(std::string("spmv_") + kind, "spmv", nonzeros, m, bytes + 4.0 * static_cast<double>(nonzeros),
               verify);
   }
+}
+
+void blackScholes(Bench& bench, Data& data) {
+  const int64_t n = data.n;
+  std::mt19937& random = data.random;
   const int64_t options = n / 4;
   std::vector<float> spot(static_cast<size_t>(options)), strike = spot, years = spot;
   for (size_t k = 0; k < spot.size(); ++k) {
@@ -315,9 +211,105 @@ void runAll(int exponent, const std::string& wanted) {
   bench.run("black_scholes", "black_scholes", options, 0, 16.0 * static_cast<double>(options));
 }
 
+/// As many bytes as before: half as many elements of 8 bytes, a quarter as many of four arrays.
+void otherTypes(Bench& bench, Data& data) {
+  std::vector<double> doubles;
+  std::vector<int64_t> integers;
+  for (int64_t k = 0; k < data.n / 2; ++k) {
+    const auto word = static_cast<int32_t>(data.random());
+    doubles.push_back(word / 2147483648.0);
+    integers.push_back(word);
+  }
+  bench.input("xs_f64", doubles);
+  bench.input("xs_i64", integers);
+  for (const char* name : {"xs", "ys", "zs", "ws"}) bench.input(name, data.xs);
+  struct Kind {
+    const char* suffix;
+    int64_t elements;
+    double size;  ///< bytes of an element
+    double kept;
+  };
+  auto positive = [](const auto& values, int64_t n) {
+    double kept = 0;
+    for (int64_t k = 0; k < n; ++k) kept += values[static_cast<size_t>(k)] > 0;
+    return kept;
+  };
+  const int64_t half = data.n / 2, quarter = data.n / 4;
+  for (const Kind& kind :
+       {Kind{"_f64", half, 8, positive(doubles, half)}, Kind{"_i64", half, 8, positive(integers, half)},
+        Kind{"_4", quarter, 16, positive(data.xs, quarter)}}) {
+    const double all = kind.size * static_cast<double>(kind.elements);
+    auto run = [&](const std::string& job, const std::string& lengths, int64_t m, double bytes) {
+      bench.run(job + kind.suffix + lengths, job + kind.suffix, kind.elements, m, bytes);
+    };
+    run("sum", "", 0, all);
+    run("scan", "", 0, 2 * all);
+    run("filter", "", 0, all + kind.size * kind.kept);
+    for (const char* lengths : {"8", "1024", "zipf"}) {
+      const auto offsets = offsetsOf(lengths, kind.elements);
+      const auto m = static_cast<int64_t>(offsets.size()) - 1;
+      const auto segments = static_cast<double>(m);
+      bench.input("offsets", offsets);
+      run("segmented_sum", std::string("_") + lengths, m, all + (8 + kind.size) * segments);
+      run("segmented_scan", std::string("_") + lengths, m, 2 * all + 8 * segments);
+    }
+  }
+}
+
+/// Sums and scans of segments of every mean length, from 1 to all of 2^24 and more elements; without empty
+/// segments, and with as many empty ones.
+void sweep(Bench& bench, int greatest) {
+  const Bench::Repetitions repetitions{3, 4};
+  for (int exponent = 24; exponent <= greatest; exponent += 2) {
+    const int64_t n = int64_t{1} << exponent;
+    bench.input("xs", std::vector<float>(1));
+    bench.scalar("count", n);
+    bench.compute("xs", "sweep_values", n);
+    for (int length = 0; length <= exponent; length += 2) {
+      for (int64_t share : {1, 2}) {
+        const int64_t segments = n >> length, m = segments * share;
+        bench.scalar("mean", int64_t{1} << length);
+        bench.scalar("share", share);
+        bench.scalar("segments", segments);
+        bench.compute("offsets", "sweep_offsets", m + 1);
+        const std::string name =
+            "_" + std::to_string(exponent) + "_" + std::to_string(length) + (share > 1 ? "_empties" : "");
+        const double all = 4.0 * static_cast<double>(n), ends = 8.0 * static_cast<double>(m);
+        bench.run("sweep_sum" + name, "segmented_sum", n, m, all + 1.5 * ends, repetitions);
+        bench.run("sweep_scan" + name, "segmented_scan", n, m, 2 * all + ends, repetitions);
+      }
+    }
+  }
+}
+
+int runAll(int argc, char** argv) {
+  const bool sweeps = argc > 1 && std::string(argv[1]) == "sweep";
+  std::string why;
+  auto target = runtime::makeCudaTarget(why);
+  if (!target) stop(why);
+  tests::KnownKernels known;
+  const auto program = known.programKernels();
+  check(target->prepare(program));
+  Bench bench(*target, known, program, !sweeps && argc > 2 ? argv[2] : "");
+  if (sweeps) {
+    sweep(bench, argc > 2 ? std::atoi(argv[2]) : 30);
+    return 0;
+  }
+  const int64_t n = int64_t{1} << (argc > 1 ? std::atoi(argv[1]) : 27);
+  Data data{n, 4.0 * static_cast<double>(n), std::vector<float>(static_cast<size_t>(n))};
+  for (float& x : data.xs) x = static_cast<float>(data.random()) / 2147483648.0f - 1.0f;
+  bench.input("xs", data.xs);
+  bench.input("c1", std::vector<float>{3.0f});
+  bench.input("c2", std::vector<float>{5.0f});
+  flatJobs(bench, data);
+  segmentedJobs(bench, data);
+  sparseJobs(bench, data);
+  otherTypes(bench, data);
+  blackScholes(bench, data);
+  return 0;
+}
+
 }  // namespace
 }  // namespace kelpie::bench
 
-int main(int argc, char** argv) {
-  kelpie::bench::runAll(argc > 1 ? std::atoi(argv[1]) : 27, argc > 2 ? argv[2] : "");
-}
+int main(int argc, char** argv) { return kelpie::bench::runAll(argc, argv); }

@@ -55,6 +55,77 @@ void KnownKernels::kernel(const std::string& name, std::vector<Soac> bindings) {
   kernels[name] = std::move(k);
 }
 
+Soac KnownKernels::filter(const Space& space, std::vector<ExprRef> pull, ExprRef where) {
+  Soac s = soac(SoacKind::Filter, space, std::move(pull));
+  s.where = where;
+  const ScalarType type = ScalarType::Int64;
+  s.results.insert(s.results.begin(), space.segmented() ? result("kept", VarKind::Array, type, nullptr)
+                                                        : result("count", VarKind::Cell, type, nullptr));
+  return s;
+}
+
+/// Sums, scans and filters of float64, of int64, and of four arrays at once.
+void KnownKernels::ofOtherTypes(const Space& flat, const Space& segmented) {
+  auto& a = *program.arena;
+  array("xs_f64", ScalarType::Float64, flat.extent);
+  array("xs_i64", ScalarType::Int64, flat.extent);
+  array("ws", kFloat, flat.extent);
+  const std::map<std::string, std::vector<std::string>> inputs = {
+      {"_f64", {"xs_f64"}}, {"_i64", {"xs_i64"}}, {"_4", {"xs", "ys", "zs", "ws"}}};
+  for (const auto& [suffix, names] : inputs) {
+    std::vector<ExprRef> pull;
+    for (const std::string& name : names) pull.push_back(at(name, a.param(0)));
+    ExprRef positive = a.op(ScalarOp::Greater, pull[0], a.constant(Scalar::zero(pull[0]->type)));
+    kernel("sum" + suffix, {soac(SoacKind::Reduce, flat, pull)});
+    kernel("scan" + suffix, {soac(SoacKind::Scan, flat, pull)});
+    kernel("filter" + suffix, {filter(flat, pull, positive)});
+    kernel("segmented_sum" + suffix, {soac(SoacKind::Reduce, segmented, pull)});
+    kernel("segmented_scan" + suffix, {soac(SoacKind::Scan, segmented, pull)});
+  }
+}
+
+/// What needs to know the segment of each element, and segmented sums beside other work.
+void KnownKernels::withSegmentNumbers(const Space& segmented) {
+  auto& a = *program.arena;
+  array("weights", kFloat, segmented.segments);
+  ExprRef x = at("xs", a.param(0)), weighted = a.mul(x, at("weights", a.param(1)));
+  ExprRef positive = a.op(ScalarOp::Greater, x, a.constant(Scalar::zero(kFloat)));
+  kernel("segmented_map", {soac(SoacKind::Map, segmented, {weighted})});
+  kernel("segmented_weighted_sum", {soac(SoacKind::Reduce, segmented, {weighted})});
+  kernel("segmented_weighted_scan", {soac(SoacKind::Scan, segmented, {weighted})});
+  kernel("segmented_sum_and_scan",
+         {soac(SoacKind::Reduce, segmented, {x}), soac(SoacKind::Scan, segmented, {x})});
+  kernel("segmented_sum_and_filter",
+         {soac(SoacKind::Reduce, segmented, {x}), filter(segmented, {x}, positive)});
+  kernel("segmented_filter", {filter(segmented, {x}, positive)});
+}
+
+/// Values; and offsets of `segments` segments of `mean` elements on average, from 1 to 2 mean - 1 of them, of
+/// which those that follow each other `share` at a time are empty but for the last. The space has one element
+/// more than there are segments.
+void KnownKernels::sweepOffsets() {
+  auto& a = *program.arena;
+  auto host = [&](const char* name) {
+    vars[name] = program.newVar({name, VarKind::Host, lcu::kIndex});
+    return a.host(vars[name], lcu::kIndex);
+  };
+  ExprRef mean = host("mean"), share = host("share"), segments = host("segments");
+  Space all{.kind = SpaceKind::Flat, .extent = host("all")};
+  ExprRef k = a.op(ScalarOp::Div, a.add(a.param(0), a.sub(share, a.index(1))), share);
+  auto hash = [&](ExprRef number) {
+    ExprRef mixed = a.mul(number, a.index(-7046029254386353131));
+    return a.op(ScalarOp::And, a.op(ScalarOp::ShiftRight, mixed, a.index(33)), a.index(0x3fffffff));
+  };
+  Space values{.kind = SpaceKind::Flat, .extent = host("count")};
+  ExprRef value = a.op(ScalarOp::Sub, a.convert(a.op(ScalarOp::And, hash(a.param(0)), a.index(255)), kFloat),
+                       a.constant(Scalar::ofFloat(kFloat, 127.5)));
+  kernel("sweep_values", {soac(SoacKind::Map, values, {value})});
+  ExprRef inner = a.add(a.mul(k, mean), a.op(ScalarOp::Rem, hash(k), mean));
+  ExprRef border =
+      a.op(ScalarOp::Or, a.op(ScalarOp::Equal, k, a.index(0)), a.op(ScalarOp::Equal, k, segments));
+  kernel("sweep_offsets", {soac(SoacKind::Map, all, {a.select(border, a.mul(k, mean), inner)})});
+}
+
 /// Cumulative normal distribution, the usual polynomial.
 ExprRef KnownKernels::cumulative(ExprRef d) {
   auto& a = *program.arena;
@@ -103,10 +174,7 @@ KnownKernels::KnownKernels() {
   ExprRef positive = a.op(ScalarOp::Greater, x, a.constant(Scalar::zero(kFloat)));
   kernel("sum", {soac(SoacKind::Reduce, flat, {x})});
   kernel("scan", {soac(SoacKind::Scan, flat, {x})});
-  Soac filter = soac(SoacKind::Filter, flat, {x});
-  filter.where = positive;
-  filter.results.insert(filter.results.begin(), result("count", VarKind::Cell, ScalarType::Int64, nullptr));
-  kernel("filter", {filter});
+  kernel("filter", {filter(flat, {x}, positive)});
   kernel("segmented_sum", {soac(SoacKind::Reduce, segmented, {x})});
   kernel("segmented_scan", {soac(SoacKind::Scan, segmented, {x})});
   for (bool wide : {false, true}) {
@@ -126,6 +194,9 @@ KnownKernels::KnownKernels() {
   kernel("norm2_scale", {soac(SoacKind::Map, flat, {a.op(ScalarOp::Div, x, a.host(vars["c1"], kFloat))}),
                          soac(SoacKind::Map, flat, {a.op(ScalarOp::Div, x, a.host(vars["c2"], kFloat))})});
   kernel("black_scholes", {soac(SoacKind::Map, flat, {blackScholes(x, at("ys", i), at("zs", i))})});
+  ofOtherTypes(flat, segmented);
+  withSegmentNumbers(segmented);
+  sweepOffsets();
   kernel("copy", {soac(SoacKind::Map, flat, {a.add(x, a.constant(Scalar::ofFloat(kFloat, 1)))})});
 }
 

@@ -25,6 +25,10 @@ class KnownKernels {
   lcu::VarId result(const std::string& name, lcu::VarKind kind, ScalarType type, lcu::ExprRef extent);
   lcu::ExprRef at(const std::string& array, lcu::ExprRef position);
   lcu::Soac soac(lcu::SoacKind kind, const lcu::Space& space, std::vector<lcu::ExprRef> pull);
+  lcu::Soac filter(const lcu::Space& space, std::vector<lcu::ExprRef> pull, lcu::ExprRef where);
+  void ofOtherTypes(const lcu::Space& flat, const lcu::Space& segmented);
+  void withSegmentNumbers(const lcu::Space& segmented);
+  void sweepOffsets();
   void kernel(const std::string& name, std::vector<lcu::Soac> bindings);
   lcu::ExprRef blackScholes(lcu::ExprRef spot, lcu::ExprRef strike, lcu::ExprRef years);
   lcu::ExprRef cumulative(lcu::ExprRef d);
