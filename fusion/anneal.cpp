@@ -55,7 +55,7 @@ class Annealer {
 
  private:
   static constexpr int64_t kRound = 1024;  ///< moves between two looks at the clock
-  static constexpr int64_t kMovesOfANodeByNodes = 300, kMostMovesOfANode = 30'000, kMostMoves = 20'000'000;
+  static constexpr int64_t kMovesOfANodeByNodes = 300, kMostMovesOfANode = 10'000, kMostMoves = 20'000'000;
 
   void indexNeighbours() {
     const int n = problem_.nodes;

@@ -3,7 +3,10 @@
 #include <algorithm>
 
 namespace kelpie::fusion {
+namespace {
 
+/// Many of `nodes` that all exclude each other: the longest chain of them along one path, or more, found
+/// greedily.
 std::vector<int> manyApart(const PairTable& pairs, std::vector<int> nodes) {
   if (nodes.empty()) return {};
   // "On a path and apart" is transitive: what lies on a path between two that share can share with both.
@@ -43,6 +46,7 @@ std::vector<int> manyApart(const PairTable& pairs, std::vector<int> nodes) {
   return best;
 }
 
+/// How many clusters at least load an array in this way.
 int fewestLoads(const Access& access, const PairTable& pairs) {
   std::vector<int> apart;
   for (int r : access.readers) {
@@ -51,10 +55,13 @@ int fewestLoads(const Access& access, const PairTable& pairs) {
   return static_cast<int>(manyApart(pairs, apart).size());
 }
 
+/// Whether some reader can never be with the producer, or the array outlives the region.
 bool alwaysStored(const Store& store, const PairTable& pairs) {
   return store.outlives || std::any_of(store.readers.begin(), store.readers.end(),
                                        [&](int r) { return !pairs.canShare(store.producer, r); });
 }
+
+}  // namespace
 
 double lowerBound(const PartitionProblem& problem, const PairTable& pairs) {
   std::vector<int> all(problem.nodes);

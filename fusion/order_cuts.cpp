@@ -14,41 +14,18 @@ constexpr double kTiny = 1e-7;
 class Separation {
  public:
   Separation(const std::vector<std::vector<int>>& out, const PairTable& pairs,
-             const std::function<double(int, int)>& value, double leastViolation)
+             const std::vector<Together>& together, double leastViolation)
       : out_(out),
         pairs_(pairs),
         limit_(1 - leastViolation),
         nodes_(static_cast<int>(out.size())),
-        in_(nodes_),
-        top_(nodes_),
         partners_(nodes_) {
-    std::vector<std::vector<std::pair<int, double>>> members(nodes_);
-    for (int r = 0; r < nodes_; ++r) {
-      top_[r] = value(r, r);
-      if (top_[r] < kTiny) continue;
-      for (int v = r; v < nodes_; ++v) {
-        const double z = value(r, v);
-        if (z < kTiny) continue;
-        in_[v].emplace_back(r, z);
-        members[r].emplace_back(v, z);
-      }
+    for (const Together& t : together) {
+      if (t.share < kTiny) continue;
+      partners_[t.a].emplace_back(t.b, t.share);
+      partners_[t.b].emplace_back(t.a, t.share);
     }
-    std::vector<std::tuple<int, int, double>> shares;
-    for (int r = 0; r < nodes_; ++r) {
-      for (const auto& [a, za] : members[r]) {
-        for (const auto& [b, zb] : members[r]) {
-          if (a != b && za + zb > top_[r] + kTiny) shares.emplace_back(a, b, za + zb - top_[r]);
-        }
-      }
-    }
-    std::sort(shares.begin(), shares.end());
-    for (const auto& [a, b, share] : shares) {
-      if (!partners_[a].empty() && partners_[a].back().first == b) {
-        partners_[a].back().second += share;
-      } else {
-        partners_[a].emplace_back(b, share);
-      }
-    }
+    for (auto& partners : partners_) std::sort(partners.begin(), partners.end());
     cost_.resize(2 * static_cast<size_t>(nodes_));
     via_.resize(cost_.size());
   }
@@ -62,7 +39,10 @@ class Separation {
       if (cycle.empty()) continue;
       std::vector<int> key = cycle;
       std::sort(key.begin(), key.end());
-      if (known.insert(std::move(key)).second) cuts.push_back(inequality(cycle));
+      if (known.insert(std::move(key)).second) {
+        cuts.push_back(inequality(cycle));
+        cuts.back().violation = 1 - cost_[cycle.back()];
+      }
     }
     return cuts;
   }
@@ -92,7 +72,7 @@ class Separation {
         relax(state, 2 * w + chosen, cost + std::max(0.0, 1 - share));
       for (int w : out_[v]) {
         relax(state, 2 * w + chosen, cost);
-        if (!chosen) relax(state, 2 * w + 1, cost + atMost(v, w));
+        if (!chosen) relax(state, 2 * w + 1, cost + together(v, w));
       }
     }
     const int last = 2 * start + 1;
@@ -103,40 +83,20 @@ class Separation {
     return cycle;
   }
 
-  /// together(u, v) from above.
-  double atMost(int u, int v) const {
-    double total = 0;
-    forEachOf(u, v, [&](int, double zu, double zv) { total += std::min(zu, zv); });
-    return total;
-  }
-
-  /// Calls f(r, z[r,u], z[r,v]) for each representative r of u or v.
-  template <typename F>
-  void forEachOf(int u, int v, const F& f) const {
-    auto a = in_[u].begin(), b = in_[v].begin();
-    while (a != in_[u].end() || b != in_[v].end()) {
-      if (b == in_[v].end() || (a != in_[u].end() && a->first < b->first)) {
-        f(a->first, a->second, 0.0);
-        ++a;
-      } else if (a == in_[u].end() || b->first < a->first) {
-        f(b->first, 0.0, b->second);
-        ++b;
-      } else {
-        f(a->first, a->second, b->second);
-        ++a;
-        ++b;
-      }
-    }
+  double together(int u, int v) const {
+    const auto it = std::lower_bound(partners_[u].begin(), partners_[u].end(), std::pair(v, -1.0));
+    return it != partners_[u].end() && it->first == v ? it->second : 0;
   }
 
   /// Whether two pairs cannot both share: a path leads from one to the other, and one back.
   bool cross(std::pair<int, int> p, std::pair<int, int> q) const {
+    if (pairs_.canShare(p.first, q.first) && pairs_.canShare(p.first, q.second) &&
+        pairs_.canShare(p.second, q.first) && pairs_.canShare(p.second, q.second)) {
+      return false;
+    }
     const auto reaches = [&](int u, int v) { return u == v || pairs_.reaches(u, v); };
     for (int k = 0; k < 4; ++k) {
-      if (reaches(p.first, q.first) && reaches(q.second, p.second) &&
-          (!pairs_.canShare(p.first, q.first) || !pairs_.canShare(q.second, p.second))) {
-        return true;
-      }
+      if (reaches(p.first, q.first) && reaches(q.second, p.second)) return true;
       std::swap(p.first, p.second);
       if (k == 1) std::swap(q.first, q.second);
     }
@@ -177,23 +137,14 @@ class Separation {
       if (total <= 2 - limit_) continue;
       OrderCut cut;
       cut.upper = 1;
+      cut.violation = total - 1;
       for (size_t i : clique) {
-        addTogether(cut, all[i].a, all[i].b);
+        cut.pairs.emplace_back(all[i].a, all[i].b);
         used[i] = true;
       }
       cuts.push_back(std::move(cut));
     }
     return cuts;
-  }
-
-  /// together(u, v) from below, on the left.
-  void addTogether(OrderCut& cut, int u, int v) const {
-    forEachOf(u, v, [&](int r, double zu, double zv) {
-      if (zu + zv <= top_[r] + kTiny) return;
-      cut.terms.push_back({r, u, 1.0});
-      cut.terms.push_back({r, v, 1.0});
-      cut.terms.push_back({r, r, -1.0});
-    });
   }
 
   bool isEdge(int u, int v) const { return std::binary_search(out_[u].begin(), out_[u].end(), v); }
@@ -204,31 +155,20 @@ class Separation {
     for (size_t k = 0; k + 1 < cycle.size(); ++k) {
       const int u = cycle[k] / 2, v = cycle[k + 1] / 2;
       if (cycle[k] % 2 != cycle[k + 1] % 2) {
-        for (int r = 0; r <= u; ++r) {
-          const bool lessInV = valueOf(r, v) < valueOf(r, u);
-          if (lessInV && r <= v) cut.terms.push_back({r, v, -1.0});
-          if (!lessInV) cut.terms.push_back({r, u, -1.0});
-        }
+        cut.unless = {u, v};
       } else if (!isEdge(u, v)) {
         cut.upper += 1;
-        addTogether(cut, u, v);
+        cut.pairs.emplace_back(u, v);
       }
     }
     return cut;
-  }
-
-  double valueOf(int r, int v) const {
-    const auto it = std::lower_bound(in_[v].begin(), in_[v].end(), std::pair(r, -1.0));
-    return it != in_[v].end() && it->first == r ? it->second : 0;
   }
 
   const std::vector<std::vector<int>>& out_;
   const PairTable& pairs_;
   const double limit_;  ///< what a cycle must cost less than
   const int nodes_;
-  std::vector<std::vector<std::pair<int, double>>> in_;        ///< z[r,v] of each v, by r
-  std::vector<double> top_;                                    ///< z[r,r]
-  std::vector<std::vector<std::pair<int, double>>> partners_;  ///< together(v, w) from below
+  std::vector<std::vector<std::pair<int, double>>> partners_;  ///< together(v, w), by w
   std::vector<double> cost_;
   std::vector<int> via_;
 };
@@ -261,9 +201,9 @@ OrderCuts::OrderCuts(const PartitionProblem& problem, const PairTable& pairs)
   }
 }
 
-std::vector<OrderCut> OrderCuts::violated(const std::function<double(int, int)>& value,
+std::vector<OrderCut> OrderCuts::violated(const std::vector<Together>& together,
                                           double leastViolation) const {
-  return Separation(out_, *pairs_, value, leastViolation).run();
+  return Separation(out_, *pairs_, together, leastViolation).run();
 }
 
 }  // namespace kelpie::fusion

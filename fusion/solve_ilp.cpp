@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "fusion/anneal.h"
+#include "fusion/cluster_search.h"
 #include "fusion/contraction.h"
 #include "fusion/lower_bound.h"
-#include "fusion/representatives_ilp.h"
 #include "fusion/solve_greedy.h"
 
 namespace kelpie::fusion {
@@ -112,18 +113,8 @@ struct Solved {
   double cost = 0, bound = 0;
 };
 
-constexpr double kShareOfAnnealing = 0.4;  ///< of the time, at most
-constexpr double kShareOfFirst = 0.2;      ///< of the time left, for a component that may have to be joined
+constexpr double kShareOfAnnealing = 0.25;  ///< of the time, at most
 constexpr int kNodesImproved = 300;
-constexpr int64_t kMostPairs = 12'000;  ///< beyond, not even the relaxation is solved in a minute
-
-int64_t pairsThatShare(const PairTable& pairs, int nodes) {
-  int64_t count = 0;
-  for (int a = 0; a < nodes; ++a) {
-    for (int b = 0; b < a; ++b) count += pairs.canShare(a, b);
-  }
-  return count;
-}
 
 /// `lower` is known to bound the part; `totals` adds up the sizes of the integer programs.
 Solved solvePart(const PartitionProblem& part, Assignment start, double lower, double seconds, bool shortcut,
@@ -133,11 +124,12 @@ Solved solvePart(const PartitionProblem& part, Assignment start, double lower, d
   lower = std::min(cost, std::max(lower, lowerBound(part, pairs)));
   const auto proven = [&] { return shortcut && cost - lower <= 1e-9 * (1 + cost); };
   if (proven()) return {start, cost, cost};
+  const auto begin = std::chrono::steady_clock::now();
   start = improve(part, pairs, anneal(part, pairs, start, kShareOfAnnealing * seconds));
   cost = costOf(part, start);
   if (proven()) return {start, cost, cost};
-  if (pairsThatShare(pairs, part.nodes) > kMostPairs) return {start, cost, lower};
-  const IlpSearch search = searchRepresentatives(part, pairs, start, lower, seconds);
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+  const ClusterSearchResult search = searchClusters(part, start, lower, seconds - spent.count());
   totals.columns += search.columns;
   totals.rows += search.rows;
   totals.cuts += search.cuts;
@@ -170,29 +162,37 @@ Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, cons
   std::vector<bool> done(small.nodes, false);
   std::vector<double> lower(small.nodes, 0.0);  // of joined components: the bounds of their parts
   Assignment cluster(small.nodes);
-  for (bool first = true;; first = false) {
+  for (;;) {
     std::vector<std::vector<int>> members(small.nodes);
     for (int v = 0; v < small.nodes; ++v) members[component[v]].push_back(v);
-    int numbered = 0;
+    std::vector<int> open;
     result.components = 0;
     for (int c = 0; c < small.nodes; ++c) {
       if (members[c].empty()) continue;
       ++result.components;
-      if (!done[c] && members[c].size() == 1) solved[c] = {{0}, 0.0, 0.0};
-      if (!done[c] && members[c].size() > 1) {
-        const PartitionProblem part = restricted(small, table, members[c]);
-        const bool again = solved[c].cluster.size() == members[c].size();
-        Assignment start = solved[c].cluster;
-        if (!again) start.clear();
-        for (int v : members[c]) {
-          if (!again) start.push_back(whole[v]);
-        }
-        const double left = std::max(0.0, options.seconds - elapsed());
-        const bool only = members[c].size() == static_cast<size_t>(small.nodes);
-        const double share = first && !only ? kShareOfFirst : 1;
-        solved[c] = solvePart(part, normalised(start), lower[c], share * left, options.shortcut, result);
+      if (members[c].size() == 1) {
+        solved[c] = {{0}, 0.0, 0.0};
+      } else if (!done[c]) {
+        open.push_back(c);
       }
+    }
+    // The small ones first: what they leave of their time goes to the larger ones.
+    std::stable_sort(open.begin(), open.end(),
+                     [&](int a, int b) { return members[a].size() < members[b].size(); });
+    const auto effort = [&](int c) { return std::pow(static_cast<double>(members[c].size()), 2); };
+    double efforts = 0;
+    for (int c : open) efforts += effort(c);
+    for (int c : open) {
+      Assignment start;
+      for (int v : members[c]) start.push_back(whole[v]);
+      const double share = effort(c) / efforts;
+      efforts -= effort(c);
+      solved[c] = solvePart(restricted(small, table, members[c]), normalised(start), lower[c],
+                            share * std::max(0.0, options.seconds - elapsed()), options.shortcut, result);
       done[c] = true;
+    }
+    int numbered = 0;
+    for (int c = 0; c < small.nodes; ++c) {
       int used = 0;
       for (size_t k = 0; k < members[c].size(); ++k) {
         cluster[members[c][k]] = numbered + solved[c].cluster[k];
@@ -201,19 +201,7 @@ Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, cons
       numbered += used;
     }
     cluster = normalised(cluster);
-    if (clusterOrder(small, cluster)) {
-      // Time left goes to what is not proven yet.
-      bool open = false;
-      for (int c = 0; c < small.nodes && first; ++c) {
-        if (members[c].size() < 2 || solved[c].cost - solved[c].bound <= 1e-9 * (1 + solved[c].cost))
-          continue;
-        lower[c] = solved[c].bound;
-        done[c] = false;
-        open = true;
-      }
-      if (open) continue;
-      break;
-    }
+    if (clusterOrder(small, cluster)) break;
     // The components that meet in a cycle must be solved as one.
     const std::vector<bool> cyclic = onCycles(small, cluster);
     int joined = small.nodes;

@@ -2,18 +2,14 @@
 //
 // Most of a real region never reaches the solver:
 //   1. Contraction. A node whose only reader (or only producer) it may always follow, at no possible loss, is
-//   merged
-//      with it. Each rule carries its proof in solve_ilp.cpp.
-//   2. Decomposition. Pairs that can share a cluster span components, solved apart; if together their
-//      clusters form a cycle, the components on it are joined and solved again.
-//   3. A combinatorial lower bound. When the greedy clustering, improved, meets it, nothing is left to solve.
+//      merged with it (contraction.h).
+//   2. Decomposition. Pairs that can share a cluster span components, solved apart; if together their clusters
+//      form a cycle, the components on it are joined and solved again.
+//   3. A combinatorial lower bound (lower_bound.h). When the greedy clustering, improved and annealed
+//      (anneal.h), meets it, nothing is left to solve.
 //
-// What remains is a program over z[r,v] = "v is in the cluster whose first node is r", only for pairs that
-// can share. This choice of representatives makes clusters disjoint and transitive by construction, so that
-// neither positions nor triangle inequalities are needed. Forbidden pairs start as cliques; pairs they miss,
-// requirements and acyclicity are added lazily, as cuts, when a solution breaks them. The search starts from
-// the greedy incumbent and is bounded in time; what comes out is legal in any case and carries its proven
-// bound.
+// What remains is solved by branch and price over whole clusters (cluster_search.h). The search starts from
+// the incumbent and is bounded in time; what comes out is legal in any case and carries its proven bound.
 #pragma once
 
 #include "fusion/partition.h"

@@ -7,6 +7,7 @@
 #include "fusion/solve_greedy.h"
 #include "fusion/solve_ilp.h"
 #include "tests/fusion/random_problem.h"
+#include "tests/fusion/shaped_problem.h"
 
 namespace kelpie::fusion {
 namespace {
@@ -19,31 +20,34 @@ struct Comparison {
 
 class RandomRegions : public testing::TestWithParam<Comparison> {};
 
+void expectBestPartition(const PartitionProblem& problem) {
+  const PairTable pairs(problem);
+  const double best = exhaustiveOptimum(problem);
+  const double none = costOf(problem, separate(problem.nodes));
+  const Assignment greedy = solveGreedy(problem, pairs);
+  const Assignment delayed = solveDelayed(problem, pairs, std::vector<bool>(problem.nodes, true));
+  ASSERT_EQ(illegal(problem, greedy), std::nullopt);
+  ASSERT_EQ(illegal(problem, delayed), std::nullopt);
+  EXPECT_LE(costOf(problem, greedy), none + 1e-9);
+  EXPECT_LE(costOf(problem, delayed), none + 1e-9);
+  for (const bool contract : {true, false}) {
+    for (const bool shortcut : {true, false}) {
+      const Partition ilp = solveIlp(problem, pairs, {60, contract, shortcut});
+      ASSERT_EQ(illegal(problem, ilp.cluster), std::nullopt);
+      EXPECT_NEAR(ilp.cost, best, 1e-6) << "contract " << contract << " shortcut " << shortcut;
+      EXPECT_NEAR(ilp.bound, best, 1e-6);
+      EXPECT_NEAR(ilp.cost, costOf(problem, ilp.cluster), 1e-9);
+      EXPECT_LE(ilp.cost, costOf(problem, greedy) + 1e-9);
+      EXPECT_LE(ilp.cost, costOf(problem, delayed) + 1e-9);
+    }
+  }
+}
+
 TEST_P(RandomRegions, IlpEqualsExhaustiveSearchAndStrategiesAreOrdered) {
   std::mt19937 random(7);
   for (int round = 0; round < GetParam().rounds; ++round) {
     SCOPED_TRACE(round);
-    const PartitionProblem problem = randomProblem(random, GetParam().shape);
-    const PairTable pairs(problem);
-    const double best = exhaustiveOptimum(problem);
-    const double none = costOf(problem, separate(problem.nodes));
-    const Assignment greedy = solveGreedy(problem, pairs);
-    const Assignment delayed = solveDelayed(problem, pairs, std::vector<bool>(problem.nodes, true));
-    ASSERT_EQ(illegal(problem, greedy), std::nullopt);
-    ASSERT_EQ(illegal(problem, delayed), std::nullopt);
-    EXPECT_LE(costOf(problem, greedy), none + 1e-9);
-    EXPECT_LE(costOf(problem, delayed), none + 1e-9);
-    for (const bool contract : {true, false}) {
-      for (const bool shortcut : {true, false}) {
-        const Partition ilp = solveIlp(problem, pairs, {60, contract, shortcut});
-        ASSERT_EQ(illegal(problem, ilp.cluster), std::nullopt);
-        EXPECT_NEAR(ilp.cost, best, 1e-6) << "contract " << contract << " shortcut " << shortcut;
-        EXPECT_NEAR(ilp.bound, best, 1e-6);
-        EXPECT_NEAR(ilp.cost, costOf(problem, ilp.cluster), 1e-9);
-        EXPECT_LE(ilp.cost, costOf(problem, greedy) + 1e-9);
-        EXPECT_LE(ilp.cost, costOf(problem, delayed) + 1e-9);
-      }
-    }
+    expectBestPartition(randomProblem(random, GetParam().shape));
   }
 }
 
@@ -56,6 +60,41 @@ INSTANTIATE_TEST_SUITE_P(All, RandomRegions,
                                          Comparison{"crossing10", {10, 0.15, 0.6, 0.25, 0, false}, 60},
                                          Comparison{"large12", {12, 0.2, 0.4, 0.2, 2, false}, 12}),
                          [](const auto& info) { return info.param.name; });
+
+class ShapedRegions : public testing::TestWithParam<RegionShape> {};
+
+TEST_P(ShapedRegions, IlpEqualsExhaustiveSearchAndStrategiesAreOrdered) {
+  for (uint32_t seed = 0; seed < 80; ++seed) {
+    SCOPED_TRACE(seed);
+    expectBestPartition(ShapedProblem(GetParam(), 4 + static_cast<int>(seed) % 7, seed).problem());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ShapedRegions, testing::ValuesIn(kRegionShapes), [](const auto& info) {
+  std::string name = toString(info.param);
+  std::erase(name, '-');
+  return name;
+});
+
+TEST(Scale, RegionsOf60NodesAreProvenAndStoppedSearchesAreSound) {
+  for (const RegionShape shape : {RegionShape::OutTree, RegionShape::Filters, RegionShape::Traps}) {
+    SCOPED_TRACE(toString(shape));
+    const PartitionProblem problem = ShapedProblem(shape, 60, 1).problem();
+    const PairTable pairs(problem);
+    const Partition ilp = solveIlp(problem, pairs, {60, true, true});
+    EXPECT_TRUE(ilp.proven());
+    EXPECT_EQ(solveIlp(problem, pairs, {60, true, true}).cluster, ilp.cluster) << "the same every time";
+    // Stopped at once, later, or not at all: always legal, never better than the optimum, never worse than
+    // greedy.
+    for (const double seconds : {0.0, 0.02, 0.1}) {
+      const Partition stopped = solveIlp(problem, pairs, {seconds, true, true});
+      EXPECT_EQ(illegal(problem, stopped.cluster), std::nullopt);
+      EXPECT_GE(stopped.cost, ilp.cost - 1e-6);
+      EXPECT_LE(stopped.bound, ilp.cost + 1e-6);
+      EXPECT_LE(stopped.cost, costOf(problem, solveGreedy(problem, pairs)) + 1e-9);
+    }
+  }
+}
 
 TEST(LowerBound, IsNeverAboveTheOptimum) {
   std::mt19937 random(3);

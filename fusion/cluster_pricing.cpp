@@ -1,0 +1,298 @@
+#include "fusion/cluster_pricing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace kelpie::fusion {
+namespace {
+
+bool contains(const std::vector<int>& items, int item) {
+  return std::find(items.begin(), items.end(), item) != items.end();
+}
+
+/// Representatives in the order of the fewest partners left, which keeps all networks small.
+std::vector<int> representativesInOrder(const PartitionProblem& problem, const PairTable& pairs) {
+  std::vector<int> partners(problem.nodes, 0), order;
+  std::vector<bool> placed(problem.nodes, false);
+  for (int a = 0; a < problem.nodes; ++a) {
+    for (int b = 0; b < problem.nodes; ++b) partners[a] += a != b && pairs.canShare(a, b);
+  }
+  while (static_cast<int>(order.size()) < problem.nodes) {
+    int next = -1;
+    for (int v = 0; v < problem.nodes; ++v) {
+      if (!placed[v] && (next < 0 || partners[v] < partners[next])) next = v;
+    }
+    placed[next] = true;
+    order.push_back(next);
+    for (int v = 0; v < problem.nodes; ++v) partners[v] -= v != next && pairs.canShare(next, v);
+  }
+  return order;
+}
+
+}  // namespace
+
+ClusterPricing::ClusterPricing(const PartitionProblem& problem, const PairTable& pairs)
+    : problem_(problem), tables_(problem, pairs), accessesOf_(problem.nodes), storesOf_(problem.nodes) {
+  for (size_t k = 0; k < problem.accesses.size(); ++k) {
+    for (int r : problem.accesses[k].readers) accessesOf_[r].push_back(static_cast<int>(k));
+  }
+  for (size_t k = 0; k < problem.stores.size(); ++k)
+    storesOf_[problem.stores[k].producer].push_back(static_cast<int>(k));
+  std::vector<bool> allowed(problem.nodes, true);
+  std::vector<std::optional<ClusterNetwork>> networks(problem.nodes);
+  for (int r : representativesInOrder(problem, pairs)) {
+    networks[r].emplace(tables_, r, allowed);
+    allowed[r] = false;
+  }
+  for (auto& network : networks) networks_.push_back(std::move(*network));
+}
+
+double ClusterPricing::costOf(const std::vector<int>& members) const {
+  double total = problem_.launch[members[0]];
+  std::vector<int> accesses;
+  for (int v : members) {
+    accesses.insert(accesses.end(), accessesOf_[v].begin(), accessesOf_[v].end());
+    for (int k : storesOf_[v]) {
+      const Store& s = problem_.stores[k];
+      const bool stored = s.outlives || std::any_of(s.readers.begin(), s.readers.end(),
+                                                    [&](int r) { return !contains(members, r); });
+      if (stored) total += s.cost;
+    }
+  }
+  std::sort(accesses.begin(), accesses.end());
+  accesses.erase(std::unique(accesses.begin(), accesses.end()), accesses.end());
+  for (int k : accesses) {
+    const Access& a = problem_.accesses[k];
+    if (a.producer < 0 || !contains(members, a.producer)) total += a.cost;
+  }
+  return total;
+}
+
+/// Branch and bound over the clusters of one representative; nodes have their numbers in its network.
+class ClusterPricing::Search {
+ public:
+  using Found = std::function<void(std::vector<int>)>;
+
+  Search(const ClusterPricing& pricing, int representative, const ClusterPrices& prices, double limit,
+         int64_t& steps)
+      : pricing_(pricing),
+        network_(pricing.networks_[representative]),
+        cut_(network_.cut),
+        always_(network_.always + whole(-prices.cluster)),
+        clusterPrice_(prices.cluster),
+        costly_(network_.nodes.size()),
+        state_(network_.nodes.size(), Free),
+        limit_(limit),
+        steps_(steps),
+        open_(limit) {
+    for (int v = 0; v < network_.size(); ++v) {
+      price_.push_back(prices.node[network_.nodes[v]]);
+      const int64_t cost = network_.own[v] + whole(-price_[v]);
+      if (v > 0 && cost > 0) {
+        cut_.raise(network_.out[v], cost);
+      } else {
+        always_ += cost;
+        if (v > 0) cut_.raise(network_.in[v], -cost);
+      }
+    }
+    addPairs(prices);
+    state_[0] = In;
+    chargePairs(0);
+  }
+
+  /// Improves on the limit until nothing is below it.
+  Cheapest cheapest() {
+    explore();
+    best_.bound = std::min(open_, limit_);
+    return best_;
+  }
+
+  /// False when the steps did not suffice.
+  bool forEach(const Found& found) {
+    found_ = &found;
+    explore();
+    return !cutShort_;
+  }
+
+ private:
+  enum State : uint8_t { Free, In, Out };
+
+  int64_t whole(double cost) const { return static_cast<int64_t>(std::floor(cost * pricing_.tables_.scale)); }
+
+  void addPairs(const ClusterPrices& prices) {
+    std::vector<int> number(pricing_.problem_.nodes, -1);
+    for (int v = 0; v < network_.size(); ++v) number[network_.nodes[v]] = v;
+    for (const ClusterPrices::Pair& p : prices.pairs) {
+      const int a = number[p.a], b = number[p.b];
+      if (a < 0 || b < 0 || network_.conflicts[a].has(b)) continue;
+      pairs_.push_back({a, b, p.cost});
+      const int64_t cost = whole(p.cost);
+      if (p.cost >= 0) {
+        costly_[a].emplace_back(b, cost);
+        costly_[b].emplace_back(a, cost);
+        continue;
+      }
+      always_ += cost;
+      const int both = cut_.addNode();
+      cut_.addArc(MinimumCut::kSource, both, -cost);
+      for (int v : {a, b}) cut_.addArc(both, ClusterNetwork::vertex(v), MinimumCut::kInfinite);
+    }
+    std::stable_sort(pairs_.begin(), pairs_.end(),
+                     [](const auto& x, const auto& y) { return x.cost > y.cost; });
+  }
+
+  /// Once v is in for certain, what it costs to have another with it is a cost of the other.
+  void chargePairs(int v) {
+    for (const auto& [other, cost] : costly_[v]) {
+      if (state_[other] != In) cut_.raise(network_.out[other], cost);
+    }
+  }
+
+  /// False when that breaks a rule.
+  bool fix(int v, State state) {
+    state_[v] = state;
+    cut_.raise(state == In ? network_.in[v] : network_.out[v], MinimumCut::kInfinite);
+    if (state == Out) return true;
+    chargePairs(v);
+    for (int w = 0; w < network_.size(); ++w) {
+      if (state_[w] == Out || !network_.conflicts[v].has(w)) continue;
+      if (state_[w] == In) return false;
+      fix(w, Out);
+    }
+    return true;
+  }
+
+  void explore() {
+    const double room = limit_ * pricing_.tables_.scale - static_cast<double>(always_);
+    if (room <= 0) return;
+    const auto enough = static_cast<int64_t>(std::min(std::ceil(room), std::exp2(57)));
+    --steps_;
+    const int64_t cut = cut_.augment(enough);
+    if (cut >= enough) return;
+    if (steps_ <= 0) {
+      cutShort_ = true;
+      open_ = std::min(open_, static_cast<double>(always_ + cut) / pricing_.tables_.scale);
+      return;
+    }
+    NodeSet in(state_.size());
+    for (int v = 0; v < network_.size(); ++v) {
+      if (cut_.onSourceSide(ClusterNetwork::vertex(v))) in.add(v);
+    }
+    const int v = nodeToBranchOn(in);
+    if (v == kIllegal) return;
+    if (v == kNone) return record(in);
+    const MinimumCut::State flow = cut_.state();
+    const std::vector<State> state = state_;
+    for (const State choice : {In, Out}) {
+      if (fix(v, choice)) explore();
+      cut_.restore(flow);
+      state_ = state;
+    }
+  }
+
+  static constexpr int kNone = -1, kIllegal = -2;
+
+  int firstFree(std::initializer_list<int> nodes) const {
+    for (int v : nodes) {
+      if (state_[v] == Free) return v;
+    }
+    return kIllegal;
+  }
+
+  /// A node whose being in or out decides about a rule that `in` breaks; kIllegal if it breaks one for good,
+  /// kNone if it breaks none.
+  int nodeToBranchOn(const NodeSet& in) {
+    const int n = network_.size();
+    int most = 0, worst = kNone;
+    double weight = 0;
+    for (int v = 0; v < n; ++v) {
+      if (!in.has(v)) continue;
+      weight += pricing_.problem_.weight[network_.nodes[v]];
+      const int conflicts = state_[v] == Free ? in.common(network_.conflicts[v]) : 0;
+      if (conflicts > most) {
+        most = conflicts;
+        worst = v;
+      }
+    }
+    if (worst != kNone) return worst;
+    for (const Requirement& q : network_.requirements) {
+      if (!in.has(q.a) || !in.has(q.b) || (q.third >= 0 && in.has(q.third))) continue;
+      return q.third >= 0 ? firstFree({q.third, q.a, q.b}) : firstFree({q.a, q.b});
+    }
+    for (int w = 0; w < n; ++w) {
+      if (in.has(w) || !in.meets(network_.before[w]) || !in.meets(network_.after[w])) continue;
+      return firstFree({w, in.firstCommon(network_.before[w]), in.firstCommon(network_.after[w])});
+    }
+    if (weight > pricing_.problem_.budget && in.common(in) > 1) {
+      for (int v = 0; v < n; ++v) {
+        if (in.has(v) && state_[v] == Free && pricing_.problem_.weight[network_.nodes[v]] > 0) return v;
+      }
+      return kIllegal;
+    }
+    for (const ClusterPrices::Pair& p : pairs_) {  // not charged yet?
+      if (p.cost <= 0 || !in.has(p.a) || !in.has(p.b) || state_[p.a] == In || state_[p.b] == In) continue;
+      if (!found_) offer(in);
+      return firstFree({p.a, p.b});
+    }
+    for (int v = 0; v < n && found_; ++v) {
+      if (state_[v] == Free) return v;
+    }
+    return kNone;
+  }
+
+  std::vector<int> membersOf(const NodeSet& in) const {
+    std::vector<int> members;
+    for (int v = 0; v < network_.size(); ++v) {
+      if (in.has(v)) members.push_back(network_.nodes[v]);
+    }
+    std::sort(members.begin(), members.end());
+    return members;
+  }
+
+  void record(const NodeSet& in) {
+    if (found_) return (*found_)(membersOf(in));
+    offer(in);
+  }
+
+  /// A legal cluster: the cheapest so far?
+  void offer(const NodeSet& in) {
+    std::vector<int> members = membersOf(in);
+    double cost = pricing_.costOf(members) - clusterPrice_;
+    for (int v = 0; v < network_.size(); ++v) cost -= in.has(v) ? price_[v] : 0;
+    for (const ClusterPrices::Pair& p : pairs_) cost += in.has(p.a) && in.has(p.b) ? p.cost : 0;
+    if (cost >= limit_) return;
+    limit_ = cost;
+    best_.members = std::move(members);
+    best_.cost = cost;
+  }
+
+  const ClusterPricing& pricing_;
+  const ClusterNetwork& network_;
+  MinimumCut cut_;
+  int64_t always_;
+  const double clusterPrice_;
+  std::vector<double> price_;
+  std::vector<ClusterPrices::Pair> pairs_;
+  std::vector<std::vector<std::pair<int, int64_t>>>
+      costly_;  ///< by node: another one, what both together cost
+  std::vector<State> state_;
+  double limit_;
+  int64_t& steps_;
+  double open_;  ///< the least bound of what was not searched
+  bool cutShort_ = false;
+  const Found* found_ = nullptr;  ///< all clusters go there; otherwise the cheapest is wanted
+  Cheapest best_;
+};
+
+ClusterPricing::Cheapest ClusterPricing::cheapest(int representative, const ClusterPrices& prices,
+                                                  double limit, int64_t& steps) const {
+  return Search(*this, representative, prices, limit, steps).cheapest();
+}
+
+bool ClusterPricing::forEachBelow(int representative, const ClusterPrices& prices, double limit,
+                                  int64_t& steps, const std::function<void(std::vector<int>)>& found) const {
+  return Search(*this, representative, prices, limit, steps).forEach(found);
+}
+
+}  // namespace kelpie::fusion

@@ -1,0 +1,60 @@
+// The relaxation of the program over all legal clusters (cluster_program.h), by column generation.
+//
+// In: a problem. Out: a lower bound that rises; the clusters and the order cuts that hold the relaxation.
+//
+// The prices of any moment give a bound, the Lagrangian one: what the prices are worth, plus the cheapest
+// cluster of each representative where that is negative. So a relaxation that is stopped early has one, too.
+// Prices are smoothed towards those with the best bound: those of the program alone jump about.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "fusion/cluster_pricing.h"
+#include "fusion/cluster_program.h"
+#include "fusion/deadline.h"
+#include "fusion/order_cuts.h"
+
+namespace kelpie::fusion {
+
+class ClusterRelaxation {
+ public:
+  ClusterRelaxation(const PartitionProblem& problem, const PairTable& pairs)
+      : problem_(problem),
+        pricing_(problem, pairs),
+        orderCuts_(problem, pairs),
+        program_(problem, pricing_) {}
+
+  ClusterProgram& program() { return program_; }
+  const ClusterProgram& program() const { return program_; }
+  const OrderCuts& orderCuts() const { return orderCuts_; }
+
+  /// Adds clusters until none improves the program, or the bound reaches `enough` or comes close to the value
+  /// of the program; false when the time was up before.
+  bool generate(double enough, const Deadline& deadline);
+  /// Adds the order cuts that the relaxation breaks; false if there are none.
+  bool addCuts();
+
+  double value() const { return value_; }  ///< of the program over the clusters known
+  double bound() const { return bound_; }  ///< no legal partition costs less
+  /// Those that the bound comes from. A cluster that costs more at them than a partition costs above the
+  /// bound is in no partition that is better.
+  ClusterPrices bestPrices() const;
+
+  /// All clusters that may be in a partition better than `cost`; nothing if there are more than `most`.
+  std::optional<std::vector<std::vector<int>>> candidates(double cost, size_t most) const;
+
+ private:
+  bool price(const std::vector<double>& duals, int64_t mostSteps);
+
+  const PartitionProblem& problem_;
+  ClusterPricing pricing_;
+  OrderCuts orderCuts_;
+  ClusterProgram program_;
+  std::vector<double> bestDuals_;
+  double bound_ = -1e300, value_ = 0;
+  bool searchedAll_ = true;  ///< no representative of the last pricing was cut short
+};
+
+}  // namespace kelpie::fusion

@@ -1,0 +1,26 @@
+// The exact search behind solve_ilp.h for one component: branch and price over clusters.
+//
+// In: a problem whose pairs span one component, a legal incumbent, a lower bound, a time limit.
+// Out: the best clustering found, never worse than the incumbent, and a bound no legal clustering is below.
+//
+// The relaxation of the program over all legal clusters (cluster_relaxation.h) gives the bound. What may be
+// in a partition better than the incumbent is, when that is little, enumerated, and the program over it is
+// solved whole. Otherwise the search branches on two nodes: merged into one, or kept apart; either way the
+// problem gets smaller or more constrained, and everything starts anew on it. The branch with the least bound
+// comes first.
+#pragma once
+
+#include "fusion/partition.h"
+
+namespace kelpie::fusion {
+
+struct ClusterSearchResult {
+  Assignment cluster;
+  double bound = 0;
+  int columns = 0, rows = 0, cuts = 0;  ///< the largest program's columns and rows; cuts of all
+};
+
+ClusterSearchResult searchClusters(const PartitionProblem& problem, const Assignment& incumbent, double lower,
+                                   double seconds);
+
+}  // namespace kelpie::fusion

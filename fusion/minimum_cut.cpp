@@ -1,0 +1,61 @@
+#include "fusion/minimum_cut.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace kelpie::fusion {
+
+int MinimumCut::addNode() {
+  first_.push_back(-1);
+  return static_cast<int>(first_.size()) - 1;
+}
+
+int MinimumCut::addArc(int from, int to, int64_t capacity) {
+  const int arc = static_cast<int>(to_.size());
+  for (const auto& [tail, head, room] : {std::tuple(from, to, capacity), std::tuple(to, from, int64_t{0})}) {
+    to_.push_back(head);
+    state_.residual.push_back(room);
+    next_.push_back(first_[tail]);
+    first_[tail] = static_cast<int>(to_.size()) - 1;
+  }
+  return arc;
+}
+
+/// Distances from the source in arcs that have room; whether the sink is reached.
+bool MinimumCut::findLevels() {
+  level_.assign(first_.size(), -1);
+  level_[kSource] = 0;
+  at_.assign(1, kSource);
+  for (size_t k = 0; k < at_.size(); ++k) {
+    for (int arc = first_[at_[k]]; arc >= 0; arc = next_[arc]) {
+      if (state_.residual[arc] <= 0 || level_[to_[arc]] >= 0) continue;
+      level_[to_[arc]] = level_[at_[k]] + 1;
+      at_.push_back(to_[arc]);
+    }
+  }
+  return level_[kSink] >= 0;
+}
+
+int64_t MinimumCut::push(int node, int64_t most) {
+  if (node == kSink) return most;
+  int64_t pushed = 0;
+  for (int& arc = at_[node]; arc >= 0; arc = next_[arc]) {
+    if (state_.residual[arc] <= 0 || level_[to_[arc]] != level_[node] + 1) continue;
+    const int64_t part = push(to_[arc], std::min(most - pushed, state_.residual[arc]));
+    state_.residual[arc] -= part;
+    state_.residual[arc ^ 1] += part;
+    pushed += part;
+    if (pushed == most) break;
+  }
+  return pushed;
+}
+
+int64_t MinimumCut::augment(int64_t enough) {
+  while (state_.flow < enough && findLevels()) {
+    at_ = first_;
+    state_.flow += push(kSource, kInfinite);
+  }
+  return state_.flow;
+}
+
+}  // namespace kelpie::fusion
