@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <unordered_map>
 
 #include "frontend/interpreter.h"
 #include "runtime/executor.h"
@@ -45,47 +47,131 @@ class ReferenceBackend final : public Backend {
                                           Services& services) override {
     return interpret(program, cells, services, options_);
   }
+  std::unique_ptr<PreparedForm> prepare(const core::Program& program, const CellValues& cells) override;
 
  private:
   MemoryLimit memoryLimit_;
   InterpreterOptions options_;
 };
 
+class ReferenceForm final : public PreparedForm {
+ public:
+  ReferenceForm(Backend& backend, const core::Program& program) : backend_(backend), program_(program) {}
+  std::variant<Columns, RuntimeError> run(const CellValues& cells, Services& services, const Options&,
+                                          runtime::RunStatistics&) override {
+    return backend_.run(program_, cells, services);
+  }
+
+ private:
+  Backend& backend_;
+  const core::Program& program_;
+};
+
+std::unique_ptr<PreparedForm> ReferenceBackend::prepare(const core::Program& program, const CellValues&) {
+  return std::make_unique<ReferenceForm>(*this, program);
+}
+
+/// A form as an executor runs it.
+class CompiledForm final : public PreparedForm {
+ public:
+  CompiledForm(runtime::Executor& executor, lcu::Program program, const std::atomic<bool>* interrupted)
+      : executor_(executor), program_(std::move(program)), interrupted_(interrupted) {}
+  void fuse(const Pipeline& pipeline, bool later) {
+    report_ = pipeline.fuse(program_);
+    prepared_ = executor_.prepare(program_, later);
+  }
+  std::variant<Columns, RuntimeError> run(const CellValues& cells, Services& services, const Options& options,
+                                          runtime::RunStatistics& statistics) override {
+    runtime::RunOptions runOptions;
+    runOptions.interrupt = interrupted_;
+    runOptions.timeKernels = options.timeKernels;
+    runOptions.discardResults = !options.keepResults;
+    return executor_.run(*prepared_, cells, services, runOptions, &statistics);
+  }
+  bool canRun() const { return prepared_->canRun(); }
+  const fusion::FusionReport& report() const { return report_; }
+
+ private:
+  runtime::Executor& executor_;
+  lcu::Program program_;
+  const std::atomic<bool>* interrupted_;
+  fusion::FusionReport report_;
+  std::unique_ptr<runtime::PreparedProgram> prepared_;
+};
+
+/// Whether what a program is compiled to depends on the values of its globals (flatten/flatten.h).
+bool dependsOnShapes(const core::Program& program) {
+  for (const core::Global& global : program.globals)
+    for (const core::Var& var : global.vars)
+      if (var.type.depth() > 1) return true;
+  return false;
+}
+
 class CompilingBackend final : public Backend {
  public:
   CompilingBackend(std::unique_ptr<runtime::Target> target, Pipeline pipeline,
                    const std::atomic<bool>* interrupted)
-      : executor_(std::move(target)), pipeline_(std::move(pipeline)) {
-    options_.interrupt = interrupted;
-  }
+      : executor_(std::move(target)), pipeline_(std::move(pipeline)), interrupted_(interrupted) {}
   std::string name() const override { return const_cast<runtime::Executor&>(executor_).target().name(); }
   std::variant<Columns, RuntimeError> run(const core::Program& program, const CellValues& cells,
                                           Services& services) override {
-    lcu::Program compiled = pipeline_.flatten(program, cells);
-    const fusion::FusionReport report = pipeline_.fuse(compiled);
+    const auto start = std::chrono::steady_clock::now();
+    const std::unique_ptr<CompiledForm> form = compiled(program, cells);
     statistics_ = {};
-    auto result = executor_.run(compiled, cells, services, options_, &statistics_);
-    if (observer_) observer_(program, report, statistics_);
+    auto result = form->run(cells, services, {true, observer_ != nullptr}, statistics_);
+    statistics_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (observer_) observer_(program, form->report(), statistics_);
     return result;
   }
-  void observe(RunObserver observer) override {
-    observer_ = std::move(observer);
-    options_.timeKernels = observer_ != nullptr;
+  std::unique_ptr<PreparedForm> prepare(const core::Program& program, const CellValues& cells) override {
+    return compiled(program, cells);
   }
+  void expect(const std::vector<const core::Program*>& programs) override {
+    expected_.clear();
+    if (name() != "cuda") return;  // the others compile what turns out to be worth it
+    for (const core::Program* program : programs) {
+      if (dependsOnShapes(*program)) continue;
+      try {
+        expected_[program] = compile(*program, {}, true);
+      } catch (const InternalError&) {
+        // It comes again when the program runs, after those before it.
+      }
+    }
+  }
+  void observe(RunObserver observer) override { observer_ = std::move(observer); }
   std::string account() const override {
-    return fmt::format("{} launches, {} waits, {} bytes up, {} down, peak {} bytes", statistics_.launches,
-                       statistics_.synchronisations, statistics_.uploadedBytes, statistics_.downloadedBytes,
-                       statistics_.peakBytes);
+    const runtime::CompilerStatistics& compiler = statistics_.compiler;
+    std::string text =
+        fmt::format("{} launches, {} waits, {} bytes up, {} down, {} allocations, peak {} bytes",
+                    statistics_.launches, statistics_.synchronisations, statistics_.uploadedBytes,
+                    statistics_.downloadedBytes, statistics_.allocations, statistics_.peakBytes);
+    if (compiler.compiled + compiler.cached > 0)
+      text += fmt::format(", {} kernels compiled and {} found on disk in {:.1f} ms", compiler.compiled,
+                          compiler.cached, 1e3 * compiler.waitedSeconds);
+    return text;
   }
 
   double copyBandwidth() override { return executor_.target().copyBandwidth(); }
 
  private:
+  std::unique_ptr<CompiledForm> compile(const core::Program& program, const CellValues& cells, bool later) {
+    auto form = std::make_unique<CompiledForm>(executor_, pipeline_.flatten(program, cells), interrupted_);
+    form->fuse(pipeline_, later);
+    return form;
+  }
+  std::unique_ptr<CompiledForm> compiled(const core::Program& program, const CellValues& cells) {
+    if (auto expected = expected_.extract(&program)) return std::move(expected.mapped());
+    std::unique_ptr<CompiledForm> form = compile(program, cells, false);
+    // Code that was compiled ahead knows no shapes.
+    return form->canRun() || !dependsOnShapes(program) ? std::move(form) : compile(program, {}, false);
+  }
+
   runtime::Executor executor_;
   Pipeline pipeline_;
-  runtime::RunOptions options_;
+  const std::atomic<bool>* interrupted_;
   runtime::RunStatistics statistics_;
   RunObserver observer_;
+  std::unordered_map<const core::Program*, std::unique_ptr<CompiledForm>> expected_;
 };
 
 }  // namespace
@@ -98,6 +184,7 @@ std::unique_ptr<Backend> makeBackend(const std::string& target, const Options& o
   const Pipeline pipeline(sources, pipelineOptions(options, target));
   runtime::TargetOptions targetOptions;
   targetOptions.cuda.describe = [pipeline](Span span) { return pipeline.describe(span); };
+  targetOptions.cuda.compiledAhead = options.kernelsFolder;
   std::unique_ptr<runtime::Target> found;
   std::string failure;
   if (target.empty()) found = runtime::makeTarget("cuda", problem, targetOptions);  // else `problem` says why

@@ -23,6 +23,19 @@ using RunObserver =
 
 using CellValues = std::function<Columns(uint32_t cell)>;
 
+/// A program made ready to run any number of times.
+class PreparedForm {
+ public:
+  virtual ~PreparedForm() = default;
+  struct Options {
+    bool keepResults = true;   ///< false: results stay where they are made, and the columns are none
+    bool timeKernels = false;  ///< and account for the bytes they load and store
+  };
+  virtual std::variant<Columns, RuntimeError> run(const CellValues& cells, Services& services,
+                                                  const Options& options,
+                                                  runtime::RunStatistics& statistics) = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -30,6 +43,11 @@ class Backend {
   /// The columns of the program's row, each of length 1, or the error that stopped it.
   virtual std::variant<Columns, RuntimeError> run(const core::Program& program, const CellValues& cells,
                                                   Services& services) = 0;
+  /// For values of the cells that have these shapes. Must not outlive the backend.
+  virtual std::unique_ptr<PreparedForm> prepare(const core::Program& program, const CellValues& cells) = 0;
+  /// Tells programs that will run, in this order, instead of those told before: some backends begin to
+  /// compile them. They must live until they have run or others are told.
+  virtual void expect(const std::vector<const core::Program*>&) {}
   /// From now on every kernel is timed, and `observer` called; targets without kernels ignore
   /// it.
   virtual void observe(RunObserver) {}

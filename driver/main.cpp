@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "driver/backend.h"
+#include "driver/build_command.h"
 #include "driver/emit.h"
 #include "driver/fusion_command.h"
 #include "driver/interrupt.h"
@@ -131,6 +132,12 @@ int Driver::executeCommand(uint32_t file) {
       break;
     case Command::Fusion:
       return std::max(fusion(forms), good ? 0 : 1);
+    case Command::Build:
+      if (const std::string problem = build(forms, options_, pipeline); !problem.empty()) {
+        fmt::print(stderr, "kelpie: {}\n", problem);
+        return 1;
+      }
+      break;
   }
   return good ? 0 : 1;
 }

@@ -64,6 +64,8 @@ void addRunOptions(CLI::App& app, Options& options) {
   app.add_option("--rng", options.generator, "Random numbers: additive (NESL's own, default) or philox")
       ->transform(CLI::CheckedTransformer(generators).description(""))
       ->type_name("GENERATOR");
+  app.add_option("--kernels", options.kernelsFolder, "Folder of kernels that `build` compiled for the GPU")
+      ->type_name("FOLDER");
   app.add_option("--print-length", options.printLength,
                  "Elements of a sequence that are printed (default 100)")
       ->check(CLI::NonNegativeNumber.description(""))
@@ -129,6 +131,23 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   addLanguageOptions(*report, options);
   addFile(*report, options);
 
+  CLI::App* build = app.add_subcommand("build", "Compile the kernels of a program for GPUs before it runs");
+  const std::map<std::string, int> architectures = {{"sm_80", 80}, {"sm_86", 86},   {"sm_89", 89},
+                                                    {"sm_90", 90}, {"sm_100", 100}, {"sm_120", 120}};
+  build
+      ->add_option("--arch", options.architectures,
+                   "sm_90 (default), sm_80, sm_86, sm_89, sm_100, sm_120, or several with commas")
+      ->delimiter(',')
+      ->transform(CLI::CheckedTransformer(architectures).description(""))
+      ->type_name("ARCH");
+  build
+      ->add_option("-o,--output", options.outputFile,
+                   "Folder to compile into, for `run --kernels`; default: the cache of compiled kernels")
+      ->type_name("FOLDER");
+  addFusionOption(*build, options);
+  addLanguageOptions(*build, options);
+  addFile(*build, options);
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -136,10 +155,12 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
     return {std::nullopt, status == 0 ? 0 : 2};
   }
   if (options.profileFile == "true") options.profileFile = "-";  // what CLI11 makes of a flag without value
+  if (options.architectures.empty()) options.architectures = {90};
   options.command = run->parsed()      ? Command::Run
                     : check->parsed()  ? Command::Check
                     : emit->parsed()   ? Command::Emit
                     : report->parsed() ? Command::Fusion
+                    : build->parsed()  ? Command::Build
                                        : Command::Repl;
   return {options, 0};
 }

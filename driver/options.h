@@ -13,7 +13,7 @@
 
 namespace kelpie::driver {
 
-enum class Command : uint8_t { Repl, Run, Check, Emit, Fusion };
+enum class Command : uint8_t { Repl, Run, Check, Emit, Fusion, Build };
 enum class FusionFormat : uint8_t { Text, Json, Dot, Html };
 enum class Stage : uint8_t { Ast, Core, Lcu, Fused, Cuda, Cpu };
 
@@ -27,6 +27,8 @@ struct Options {
   bool compare = false;                      ///< sum up what each strategy takes
   bool measure = false;                      ///< `fusion --run`
   std::string outputFile;                    ///< of the report; empty: standard output
+  std::string kernelsFolder;                 ///< kernels that `build` compiled; empty: none
+  std::vector<int> architectures;            ///< that `build` compiles for: 90 for sm_90
   std::string lpFile;                        ///< where `fusion` writes its integer programs; empty: nowhere
   std::string profileFile;                   ///< that `run` writes; empty: none, "-": a table is shown
   std::string sizesFile;                     ///< profile to take sizes from; empty: none

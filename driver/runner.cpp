@@ -25,6 +25,18 @@ void Output::beginLine() {
 bool Output::flush() { return std::fflush(file_) == 0 && !std::ferror(file_); }
 
 bool Runner::run(const std::vector<FormResult>& forms) {
+  std::vector<const core::Program*> programs;
+  for (const FormResult& form : forms) {
+    if (form.kind == FormKind::Exit) break;
+    if (form.program && !form.failed()) programs.push_back(&*form.program);
+  }
+  backend_->expect(programs);
+  const bool good = runAll(forms);
+  backend_->expect({});
+  return good;
+}
+
+bool Runner::runAll(const std::vector<FormResult>& forms) {
   bool good = true;
   for (const FormResult& form : forms) {
     if (options_.interrupted && *options_.interrupted) return false;

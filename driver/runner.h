@@ -52,6 +52,7 @@ class Runner {
   const std::unordered_map<uint32_t, Columns>& values() const { return values_; }
 
  private:
+  bool runAll(const std::vector<FormResult>& forms);
   bool runForm(const FormResult& form);
   bool evaluate(const FormResult& form);
   void report(const Diagnostic& diagnostic);

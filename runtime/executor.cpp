@@ -23,8 +23,11 @@ struct Executor::State {
 };
 
 struct PreparedProgram::Parts {
-  Parts(Target& target, const lcu::Program& program)
-      : target(target), program(program), plan(makePlan(program)), failure(target.prepare(plan.kernels)) {}
+  Parts(Target& target, const lcu::Program& program, bool later)
+      : target(target),
+        program(program),
+        plan(makePlan(program)),
+        failure(later ? target.prepareForLater(plan.kernels) : target.prepare(plan.kernels)) {}
   ~Parts() { target.release(plan.kernels); }
 
   Target& target;
@@ -35,6 +38,9 @@ struct PreparedProgram::Parts {
 
 PreparedProgram::PreparedProgram(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 PreparedProgram::~PreparedProgram() = default;
+bool PreparedProgram::canRun() const {
+  return parts_->failure || parts_->target.canLaunch(parts_->plan.kernels);
+}
 
 Executor::Executor(std::unique_ptr<Target> target) : state_(std::make_unique<State>()) {
   state_->target = std::move(target);
@@ -276,9 +282,9 @@ double secondsSince(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-std::unique_ptr<PreparedProgram> Executor::prepare(const lcu::Program& program) {
+std::unique_ptr<PreparedProgram> Executor::prepare(const lcu::Program& program, bool later) {
   return std::unique_ptr<PreparedProgram>(
-      new PreparedProgram(std::make_unique<PreparedProgram::Parts>(*state_->target, program)));
+      new PreparedProgram(std::make_unique<PreparedProgram::Parts>(*state_->target, program, later)));
 }
 
 RunResult Executor::run(const PreparedProgram& prepared, const GlobalValues& globals, Services& services,

@@ -70,6 +70,8 @@ using RunResult = std::variant<Columns, RuntimeError>;
 class PreparedProgram {
  public:
   ~PreparedProgram();
+  /// False when the target needs a compiler for it and there is none.
+  bool canRun() const;
 
  private:
   friend class Executor;
@@ -85,8 +87,9 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// The program must outlive what is returned, and that must not outlive the executor.
-  std::unique_ptr<PreparedProgram> prepare(const lcu::Program& program);
+  /// The program must outlive what is returned, and that must not outlive the executor. `later`: other
+  /// programs will run before this one.
+  std::unique_ptr<PreparedProgram> prepare(const lcu::Program& program, bool later = false);
   RunResult run(const PreparedProgram& program, const GlobalValues& globals, Services& services,
                 const RunOptions& options = {}, RunStatistics* statistics = nullptr);
   RunResult run(const lcu::Program& program, const GlobalValues& globals, Services& services,

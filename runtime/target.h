@@ -131,9 +131,10 @@ class Target {
 
   /// Announces a program before its first launch. May compile, now or later.
   virtual Failure prepare(const ProgramKernels& program) = 0;
-  /// Tells kernels that a program prepared later is likely to have: a target may begin to compile them. The
-  /// program may be gone when this returns.
-  virtual void expect(const ProgramKernels& /*program*/) {}
+  /// The same for a program that other programs will run before.
+  virtual Failure prepareForLater(const ProgramKernels& program) { return prepare(program); }
+  /// Whether a program can be launched: false when it needs a compiler and there is none.
+  virtual bool canLaunch(const ProgramKernels& /*program*/) { return true; }
   /// The program will not be launched again and is about to be destroyed.
   virtual void release(const ProgramKernels& program) = 0;
   virtual Failure launch(const LaunchRequest& request) = 0;

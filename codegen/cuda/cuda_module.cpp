@@ -37,10 +37,20 @@ CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program
   return result;
 }
 
+std::string entryOf(const lcu::Kernel& kernel) { return "kernel_" + identifier(kernel.name); }
+
 std::string sourceOf(const CudaKernel& kernel) {
   std::string source = kPrologue;
   for (const CudaPass& pass : kernel.passes) source += "\n" + pass.text;
   return source;
+}
+
+bool needsSupport(const CudaKernel& kernel) {
+  return std::any_of(kernel.passes.begin(), kernel.passes.end(), [](const CudaPass& pass) {
+    return (pass.findsBegins() && pass.info.offsetsParameter) ||
+           std::any_of(pass.info.outputs.begin(), pass.info.outputs.end(),
+                       [](const KernelOutput& o) { return o.extent == ExtentKind::Target; });
+  });
 }
 
 std::string supportSource() { return "#include \"support_kernels.cuh\"\n"; }

@@ -96,9 +96,12 @@ struct CudaModule {
 /// The passes of one kernel. Entry points are named `entry`, `entry`_2, ...
 CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program, const std::string& entry,
                           const CudaOptions& options = {});
+/// The name of a kernel's entry point where the kernel is a source of its own.
+std::string entryOf(const lcu::Kernel& kernel);
 /// A source that is compiled by itself: these kernels, and the device library.
 std::string sourceOf(const CudaKernel& kernel);
-/// The source of the kernels in support_kernels.cuh.
+/// Whether launches of a kernel may need support_kernels.cuh, and the source of those.
+bool needsSupport(const CudaKernel& kernel);
 std::string supportSource();
 /// All kernels of a program, as one source to look at.
 CudaModule generateModule(const std::vector<const lcu::Kernel*>& kernels, const lcu::Program& program,

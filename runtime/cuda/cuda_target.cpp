@@ -132,8 +132,8 @@ Failure CudaTarget::start() {
 
 CudaTarget::PreparedKernel CudaTarget::generate(const KernelEntry& entry, const lcu::Program& program) const {
   PreparedKernel kernel;
-  const std::string name = "kernel_" + codegen::identifier(entry.kernel->name);
-  kernel.text = codegen::cuda::generateKernel(*entry.kernel, program, name, options_);
+  kernel.text =
+      codegen::cuda::generateKernel(*entry.kernel, program, codegen::cuda::entryOf(*entry.kernel), options_);
   kernel.source = codegen::cuda::sourceOf(kernel.text);
   std::unordered_map<lcu::VarId, uint32_t> between;
   auto place = [&](lcu::VarId var) -> Origin {
@@ -157,16 +157,7 @@ CudaTarget::PreparedKernel CudaTarget::generate(const KernelEntry& entry, const 
   return kernel;
 }
 
-bool CudaTarget::mayNeedSupport(const PreparedKernel& kernel) {
-  for (const CudaPass& pass : kernel.text.passes) {
-    if (pass.findsBegins() && pass.info.offsetsParameter) return true;
-    for (const KernelOutput& o : pass.info.outputs)
-      if (o.extent == codegen::ExtentKind::Target) return true;
-  }
-  return false;
-}
-
-Failure CudaTarget::prepare(const ProgramKernels& program) {
+Failure CudaTarget::prepare(const ProgramKernels& program, bool soon) {
   if (auto failure = start()) return failure;
   std::vector<PreparedKernel>& kernels = programs_[&program];
   kernels.clear();
@@ -179,19 +170,19 @@ Failure CudaTarget::prepare(const ProgramKernels& program) {
       sources.push_back(kernel.source);
     }
   }
-  if (!support_ && std::any_of(kernels.begin(), kernels.end(), mayNeedSupport))
+  using codegen::cuda::needsSupport;
+  if (!support_ && std::any_of(kernels.begin(), kernels.end(),
+                               [](const PreparedKernel& k) { return needsSupport(k.text); }))
     sources.push_back(codegen::cuda::supportSource());
-  device_->announce(sources, true);
+  device_->announce(sources, soon);
   return std::nullopt;
 }
 
-void CudaTarget::expect(const ProgramKernels& program) {
-  std::vector<std::string> sources;
-  for (const KernelEntry& entry : program.kernels) {
-    std::string source = generate(entry, *program.program).source;
-    if (!loaded_.contains(source)) sources.push_back(std::move(source));
-  }
-  device_->announce(sources, false);
+bool CudaTarget::canLaunch(const ProgramKernels& program) {
+  const std::vector<PreparedKernel>& kernels = programs_.at(&program);
+  return std::all_of(kernels.begin(), kernels.end(), [this](const PreparedKernel& kernel) {
+    return kernel.loaded || device_->canCompile(kernel.source);
+  });
 }
 
 void CudaTarget::release(const ProgramKernels& program) {

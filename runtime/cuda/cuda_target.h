@@ -28,7 +28,7 @@ class CudaTarget final : public Target {
   Failure download(void* to, DevicePointer from, size_t bytes) override;
   Failure copy(DevicePointer to, DevicePointer from, size_t bytes) override;
   bool hostAddressable() const override { return false; }
-  Failure prepare(const ProgramKernels& program) override;
+  Failure prepare(const ProgramKernels& program) override { return prepare(program, true); }
   void release(const ProgramKernels& program) override;
   Failure launch(const LaunchRequest& request) override;
   Failure grade(const GradeRequest& request) override;
@@ -39,7 +39,8 @@ class CudaTarget final : public Target {
   std::vector<double> launchSeconds() override;
   double copyBandwidth() override;
   TargetStatistics statistics() const override;
-  void expect(const ProgramKernels& program) override;
+  Failure prepareForLater(const ProgramKernels& program) override { return prepare(program, false); }
+  bool canLaunch(const ProgramKernels& program) override;
 
  private:
   /// Machine code of a kernel; programs share it.
@@ -72,10 +73,10 @@ class CudaTarget final : public Target {
   template <typename Work>
   Failure timed(const Work& work);
   Failure launchPasses(const LaunchRequest& request, PreparedKernel& kernel);
+  Failure prepare(const ProgramKernels& program, bool soon);
   Failure start();  ///< allocates the error word and the counters, once
   Failure reserveStates(int64_t words);
   PreparedKernel generate(const KernelEntry& entry, const lcu::Program& program) const;
-  static bool mayNeedSupport(const PreparedKernel& kernel);
   Failure load(PreparedKernel& kernel);
   Failure loadSupport();
   Failure launchPass(const LaunchRequest& request, PreparedKernel& kernel, size_t passNumber);

@@ -203,6 +203,7 @@ class DriverDevice final : public Device {
   void announce(const std::vector<std::string>& sources, bool soon) override {
     compiler_->start(sources, soon);
   }
+  bool canCompile(const std::string& source) override { return compiler_->knows(source); }
   Failure compile(const std::string& source, const std::vector<std::string>&,
                   std::unique_ptr<Module>& module) override {
     std::vector<char> code;

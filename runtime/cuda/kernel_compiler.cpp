@@ -106,6 +106,12 @@ Failure KernelCompiler::compileAgain(const std::string& source, std::vector<char
   return compile(CodeCache::key(source, architecture_), source, code);
 }
 
+bool KernelCompiler::knows(const std::string& source) const {
+  if (nvrtc_.available()) return true;
+  std::vector<char> code;
+  return ahead_.read(CodeCache::key(source, architecture_), code);
+}
+
 CompilerStatistics KernelCompiler::statistics() const {
   const std::lock_guard lock(mutex_);
   return statistics_;

@@ -36,6 +36,8 @@ class KernelCompiler {
   /// The same by NVRTC, whatever the disk says: for code that turned out to be damaged.
   Failure compileAgain(const std::string& source, std::vector<char>& code);
 
+  /// Whether there is code for the source, or a compiler.
+  bool knows(const std::string& source) const;
   /// Whether there is a compiler.
   bool available() const { return nvrtc_.available(); }
   CompilerStatistics statistics() const;

@@ -14,6 +14,7 @@ kelpie_test(gpu SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp
   LINK kelpie_runtime)
 kelpie_test(cuda_programs SOURCES
+  ${CMAKE_CURRENT_LIST_DIR}/compile_ahead_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_program_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emulated_device.cpp
   ${PROJECT_SOURCE_DIR}/tests/flatten/program_runner.cpp

@@ -12,7 +12,7 @@
 
 namespace kelpie::tests {
 
-class EmulatedDevice final : public runtime::cuda::Device {
+class EmulatedDevice : public runtime::cuda::Device {
  public:
   /// `seed` decides the order in which threads and blocks run.
   explicit EmulatedDevice(uint64_t seed);

@@ -1,0 +1,38 @@
+#include "runtime/cuda/compile_ahead.h"
+
+#include "codegen/cuda/cuda_module.h"
+#include "runtime/cuda/kernel_compiler.h"
+#include "runtime/runtime.h"
+
+namespace kelpie::runtime {
+
+std::vector<std::string> cudaSources(const lcu::Program& program) {
+  using namespace codegen::cuda;
+  std::vector<std::string> sources;
+  bool support = false;
+  for (const lcu::Kernel* kernel : kernelsOf(program)) {
+    const CudaKernel generated = generateKernel(*kernel, program, entryOf(*kernel));
+    sources.push_back(sourceOf(generated));
+    support = support || needsSupport(generated);
+  }
+  if (support) sources.push_back(supportSource());
+  return sources;
+}
+
+Failure compileAhead(const std::vector<std::string>& sources, int architecture, const std::string& folder,
+                     CompilerStatistics& statistics) {
+  cuda::KernelCompiler compiler(architecture, folder);
+  if (!compiler.available()) return "NVRTC (libnvrtc.so) was not found; it belongs to the CUDA toolkit";
+  const cuda::CodeCache output(folder);
+  compiler.start(sources, false);
+  for (const std::string& source : sources) {
+    std::vector<char> code;
+    if (auto failure = compiler.take(source, code)) return failure;
+    if (!folder.empty() && !output.write(cuda::CodeCache::key(source, architecture), code))
+      return "cannot write to the folder " + folder;
+  }
+  statistics = compiler.statistics();
+  return std::nullopt;
+}
+
+}  // namespace kelpie::runtime
