@@ -142,9 +142,10 @@ class CompilingBackend final : public Backend {
   std::string account() const override {
     const runtime::CompilerStatistics& compiler = statistics_.compiler;
     std::string text =
-        fmt::format("{} launches, {} waits, {} bytes up, {} down, {} allocations, peak {} bytes",
-                    statistics_.launches, statistics_.synchronisations, statistics_.uploadedBytes,
-                    statistics_.downloadedBytes, statistics_.allocations, statistics_.peakBytes);
+        fmt::format("{} launches, {} waits ({:.3f} ms), {} bytes up, {} down, {} allocations, peak {} bytes",
+                    statistics_.launches, statistics_.synchronisations, 1e3 * statistics_.waitedSeconds,
+                    statistics_.uploadedBytes, statistics_.downloadedBytes, statistics_.allocations,
+                    statistics_.peakBytes);
     if (compiler.compiled + compiler.cached > 0)
       text += fmt::format(", {} kernels compiled and {} found on disk in {:.1f} ms", compiler.compiled,
                           compiler.cached, 1e3 * compiler.waitedSeconds);
@@ -185,6 +186,7 @@ std::unique_ptr<Backend> makeBackend(const std::string& target, const Options& o
   runtime::TargetOptions targetOptions;
   targetOptions.cuda.describe = [pipeline](Span span) { return pipeline.describe(span); };
   targetOptions.cuda.compiledAhead = options.kernelsFolder;
+  if (options.command == Command::Bench) targetOptions.cpu.jit = runtime::Jit::Always;  // what it comes to
   std::unique_ptr<runtime::Target> found;
   std::string failure;
   if (target.empty()) found = runtime::makeTarget("cuda", problem, targetOptions);  // else `problem` says why

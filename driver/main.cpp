@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "driver/backend.h"
+#include "driver/bench_command.h"
 #include "driver/build_command.h"
 #include "driver/emit.h"
 #include "driver/fusion_command.h"
@@ -38,6 +39,9 @@ class Driver {
  private:
   int executeCommand(uint32_t file);
   int run(const std::vector<FormResult>& forms);
+  int bench(const std::vector<FormResult>& forms, Session& session, const Pipeline& pipeline);
+  int compareResults();
+  std::unique_ptr<Backend> openBackend(std::string& problem);
   int fusion(const std::vector<FormResult>& forms);
   bool tell(const Profile& profile, Backend& backend);
   bool measure(const std::vector<FormResult>& forms, MeasuredRuns& runs);
@@ -88,6 +92,7 @@ int Driver::execute() {
     return 2;
   }
   if (options_.command == Command::Repl) return repl(options_);
+  if (!options_.compared.empty()) return compareResults();
   const std::optional<uint32_t> file = sources_.load(options_.file, problem);
   if (!file) {
     fmt::print(stderr, "kelpie: cannot read {}: {}\n", options_.file, problem);
@@ -138,18 +143,25 @@ int Driver::executeCommand(uint32_t file) {
         return 1;
       }
       break;
+    case Command::Bench:
+      return bench(forms, session, pipeline);
   }
   return good ? 0 : 1;
 }
 
+/// Where the options say, or nothing, after a message; `problem`: why it is another target than the first
+/// choice.
+std::unique_ptr<Backend> Driver::openBackend(std::string& problem) {
+  auto backend = makeBackend(options_.target, options_, interrupted(), sources_, problem);
+  if (!backend)
+    fmt::print(stderr, "kelpie: the target {} cannot be used here: {}\n", options_.target, problem);
+  return backend;
+}
+
 int Driver::run(const std::vector<FormResult>& forms) {
   std::string problem;
-  const std::unique_ptr<Backend> backend =
-      makeBackend(options_.target, options_, interrupted(), sources_, problem);
-  if (!backend) {
-    fmt::print(stderr, "kelpie: the target {} cannot be used here: {}\n", options_.target, problem);
-    return 1;
-  }
+  const std::unique_ptr<Backend> backend = openBackend(problem);
+  if (!backend) return 1;
   if (options_.verbose)
     fmt::print(stderr, "kelpie: target {}{}\n", backend->name(),
                problem.empty() ? "" : fmt::format(" ({})", problem));
@@ -169,6 +181,33 @@ int Driver::run(const std::vector<FormResult>& forms) {
   bool good = runner.run(forms);
   if (!options_.profileFile.empty()) good = tell(profile, *backend) && good;
   return good ? 0 : 1;
+}
+
+int Driver::bench(const std::vector<FormResult>& forms, Session& session, const Pipeline& pipeline) {
+  std::string problem;
+  const std::unique_ptr<Backend> backend = openBackend(problem);
+  if (!backend) return 1;
+  const std::unique_ptr<Services> services = this->services([](std::string_view) {});
+  catchInterrupts();
+  const auto results = driver::bench(forms, options_, session, sources_, pipeline, *backend, *services);
+  if (!results) return 1;
+  output_.write(results->toText());
+  return options_.jsonFile.empty() || writeFile(options_.jsonFile, results->toJson()) ? 0 : 1;
+}
+
+int Driver::compareResults() {
+  std::vector<BenchResults> results;
+  for (const std::string& path : options_.compared) {
+    std::string problem;
+    auto read = BenchResults::read(path, problem);
+    if (!read) {
+      fmt::print(stderr, "kelpie: {}: {}\n", path, problem);
+      return 2;
+    }
+    results.push_back(std::move(*read));
+  }
+  output_.write(compare(results[0], results[1]));
+  return output_.flush() ? 0 : 1;
 }
 
 /// With -v, a profile that is written to a file is shown, too.
@@ -244,12 +283,8 @@ int Driver::fusion(const std::vector<FormResult>& forms) {
 /// Runs the program without showing its results, and keeps what its kernels took.
 bool Driver::measure(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
   std::string problem;
-  const std::unique_ptr<Backend> backend =
-      makeBackend(options_.target, options_, interrupted(), sources_, problem);
-  if (!backend) {
-    fmt::print(stderr, "kelpie: the target {} cannot be used here: {}\n", options_.target, problem);
-    return false;
-  }
+  const std::unique_ptr<Backend> backend = openBackend(problem);
+  if (!backend) return false;
   Profile profile;
   options_.target = backend->name();  // from now on also whose costs count
   backend->observe([&](const core::Program& program, const fusion::FusionReport& report,

@@ -148,6 +148,30 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   addLanguageOptions(*build, options);
   addFile(*build, options);
 
+  CLI::App* bench = app.add_subcommand("bench", "Measure a function of a program on data sets");
+  bench->add_option("--entry", options.entry, "Function to measure; without --data an expression")
+      ->type_name("FUNCTION");
+  bench
+      ->add_option("--data", options.data,
+                   "Arguments: a file of NESL values, values, or types of random ones, as in "
+                   "'random [1000000]int:100, float'; may be given several times")
+      ->allow_extra_args(false)
+      ->type_name("DATA");
+  bench
+      ->add_option("--runs", options.runs, "Runs on each data set; default: until the median is known to 1 %")
+      ->check(CLI::PositiveNumber.description(""))
+      ->type_name("N");
+  bench->add_option("--json", options.jsonFile, "Write the results to a file, too")->type_name("FILE");
+  bench->add_option("--compare", options.compared, "Compare two files of results instead")
+      ->expected(2)
+      ->type_name("FILE FILE");
+  addRunOptions(*bench, options);
+  bench->add_option("FILE", options.file, "NESL program; - is standard input")->type_name("");
+  bench->callback([&options] {
+    if (options.compared.empty() && (options.file.empty() || options.entry.empty()))
+      throw CLI::RequiredError("FILE and --entry, or --compare,");
+  });
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -161,6 +185,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
                     : emit->parsed()   ? Command::Emit
                     : report->parsed() ? Command::Fusion
                     : build->parsed()  ? Command::Build
+                    : bench->parsed()  ? Command::Bench
                                        : Command::Repl;
   return {options, 0};
 }

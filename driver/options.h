@@ -13,7 +13,7 @@
 
 namespace kelpie::driver {
 
-enum class Command : uint8_t { Repl, Run, Check, Emit, Fusion, Build };
+enum class Command : uint8_t { Repl, Run, Check, Emit, Fusion, Build, Bench };
 enum class FusionFormat : uint8_t { Text, Json, Dot, Html };
 enum class Stage : uint8_t { Ast, Core, Lcu, Fused, Cuda, Cpu };
 
@@ -29,6 +29,11 @@ struct Options {
   std::string outputFile;                    ///< of the report; empty: standard output
   std::string kernelsFolder;                 ///< kernels that `build` compiled; empty: none
   std::vector<int> architectures;            ///< that `build` compiles for: 90 for sm_90
+  std::string entry;                         ///< that `bench` measures
+  std::vector<std::string> data;             ///< sets of `bench` (driver/data_set.h)
+  int runs = 0;                              ///< of each data set; 0: until the time is known
+  std::string jsonFile;                      ///< where `bench` writes its results; empty: nowhere
+  std::vector<std::string> compared;         ///< two files of results; empty: `bench` measures
   std::string lpFile;                        ///< where `fusion` writes its integer programs; empty: nowhere
   std::string profileFile;                   ///< that `run` writes; empty: none, "-": a table is shown
   std::string sizesFile;                     ///< profile to take sizes from; empty: none

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <limits>
 
 namespace kelpie::runtime {
@@ -61,7 +62,10 @@ void RunContext::read(const std::vector<Wanted>& wanted) {
     statistics.downloadedBytes += width;
   }
   std::optional<DeviceError> error;
-  check(target.read(std::span(reads).first(wanted.size()), error));
+  const auto begin = std::chrono::steady_clock::now();
+  const Failure failure = target.read(std::span(reads).first(wanted.size()), error);
+  statistics.waitedSeconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  check(failure);
   if (error) stopAt(error->site, error->payload0, error->payload1);
   for (size_t k = 0; k < wanted.size(); ++k)
     wanted[k].value->remember(wanted[k].position, loadElement(wanted[k].value->type, bytes[k].data(), 0));

@@ -1,0 +1,132 @@
+#include "driver/bench_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "driver/data_set.h"
+#include "driver/interrupt.h"
+#include "driver/runner.h"
+
+namespace kelpie::driver {
+
+namespace {
+
+/// The variable that holds the arguments; a name that programs are unlikely to use.
+constexpr const char* kArguments = "kelpie_bench_arguments";
+
+class Bench {
+ public:
+  Bench(const Options& options, Session& session, SourceManager& sources, const Pipeline& pipeline,
+        Backend& backend, Services& services)
+      : options_(options),
+        session_(session),
+        sources_(sources),
+        pipeline_(pipeline),
+        backend_(backend),
+        services_(services),
+        nowhere_(nullFile_.get()),
+        runner_(sources, backend, services, nowhere_,
+                {0, options.verbose, isatty(STDERR_FILENO) != 0, &interrupted()}) {}
+
+  /// The variables of the program.
+  bool bind(const std::vector<FormResult>& forms) {
+    std::vector<FormResult> bindings;
+    for (const FormResult& form : forms)
+      if (form.kind == FormKind::Binding || form.kind == FormKind::FileBinding) bindings.push_back(form);
+    return runner_.run(bindings);
+  }
+
+  std::optional<BenchResult> measureOn(const std::string& data) {
+    const auto set = readDataSet(data);
+    if (const auto* problem = std::get_if<DataProblem>(&set)) {
+      fmt::print(stderr, "kelpie: {}\n", problem->text);
+      return std::nullopt;
+    }
+    const auto& [source, expression] = std::get<DataSet>(set);
+    const auto binding = analyse(source, fmt::format("{} = {};", kArguments, expression));
+    if (!binding || !runner_.run(*binding)) return std::nullopt;
+    return measureCall(fmt::format("{}({})", options_.entry, kArguments), data);
+  }
+
+  std::optional<BenchResult> measureCall(const std::string& call, const std::string& data) {
+    const auto forms = analyse("entry", call + ";");
+    if (!forms || forms->size() != 1 || !forms->front().program) return std::nullopt;
+    const FormResult& form = forms->front();
+    const CellValues cells = [this](uint32_t cell) { return runner_.values().at(cell); };
+    const std::unique_ptr<PreparedForm> prepared = backend_.prepare(*form.program, cells);
+    BenchResult result{options_.entry, data, {}, {}, 0};
+    const auto run = [&](bool timeKernels, runtime::RunStatistics& statistics) {
+      const auto outcome = prepared->run(cells, services_, {false, timeKernels}, statistics);
+      const auto* error = std::get_if<RuntimeError>(&outcome);
+      if (error)
+        report({Severity::Error,
+                "K0501",
+                error->span.known() ? error->span : form.span,
+                error->message,
+                "",
+                {}});
+      return error == nullptr;
+    };
+    const auto time = measure(
+        [&]() -> std::optional<double> {
+          return run(false, result.statistics) ? std::optional(result.statistics.seconds) : std::nullopt;
+        },
+        options_.runs);
+    if (!time) return std::nullopt;
+    result.time = *time;
+    runtime::RunStatistics accounted;
+    if (!run(true, accounted)) return std::nullopt;
+    for (const runtime::KernelStatistics& kernel : accounted.kernels)
+      result.bytes += kernel.work.bytesRead + kernel.work.bytesWritten;
+    return result;
+  }
+
+ private:
+  std::optional<std::vector<FormResult>> analyse(const std::string& name, std::string text) {
+    std::vector<FormResult> forms = pipeline_.analyse(session_, sources_.add(name, std::move(text)));
+    bool good = true;
+    for (const FormResult& form : forms) {
+      for (const Diagnostic& diagnostic : form.diagnostics) report(diagnostic);
+      good = good && !form.failed();
+    }
+    return good ? std::optional(std::move(forms)) : std::nullopt;
+  }
+  void report(const Diagnostic& diagnostic) const {
+    fmt::print(stderr, "{}", sources_.render(diagnostic, isatty(STDERR_FILENO) != 0));
+  }
+
+  const Options& options_;
+  Session& session_;
+  SourceManager& sources_;
+  const Pipeline& pipeline_;
+  Backend& backend_;
+  Services& services_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> nullFile_{std::fopen("/dev/null", "w"), std::fclose};
+  Output nowhere_;
+  Runner runner_;
+};
+
+}  // namespace
+
+std::optional<BenchResults> bench(const std::vector<FormResult>& forms, const Options& options,
+                                  Session& session, SourceManager& sources, const Pipeline& pipeline,
+                                  Backend& backend, Services& services) {
+  Bench bench(options, session, sources, pipeline, backend, services);
+  if (!bench.bind(forms)) return std::nullopt;
+  BenchResults results{options.file, backend.name(), 0, {}};
+  const auto add = [&](std::optional<BenchResult> result) {
+    if (result) results.results.push_back(std::move(*result));
+    return result.has_value();
+  };
+  if (options.data.empty() && !add(bench.measureCall(options.entry, ""))) return std::nullopt;
+  for (const std::string& data : options.data)
+    if (!add(bench.measureOn(data))) return std::nullopt;
+  results.copyBandwidth = backend.copyBandwidth();
+  return results;
+}
+
+}  // namespace kelpie::driver

@@ -1,0 +1,179 @@
+// `kelpie bench`: data sets, repetition, results and their comparison.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "driver/bench_results.h"
+#include "driver/data_set.h"
+#include "driver/measurement.h"
+#include "tests/driver/command.h"
+
+namespace {
+
+using namespace kelpie::driver;
+using kelpie::testing::Outcome;
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string expressionOf(const std::string& data) {
+  const auto set = readDataSet(data);
+  const auto* problem = std::get_if<DataProblem>(&set);
+  return problem ? "problem: " + problem->text : std::get<DataSet>(set).expression;
+}
+
+TEST(Measurement, TellsTheMedianAndAnInterval) {
+  const Measurement one = summarise({3});
+  EXPECT_EQ(one.median, 3);
+  EXPECT_EQ(one.low, 3);
+  EXPECT_EQ(one.high, 3);
+  const Measurement few = summarise({4, 1, 3, 2});
+  EXPECT_EQ(few.median, 2.5);
+  EXPECT_EQ(few.low, 1);
+  EXPECT_EQ(few.high, 4);
+  std::vector<double> seconds;
+  for (int k = 0; k < 101; ++k) seconds.push_back((k * 37) % 101);
+  const Measurement many = summarise(seconds);
+  EXPECT_EQ(many.median, 50);
+  EXPECT_EQ(many.low, 40);  // the ranks 41 to 61 of 101 contain the median with 95 %
+  EXPECT_EQ(many.high, 60);
+}
+
+TEST(Measurement, WarmsUpThenRepeats) {
+  // Compiling takes 1 s in the first run, and the second is slow, too.
+  int calls = 0;
+  const auto run = [&]() -> std::optional<double> {
+    ++calls;
+    return calls == 1 ? 1 : calls == 2 ? 0.5 : 0.1;
+  };
+  const auto measured = kelpie::driver::measure(run, 0);
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(measured->median, 0.1);
+  EXPECT_EQ(measured->high, 0.1);
+  EXPECT_EQ(measured->seconds.size(), 10u);
+  EXPECT_EQ(kelpie::driver::measure(run, 3)->seconds.size(), 3u);
+}
+
+TEST(Measurement, GoesOnWhileTimesVary) {
+  int calls = 0;
+  const auto varying = [&]() -> std::optional<double> { return ++calls % 2 ? 0.1 : 0.2; };
+  const auto measured = kelpie::driver::measure(varying, 0);
+  ASSERT_TRUE(measured);
+  EXPECT_GT(measured->seconds.size(), 60u);  // ten seconds
+  EXPECT_LT(measured->seconds.size(), 75u);
+  EXPECT_FALSE(kelpie::driver::measure([] { return std::optional<double>(); }, 0));
+}
+
+TEST(DataSet, ValuesAreTakenAsTheyAre) { EXPECT_EQ(expressionOf("[1, 2], 3"), "[1, 2], 3"); }
+
+TEST(DataSet, WrongTypesAreNamed) {
+  EXPECT_THAT(expressionOf("random [3int"), HasSubstr("at `int`: `]` is expected"));
+  EXPECT_THAT(expressionOf("random [3]string"), HasSubstr("at `string`: a type is"));
+  EXPECT_THAT(expressionOf("random (int, bool"), HasSubstr("`)` is expected"));
+  EXPECT_THAT(expressionOf("random [x]int"), HasSubstr("a number is expected"));
+  EXPECT_THAT(expressionOf("random int:0"), HasSubstr("a bound is more than 0"));
+  EXPECT_THAT(expressionOf("random int bool"), HasSubstr("a type ends before it"));
+}
+
+class BenchCommand : public kelpie::testing::Command {
+ protected:
+  Outcome bench(const std::string& options, const std::string& program) {
+    return kelpie("bench --target=interp --json " + path("results") + " " + options + " -", program);
+  }
+  json results() const { return json::parse(read("results")); }
+  /// What the program makes of random data, as NESL prints it.
+  std::string valueOf(const std::string& data, const std::string& expression) {
+    return run("x = " + expressionOf(data) + "; " + expression + ";", "--target=interp").output;
+  }
+};
+
+TEST_F(BenchCommand, MeasuresEveryDataSet) {
+  write("values", "[1.5, 2.5],\n[2.0, 4.0]\n");
+  const Outcome outcome = bench("--entry dot --runs 4 --data " + path("values") +
+                                    " --data '[1, 2], [3, 4]' --data 'random [1e3]int, [10^3]int'",
+                                "function dot(xs, ys) = sum({x * y : x in xs; y in ys});\n"
+                                "this_is_not_run = 1; 1 / 0;");
+  EXPECT_EQ(outcome.status, 0) << outcome.messages;
+  EXPECT_EQ(outcome.messages, "");
+  EXPECT_THAT(outcome.output, HasSubstr("- on interp"));
+  const json file = results();
+  EXPECT_EQ(file["target"], "interp");
+  ASSERT_EQ(file["results"].size(), 3u);
+  EXPECT_EQ(file["results"][1]["data"], "[1, 2], [3, 4]");
+  const json& last = file["results"][2];
+  EXPECT_EQ(last["entry"], "dot");
+  EXPECT_EQ(last["microseconds"].size(), 4u);
+  EXPECT_GE(last["bytes"], 16000);  // two arrays of a thousand ints are read
+  EXPECT_GE(last["launches"], 1);
+  EXPECT_LE(last["low"], last["median"]);
+  EXPECT_LE(last["median"], last["high"]);
+}
+
+TEST_F(BenchCommand, MeasuresAnExpressionOfTheProgram) {
+  const Outcome outcome =
+      bench("--entry 'double(v)' --runs 1", "v = [1, 2]; function double(a) = {2 * x : x in a};");
+  EXPECT_EQ(outcome.status, 0) << outcome.messages;
+  EXPECT_EQ(results()["results"][0]["entry"], "double(v)");
+}
+
+TEST_F(BenchCommand, ReferenceHasNoKernels) {
+  const Outcome outcome = kelpie("bench --target=reference --entry sum --data '[1, 2]' --runs 2 -", " ");
+  EXPECT_EQ(outcome.status, 0) << outcome.messages;
+  EXPECT_THAT(outcome.output, HasSubstr("on reference"));
+}
+
+TEST_F(BenchCommand, RandomDataHasItsType) {
+  const std::string some = "random [200](int:5, float, bool), [30][4]char, [50][~3]int:7, float:0.5";
+  EXPECT_THAT(valueOf(some,
+                      "let (a, b, c, d) = x in"
+                      " (#a, all({(i >= 0) and (i < 5) and (u >= 0.0) and (u < 1.0) : (i, u, t1) in a}),"
+                      "  #b, {#r : r in take(b, 3)}, #c, max_val({#r : r in c}) <= 6, d < 0.5)"),
+              HasSubstr("it = (200, T, 30, [4, 4, 4], 50, T, T)"));
+}
+
+TEST_F(BenchCommand, FailuresAreReported) {
+  const auto failure = [&](const std::string& options, const std::string& program) {
+    const Outcome outcome = bench(options, program);
+    EXPECT_EQ(outcome.status, 1) << options;
+    return outcome.messages;
+  };
+  const std::string program = "function first(a) = a[0];";
+  EXPECT_THAT(failure("--entry first --data '[] int'", program), HasSubstr("index 0 is out of range"));
+  EXPECT_THAT(failure("--entry last --data '[1]'", program), HasSubstr("`last` is not defined"));
+  EXPECT_THAT(failure("--entry first --data '[1'", program), HasSubstr("error"));
+  EXPECT_THAT(failure("--entry first --data 'random [1'", program), HasSubstr("`]` is expected"));
+  EXPECT_THAT(failure("--entry first --data '[1]'", "x = 1 / 0;" + program), HasSubstr("error"));
+  EXPECT_EQ(kelpie("bench -", program).status, 2);
+  EXPECT_EQ(kelpie("bench --entry first").status, 2);
+  EXPECT_EQ(kelpie("bench --entry first --runs 0 --data '[1]' -", program).status, 2);
+}
+
+TEST_F(BenchCommand, ComparesResults) {
+  BenchResults before{"a.nesl", "cpu", 1e10, {}};
+  const auto add = [](BenchResults& results, const std::string& data, double seconds) {
+    results.results.push_back({"f", data, summarise({seconds, 1.01 * seconds, 1.02 * seconds}), {}, 0});
+  };
+  BenchResults after = before;
+  add(before, "large", 0.4);
+  add(before, "small", 0.01);
+  add(before, "old", 1);
+  add(after, "large", 0.1);
+  add(after, "small", 0.0101);
+  add(after, "new", 1);
+  write("before", before.toJson());
+  write("after", after.toJson());
+  const Outcome outcome = kelpie("bench --compare " + path("before") + " " + path("after"));
+  EXPECT_EQ(outcome.status, 0) << outcome.messages;
+  EXPECT_THAT(outcome.output, HasSubstr("4.00 times faster"));
+  EXPECT_THAT(outcome.output, HasSubstr("the same"));
+  EXPECT_THAT(outcome.output, HasSubstr("geometric mean: 1.99 times faster"));
+  EXPECT_THAT(outcome.output, HasSubstr("only in the first file: f on old"));
+  EXPECT_THAT(outcome.output, HasSubstr("only in the second file: f on new"));
+  EXPECT_THAT(kelpie("bench --compare " + path("after") + " " + path("before")).output,
+              HasSubstr("4.00 times slower"));
+  write("broken", "{}");
+  EXPECT_EQ(kelpie("bench --compare " + path("before") + " " + path("broken")).status, 2);
+  EXPECT_EQ(kelpie("bench --compare " + path("before")).status, 2);
+}
+
+}  // namespace
