@@ -15,6 +15,14 @@ constexpr const char* kProgram = "m = [[1, 2], [3]]; {sum(row) : row in m}; y = 
 
 class BuildCommand : public Command {
  protected:
+  void SetUp() override {
+    Command::SetUp();
+    setenv("KELPIE_CACHE", path("cache").c_str(), 1);  // with nothing in it
+  }
+  void TearDown() override {
+    unsetenv("KELPIE_CACHE");
+    Command::TearDown();
+  }
   Outcome build(const std::string& options, const std::string& program = kProgram) {
     return kelpie("build " + options + " -", program);
   }
