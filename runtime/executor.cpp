@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 #include "runtime/column_transfer.h"
 #include "runtime/launcher.h"
@@ -80,6 +81,8 @@ class Run final : public Environment {
       while (step()) {
       }
       return std::move(finalColumns_);
+    } catch (const std::bad_alloc&) {
+      return RuntimeError{context_.span, "out of memory"};
     } catch (const Interrupted&) {
       return RuntimeError{context_.span, "interrupted"};
     } catch (Stop& stop) {

@@ -1,5 +1,7 @@
 #include "runtime/launcher.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace kelpie::runtime {
@@ -13,15 +15,29 @@ class LaunchScratch final : public Scratch {
   explicit LaunchScratch(BufferPool& pool) : pool_(pool) {}
   DevicePointer take(size_t bytes) override {
     BufferRef b = pool_.allocate(bytes);
-    if (!b) return nullptr;
+    if (!b) {
+      refused_ = bytes;
+      return nullptr;
+    }
     buffers_.push_back(b);
     return b->pointer();
   }
+  /// Bytes that there was no memory for; 0: there was.
+  size_t refused() const { return refused_; }
 
  private:
   BufferPool& pool_;
   std::vector<BufferRef> buffers_;
+  size_t refused_ = 0;
 };
+
+/// A launch without the memory it asked for ends the run.
+void check(RunContext& context, const Failure& failure, const LaunchScratch& scratch,
+           const std::string& what) {
+  if (failure && scratch.refused() > 0)
+    context.outOfMemory(fmt::format("{} needs {} bytes of temporary memory", what, scratch.refused()));
+  context.check(failure);
+}
 
 /// Whether a launch over nothing still has something to write or to check.
 bool hasWork(const codegen::KernelInfo& info, const codegen::LaunchExtents& e) {
@@ -39,8 +55,9 @@ void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& ex
   allocateResults(i, info, extents);
   if (hasWork(info, extents)) {
     LaunchScratch scratch(context_.pool);
-    context_.check(context_.target.launch(
-        {&plan_.kernels, i.target, extents, arguments_, outputs_, &scratch, context_.options.interrupt}));
+    const Failure failure = context_.target.launch(
+        {&plan_.kernels, i.target, extents, arguments_, outputs_, &scratch, context_.options.interrupt});
+    check(context_, failure, scratch, "the kernel " + plan_.kernels.kernels[i.target].kernel->name);
     recorder_.launched(i.target, extents, results_);
   }
   for (size_t k = 0; k < results_.size(); ++k)
@@ -128,9 +145,10 @@ void Launcher::grade(const PlanInstruction& i, const codegen::LaunchExtents& ext
   const DeviceRef offsets = i.operands.size() > 1 ? stack_.value(i.operands[1]).device : nullptr;
   if (extents.elements > 0) {
     LaunchScratch scratch(context_.pool);
-    context_.check(
+    const Failure failure =
         context_.target.grade({keys->type, keys->buffer->pointer(), order->buffer->pointer(), node.space.kind,
-                               extents, offsets ? offsets->buffer->pointer() : nullptr, &scratch}));
+                               extents, offsets ? offsets->buffer->pointer() : nullptr, &scratch});
+    check(context_, failure, scratch, "a sort");
     recorder_.graded(i.stmt, extents, keys->type);
   }
   stack_.value(i.results[0]) = {{}, std::move(order)};

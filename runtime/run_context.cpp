@@ -103,18 +103,19 @@ void RunContext::shrink(DeviceValue& v) {
   v.capacity = *v.count;
 }
 
+void RunContext::outOfMemory(const std::string& what) {
+  synchronise();  // an error on the device came earlier
+  stop(span, fmt::format("out of memory: {}; {} of {} are in use", what, readableBytes(pool.bytesInUse()),
+                         readableBytes(target.memoryLimit())));
+}
+
 DeviceRef RunContext::allocate(ScalarType type, int64_t count, const std::string& what) {
   if (count < 0) throw InternalError("a negative number of elements for " + what);
   const auto width = static_cast<uint64_t>(sizeOf(type));
   const bool overflow = static_cast<uint64_t>(count) > std::numeric_limits<size_t>::max() / 4 / width;
   const size_t bytes = overflow ? 0 : std::max<size_t>(static_cast<size_t>(count) * width, 16);
   BufferRef buffer = overflow ? nullptr : pool.allocate(bytes);
-  if (!buffer) {
-    synchronise();  // an error on the device came earlier
-    stop(span,
-         fmt::format("out of memory: {} needs {} elements of {} bytes; {} of {} are in use", what, count,
-                     width, readableBytes(pool.bytesInUse()), readableBytes(target.memoryLimit())));
-  }
+  if (!buffer) outOfMemory(fmt::format("{} needs {} elements of {} bytes", what, count, width));
   auto v = std::make_shared<DeviceValue>();
   v->buffer = std::move(buffer);
   v->type = type;

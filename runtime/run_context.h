@@ -57,6 +57,8 @@ class RunContext {
 
   /// `what` names it when there is no memory, which ends the run.
   DeviceRef allocate(ScalarType type, int64_t count, const std::string& what);
+  /// Ends the run: there is no memory for `what`, "ys needs 10 elements of 8 bytes".
+  [[noreturn]] void outOfMemory(const std::string& what);
 
  private:
   void read(const std::vector<Wanted>& wanted);

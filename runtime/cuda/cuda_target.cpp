@@ -38,7 +38,9 @@ constexpr int kMostMarked = 4096;
 /// Modules that are kept for later programs.
 constexpr size_t kMostLoaded = 1024;
 
-Failure outOfMemory() { return "out of device memory"; }
+Failure outOfMemory(size_t bytes) {
+  return "out of memory: " + std::to_string(bytes) + " bytes that launches need beside their results";
+}
 
 uint64_t bitsOf(const Scalar& value) {
   uint64_t bits = 0;
@@ -121,11 +123,11 @@ double CudaTarget::copyBandwidth() {
 
 Failure CudaTarget::start() {
   if (error_) return std::nullopt;
-  counters_ = device_->allocate(2 * sizeof(uint32_t));
-  if (!counters_) return outOfMemory();
+  if (!counters_) counters_ = device_->allocate(2 * sizeof(uint32_t));
+  if (!counters_) return outOfMemory(2 * sizeof(uint32_t));
   if (auto failure = device_->clear(counters_, 2 * sizeof(uint32_t))) return failure;
   DevicePointer error = device_->allocate(sizeof(ErrorWord));
-  if (!error) return outOfMemory();
+  if (!error) return outOfMemory(sizeof(ErrorWord));
   error_ = error;
   return device_->clear(error_, sizeof(ErrorWord));
 }
@@ -236,7 +238,7 @@ Failure CudaTarget::reserveStates(int64_t words) {
   if (words <= stateWords_) return std::nullopt;
   int64_t size = std::max<int64_t>(words + words / 2, 4096);
   DevicePointer states = device_->allocate(static_cast<size_t>(size) * kStateBytes);
-  if (!states) return outOfMemory();
+  if (!states) return outOfMemory(static_cast<size_t>(size) * kStateBytes);
   if (auto failure = device_->clear(states, static_cast<size_t>(size) * kStateBytes)) return failure;
   if (states_) device_->deallocate(states_);
   states_ = states;
@@ -289,9 +291,9 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
     const KernelOutput& o = pass.info.outputs[k];
     if (place.of == Origin::Of::Between) {
       const size_t count = static_cast<size_t>(codegen::capacity(o, extents));
-      DevicePointer pointer =
-          request.scratch->take(std::max<size_t>(16, count * static_cast<size_t>(sizeOf(o.type))));
-      if (!pointer) return outOfMemory();
+      const size_t bytes = std::max<size_t>(16, count * static_cast<size_t>(sizeOf(o.type)));
+      DevicePointer pointer = request.scratch->take(bytes);
+      if (!pointer) return outOfMemory(bytes);
       kernel.between[place.index] = pointer;
     } else if (o.extent == codegen::ExtentKind::Target) {
       if (auto failure = fillPermuted(request, pass, o.var, request.outputs[place.index])) return failure;
@@ -312,7 +314,7 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   }
   if (int64_t bytes = pass.fixedBytes + pass.bytesPerTile * word.tiles; bytes > 0) {
     word.values = request.scratch->take(static_cast<size_t>(bytes));
-    if (!word.values) return outOfMemory();
+    if (!word.values) return outOfMemory(static_cast<size_t>(bytes));
   }
 
   auto pointerOf = [&](const Origin& place) {
@@ -336,8 +338,9 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   if (pass.findsBegins()) {
     DevicePointer begins = nullptr;  // where tiles begin in the list of segments
     if (pass.info.offsetsParameter && word.tiles > options_.fewTiles) {
-      begins = request.scratch->take(static_cast<size_t>(word.tiles + 1) * sizeof(int64_t));
-      if (!begins) return outOfMemory();
+      const size_t bytes = static_cast<size_t>(word.tiles + 1) * sizeof(int64_t);
+      begins = request.scratch->take(bytes);
+      if (!begins) return outOfMemory(bytes);
       if (auto failure = loadSupport()) return failure;
       ArgumentBlock search(6);
       search.set(0, argumentOf(prepared.parameters[*pass.info.offsetsParameter]).pointer);

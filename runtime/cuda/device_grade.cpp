@@ -67,7 +67,7 @@ Failure gradeOnDevice(Device& device, void* stream, const GradeRequest& request)
     int error = run(nullptr);
     if (error == 0) {
       void* scratch = request.scratch->take(bytes);
-      if (!scratch) return "out of device memory";
+      if (!scratch) return "out of memory: " + std::to_string(bytes) + " bytes for a sort";
       error = run(scratch);
     }
     if (error != 0) return fmt::format("sorting on the device failed (CUDA error {})", error);

@@ -31,6 +31,7 @@ struct Driver {
   int (*streamDestroy)(void*) = nullptr;
   int (*defaultMemPool)(void**, int) = nullptr;
   int (*memPoolSetAttribute)(void*, int, void*) = nullptr;
+  int (*memPoolTrimTo)(void*, size_t) = nullptr;
   int (*memAllocAsync)(uint64_t*, size_t, void*) = nullptr;
   int (*memFreeAsync)(uint64_t, void*) = nullptr;
   int (*allocateHost)(void**, size_t) = nullptr;
@@ -64,6 +65,7 @@ struct Driver {
     library.get(streamDestroy, "cuStreamDestroy_v2");
     library.get(defaultMemPool, "cuDeviceGetDefaultMemPool");
     library.get(memPoolSetAttribute, "cuMemPoolSetAttribute");
+    library.get(memPoolTrimTo, "cuMemPoolTrimTo");
     library.get(memAllocAsync, "cuMemAllocAsync");
     library.get(memFreeAsync, "cuMemFreeAsync");
     library.get(allocateHost, "cuMemAllocHost_v2");
@@ -144,18 +146,22 @@ class DriverDevice final : public Device {
     if (auto f = driver_.failure(driver_.ctxSetCurrent(context_), "cuCtxSetCurrent")) return f;
     if (auto f = driver_.failure(driver_.streamCreate(&stream_, kNonBlocking), "cuStreamCreate")) return f;
     if (auto f = driver_.failure(driver_.allocateHost(&staging_, kStagingBytes), "cuMemAllocHost")) return f;
-    void* pool = nullptr;
-    if (auto f = driver_.failure(driver_.defaultMemPool(&pool, device_), "cuDeviceGetDefaultMemPool"))
+    if (auto f = driver_.failure(driver_.defaultMemPool(&pool_, device_), "cuDeviceGetDefaultMemPool"))
       return f;
     uint64_t keepAll = UINT64_MAX;
-    return driver_.failure(driver_.memPoolSetAttribute(pool, kReleaseThreshold, &keepAll),
+    return driver_.failure(driver_.memPoolSetAttribute(pool_, kReleaseThreshold, &keepAll),
                            "cuMemPoolSetAttribute");
   }
 
   DevicePointer allocate(size_t bytes) override {
     uint64_t address = 0;
     size_t rounded = (std::max<size_t>(bytes, 16) + 255) / 256 * 256;
-    if (driver_.memAllocAsync(&address, rounded, stream_) != 0) return nullptr;
+    if (driver_.memAllocAsync(&address, rounded, stream_) != 0) {
+      // What was freed, but lies in pieces, goes back to the system.
+      wait();
+      driver_.memPoolTrimTo(pool_, 0);
+      if (driver_.memAllocAsync(&address, rounded, stream_) != 0) return nullptr;
+    }
     return reinterpret_cast<DevicePointer>(address);
   }
   void deallocate(DevicePointer pointer) override { driver_.memFreeAsync(at(pointer), stream_); }
@@ -269,7 +275,7 @@ class DriverDevice final : public Device {
   size_t memory_ = 0;
   std::vector<void*> events_;
   size_t marks_ = 0;  ///< events that are recorded and not asked for
-  void *context_ = nullptr, *stream_ = nullptr, *staging_ = nullptr;
+  void *context_ = nullptr, *stream_ = nullptr, *staging_ = nullptr, *pool_ = nullptr;
 };
 
 }  // namespace

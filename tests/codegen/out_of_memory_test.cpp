@@ -1,0 +1,117 @@
+// A device without memory: the error has sizes, and what runs next is as if nothing had happened.
+#include <gmock/gmock.h>
+
+#include <limits>
+
+#include "emulated_device.h"
+#include "flatten/flatten.h"
+#include "frontend/session.h"
+#include "fusion/fuse.h"
+#include "runtime/cuda/cuda_target.h"
+#include "runtime/executor.h"
+#include "runtime/services.h"
+
+namespace kelpie::testing {
+namespace {
+
+/// Refuses every allocation after some, and all beyond a size. Devices with the same means compile a source
+/// once.
+class PoorDevice final : public tests::EmulatedDevice {
+ public:
+  using Module = runtime::cuda::Module;
+  struct Means {
+    int allocations = std::numeric_limits<int>::max();
+    size_t bytes = std::numeric_limits<size_t>::max();
+    std::map<std::string, std::shared_ptr<Module>> modules;
+  };
+  explicit PoorDevice(Means& means) : EmulatedDevice(3), means_(means) {}
+  runtime::DevicePointer allocate(size_t bytes) override {
+    if (means_.allocations == 0 || bytes > means_.bytes) return nullptr;
+    --means_.allocations;
+    return EmulatedDevice::allocate(bytes);
+  }
+
+  runtime::Failure compile(const std::string& source, const std::vector<std::string>& entries,
+                           std::unique_ptr<Module>& module) override {
+    std::shared_ptr<Module>& shared = means_.modules[source];
+    if (!shared) {
+      if (auto failure = EmulatedDevice::compile(source, entries, module)) return failure;
+      shared = std::move(module);
+    }
+    module = std::make_unique<SharedModule>(shared);
+    return std::nullopt;
+  }
+
+ private:
+  struct SharedModule final : Module {
+    explicit SharedModule(std::shared_ptr<Module> all) : all(std::move(all)) {}
+    runtime::cuda::Function function(const std::string& entry) override { return all->function(entry); }
+    std::shared_ptr<Module> all;
+  };
+  Means& means_;
+};
+
+class OutOfMemory : public ::testing::Test {
+ protected:
+  using Result = std::variant<Columns, RuntimeError>;
+
+  Result run(const std::string& nesl) {
+    const std::vector<FormResult> forms = Session(sources_).processFile(sources_.add("test.nesl", nesl));
+    EXPECT_TRUE(forms.size() == 1 && forms[0].program) << nesl;
+    lcu::Program program = flatten::flatten(*forms[0].program);
+    fusion::fuse(program);
+    return executor_->run(program, {}, *services_);
+  }
+  std::unique_ptr<runtime::Executor> start() {
+    return std::make_unique<runtime::Executor>(
+        std::make_unique<runtime::cuda::CudaTarget>(std::make_unique<PoorDevice>(means_)));
+  }
+  static std::string messageOf(const Result& result) {
+    const auto* error = std::get_if<RuntimeError>(&result);
+    return error ? error->message : "";
+  }
+
+  SourceManager sources_;
+  PoorDevice::Means means_;
+  std::unique_ptr<Services> services_ = makeServices();
+  std::unique_ptr<runtime::Executor> executor_ = start();
+};
+
+TEST_F(OutOfMemory, TheErrorHasSizesAndTheSessionGoesOn) {
+  means_.bytes = 100000;
+  EXPECT_THAT(messageOf(run("{i * i : i in [0:50000]};")),
+              ::testing::MatchesRegex(
+                  "out of memory: .* needs 50000 elements of 8 bytes; .* of 1073.7 MB are in use"));
+  const Result next = run("sum({i * i : i in [0:100]});");
+  ASSERT_EQ(messageOf(next), "");
+  EXPECT_EQ(std::get<Columns>(next)[0].at(0).i, 328350);
+}
+
+TEST_F(OutOfMemory, WhereverItHappens) {
+  // Filters, scans, permutes, segmented sums over enough to need temporary memory.
+  const std::string nesl =
+      "let xs = {rem(i * 7919, 5003) : i in [0:5003]}; ys = {x in xs | rem(x, 3) > 0}; r = {rem(7 * k, #ys) "
+      ": k in [0:#ys]};"
+      "    zs = permute(ys, r); rows = {sum({i * j : j in [0:rem(i, 9)]}) : i in zs}"
+      " in (sum(rows), plus_scan(ys)[100], zs[8]);";
+  int failures = 0;
+  for (int allocations = 0;; ++allocations) {
+    means_.allocations = allocations;
+    // The pool of an executor that has run has memory left; every number of allocations starts with none.
+    executor_ = start();
+    const std::string message = messageOf(run(nesl));
+    if (message.empty()) break;
+    ++failures;
+    EXPECT_THAT(message, ::testing::ContainsRegex("^out of memory: .*[0-9]+ .*bytes")) << allocations;
+    means_.allocations = std::numeric_limits<int>::max();
+    const Result next = run(nesl);
+    ASSERT_EQ(messageOf(next), "") << allocations;
+    const Columns& values = std::get<Columns>(next);
+    EXPECT_EQ(values[0].at(0).i, 91756708) << allocations;
+    EXPECT_EQ(values[2].at(0).i, 4468) << allocations;
+  }
+  EXPECT_GT(failures, 10);
+}
+
+}  // namespace
+}  // namespace kelpie::testing
