@@ -1,6 +1,7 @@
 #include "runtime/cuda/compile_ahead.h"
 
 #include "codegen/cuda/cuda_module.h"
+#include "runtime/cuda/host_reader.h"
 #include "runtime/cuda/kernel_compiler.h"
 #include "runtime/runtime.h"
 
@@ -8,7 +9,7 @@ namespace kelpie::runtime {
 
 std::vector<std::string> cudaSources(const lcu::Program& program) {
   using namespace codegen::cuda;
-  std::vector<std::string> sources;
+  std::vector<std::string> sources = {cuda::HostReader::source()};
   bool support = false;
   for (const lcu::Kernel* kernel : kernelsOf(program)) {
     const CudaKernel generated = generateKernel(*kernel, program, entryOf(*kernel));

@@ -56,13 +56,14 @@ uint64_t bitsOf(const Scalar& value) {
 }  // namespace
 
 CudaTarget::CudaTarget(std::unique_ptr<Device> device, codegen::cuda::CudaOptions options)
-    : device_(std::move(device)), options_(std::move(options)) {}
+    : device_(std::move(device)), reader_(*device_), options_(std::move(options)) {}
 
 CudaTarget::~CudaTarget() {
   device_->wait();
   programs_.clear();
   loaded_.clear();
   support_.reset();
+  reader_.unload();
   for (DevicePointer p : {error_, counters_, states_})
     if (p) device_->deallocate(p);
 }
@@ -164,6 +165,7 @@ Failure CudaTarget::prepare(const ProgramKernels& program, bool soon) {
   std::vector<PreparedKernel>& kernels = programs_[&program];
   kernels.clear();
   std::vector<std::string> sources;
+  if (!reader_.loaded()) sources.push_back(HostReader::source());
   for (const KernelEntry& entry : program.kernels) {
     PreparedKernel& kernel = kernels.emplace_back(generate(entry, *program.program));
     if (const auto known = loaded_.find(kernel.source); known != loaded_.end()) {
@@ -384,7 +386,7 @@ Failure CudaTarget::read(std::span<const HostRead> reads, std::optional<DeviceEr
   ErrorWord word{};
   reads_.assign(reads.begin(), reads.end());
   if (error_) reads_.push_back({&word, error_, sizeof word});
-  if (auto failure = device_->read(reads_)) return failure;
+  if (auto failure = reader_.read(reads_)) return failure;
   if (word.launch != 0) error = DeviceError{word.site, word.payload[0], word.payload[1]};
   return std::nullopt;
 }

@@ -11,6 +11,7 @@
 #include "codegen/cuda/cuda_module.h"
 #include "runtime/cuda/argument_block.h"
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/host_reader.h"
 #include "runtime/target.h"
 
 namespace kelpie::runtime::cuda {
@@ -84,6 +85,7 @@ class CudaTarget final : public Target {
                        DevicePointer pointer);
 
   std::unique_ptr<Device> device_;
+  HostReader reader_;
   codegen::cuda::CudaOptions options_;
   std::unordered_map<const ProgramKernels*, std::vector<PreparedKernel>> programs_;
   std::unordered_map<std::string, std::shared_ptr<const Loaded>> loaded_;  ///< by source

@@ -42,6 +42,12 @@ class Device {
   virtual Failure clear(DevicePointer to, size_t bytes) = 0;  ///< to zero bytes
   virtual Failure wait() = 0;
 
+  /// Memory of the host that kernels write to at the same address, for as long as the device lives; null:
+  /// there is none.
+  virtual void* sharedMemory(size_t bytes) = 0;
+  /// Waits until a kernel has written `value` there, and what it wrote before.
+  virtual Failure await(const uint64_t* shared, uint64_t value) = 0;
+
   /// Tells sources that `compile` may be asked for: a device that compiles in the background begins.
   /// `soon`: those of a program that is about to run.
   virtual void announce(const std::vector<std::string>& /*sources*/, bool /*soon*/) {}

@@ -28,6 +28,7 @@ struct Driver {
   int (*ctxSetCurrent)(void*) = nullptr;
   int (*streamCreate)(void**, unsigned) = nullptr;
   int (*streamSynchronize)(void*) = nullptr;
+  int (*streamQuery)(void*) = nullptr;
   int (*streamDestroy)(void*) = nullptr;
   int (*defaultMemPool)(void**, int) = nullptr;
   int (*memPoolSetAttribute)(void*, int, void*) = nullptr;
@@ -62,6 +63,7 @@ struct Driver {
     library.get(ctxSetCurrent, "cuCtxSetCurrent");
     library.get(streamCreate, "cuStreamCreate");
     library.get(streamSynchronize, "cuStreamSynchronize");
+    library.get(streamQuery, "cuStreamQuery");
     library.get(streamDestroy, "cuStreamDestroy_v2");
     library.get(defaultMemPool, "cuDeviceGetDefaultMemPool");
     library.get(memPoolSetAttribute, "cuMemPoolSetAttribute");
@@ -98,6 +100,8 @@ constexpr int kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76,
               kMultiprocessors = 16;  // CUdevice_attribute
 constexpr int kReleaseThreshold = 4;  // CUmemPool_attribute
 constexpr size_t kStagingBytes = 4096;
+constexpr int kNotReady = 600;  // CUresult
+constexpr int kLooksPerQuery = 10000;
 constexpr unsigned kNonBlocking = 1;  // CUstream_flags
 
 class DriverModule final : public Module {
@@ -122,6 +126,7 @@ class DriverDevice final : public Device {
     for (void* event : events_) driver_.eventDestroy(event);
     if (stream_) driver_.streamDestroy(stream_);
     if (staging_) driver_.freeHost(staging_);
+    for (void* memory : shared_) driver_.freeHost(memory);
     driver_.primaryCtxRelease(device_);
   }
 
@@ -204,6 +209,24 @@ class DriverDevice final : public Device {
   Failure clear(DevicePointer to, size_t bytes) override {
     return driver_.failure(driver_.setBytes(at(to), 0, bytes, stream_), "clearing memory");
   }
+  void* sharedMemory(size_t bytes) override {
+    void* memory = nullptr;
+    if (driver_.allocateHost(&memory, bytes) != 0) return nullptr;
+    shared_.push_back(memory);
+    return memory;
+  }
+  Failure await(const uint64_t* shared, uint64_t value) override {
+    // Asking the driver is slow; it tells when a kernel has failed.
+    const auto written = [&] { return __atomic_load_n(shared, __ATOMIC_ACQUIRE) == value; };
+    for (int look = 1; !written(); ++look) {
+      if (look % kLooksPerQuery != 0) continue;
+      const int status = driver_.streamQuery(stream_);
+      if (status == kNotReady || written()) continue;
+      if (auto f = driver_.failure(status, "running kernels")) return f;
+      return "a kernel did not write what the host waits for";
+    }
+    return std::nullopt;
+  }
   Failure wait() override { return driver_.failure(driver_.streamSynchronize(stream_), "running kernels"); }
 
   void announce(const std::vector<std::string>& sources, bool soon) override {
@@ -273,7 +296,7 @@ class DriverDevice final : public Device {
   std::unique_ptr<KernelCompiler> compiler_;
   int device_ = 0, architecture_ = 0, multiprocessors_ = 0;
   size_t memory_ = 0;
-  std::vector<void*> events_;
+  std::vector<void*> events_, shared_;
   size_t marks_ = 0;  ///< events that are recorded and not asked for
   void *context_ = nullptr, *stream_ = nullptr, *staging_ = nullptr, *pool_ = nullptr;
 };

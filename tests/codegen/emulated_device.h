@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <vector>
 
 #include "runtime/cuda/device.h"
 
@@ -26,6 +27,8 @@ class EmulatedDevice : public runtime::cuda::Device {
   runtime::Failure copy(runtime::DevicePointer to, runtime::DevicePointer from, size_t bytes) override;
   runtime::Failure clear(runtime::DevicePointer to, size_t bytes) override;
   runtime::Failure wait() override { return std::nullopt; }
+  void* sharedMemory(size_t bytes) override;
+  runtime::Failure await(const uint64_t* shared, uint64_t value) override;
   runtime::Failure compile(const std::string& source, const std::vector<std::string>& entries,
                            std::unique_ptr<runtime::cuda::Module>& module) override;
   int64_t residentBlocks(runtime::cuda::Function, int) override { return 4; }
@@ -39,6 +42,7 @@ class EmulatedDevice : public runtime::cuda::Device {
   runtime::Failure checkFences() const;
   std::mt19937_64 random_;
   std::vector<std::chrono::steady_clock::time_point> marks_;
+  std::vector<std::unique_ptr<std::byte[]>> shared_;
   std::map<runtime::DevicePointer, size_t> sizes_;  ///< bytes as asked for, rounded to 256
 };
 

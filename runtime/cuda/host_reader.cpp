@@ -1,0 +1,64 @@
+#include "runtime/cuda/host_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kelpie::runtime::cuda {
+
+namespace {
+
+constexpr size_t kMostWords = 32;
+constexpr size_t kWordBytes = 8;
+
+// Mirror of codegen/cuda/host_words.cuh.
+struct HostWords {
+  const void* from[kMostWords];
+  uint8_t bytes[kMostWords];
+  uint64_t* to;
+  uint64_t number;
+};
+
+/// False: they are too many.
+bool divide(std::span<const HostRead> reads, HostWords& words) {
+  size_t next = 0;
+  for (const HostRead& r : reads) {
+    for (size_t at = 0; at < r.bytes; at += kWordBytes) {
+      if (next == kMostWords) return false;
+      words.from[next] = static_cast<const std::byte*>(r.from) + at;
+      words.bytes[next++] = static_cast<uint8_t>(std::min(kWordBytes, r.bytes - at));
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string HostReader::source() { return "#include \"host_words.cuh\"\n"; }
+
+bool HostReader::load() {
+  if (tried_) return module_ != nullptr;
+  tried_ = true;
+  memory_ = static_cast<uint64_t*>(device_.sharedMemory((kMostWords + 1) * sizeof(uint64_t)));
+  if (!memory_ || device_.compile(source(), {"kelpie_host_words"}, module_)) return false;
+  memory_[kMostWords] = 0;
+  function_ = module_->function("kelpie_host_words");
+  return true;
+}
+
+Failure HostReader::read(std::span<const HostRead> reads) {
+  HostWords words{};
+  if (!divide(reads, words) || !load()) return device_.read(reads);
+  words.to = memory_;
+  words.number = ++number_;
+  void* arguments[] = {&words};
+  if (auto failure = device_.launch(function_, 1, kMostWords, arguments)) return failure;
+  if (auto failure = device_.await(memory_ + kMostWords, number_)) return failure;
+  const uint64_t* next = memory_;
+  for (const HostRead& r : reads) {
+    std::memcpy(r.to, next, r.bytes);
+    next += (r.bytes + kWordBytes - 1) / kWordBytes;
+  }
+  return std::nullopt;
+}
+
+}  // namespace kelpie::runtime::cuda

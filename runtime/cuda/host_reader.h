@@ -1,0 +1,40 @@
+// Reads a few words of the device's memory in one wait.
+//
+// A kernel writes them into memory of the host, followed by a number that the host looks for. Copies by the
+// driver would take twice as long (docs/launch-costs.md), and these waits are what programs whose control
+// flow follows their data spend much of their time on.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/cuda/device.h"
+
+namespace kelpie::runtime::cuda {
+
+class HostReader {
+ public:
+  explicit HostReader(Device& device) : device_(device) {}
+  HostReader(const HostReader&) = delete;
+  HostReader& operator=(const HostReader&) = delete;
+
+  /// The source of the kernel, to be announced. Without a compiler, the driver copies.
+  static std::string source();
+  bool loaded() const { return module_ != nullptr; }
+  /// Waits for all work before.
+  Failure read(std::span<const HostRead> reads);
+  void unload() { module_.reset(); }
+
+ private:
+  bool load();
+
+  Device& device_;
+  std::unique_ptr<Module> module_;
+  Function function_ = nullptr;
+  uint64_t* memory_ = nullptr;  ///< of the host, shared
+  uint64_t number_ = 0;         ///< of the latest read
+  bool tried_ = false;
+};
+
+}  // namespace kelpie::runtime::cuda
