@@ -14,3 +14,28 @@ if(KELPIE_NVCC)
   endforeach()
   add_custom_target(gpu_peers DEPENDS ${PROJECT_BINARY_DIR}/bench/gpu_peers ${PROJECT_BINARY_DIR}/bench/gpu_peer_spmv)
 endif()
+# What launches and waits cost, and the peers of bench/programs. Without fused multiply-add, which Kelpie does without, too,
+# a point on a line is on the line, and both count the same steps.
+if(KELPIE_NVCC)
+  set(program_peers)
+  foreach(peer sort histogram string_search mandelbrot nbody kmeans breadth_first_search components triangles quickhull)
+    set(binary ${PROJECT_BINARY_DIR}/bench/${peer}_peer)
+    add_custom_command(
+      OUTPUT ${binary}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/bench
+      COMMAND ${KELPIE_NVCC} -std=c++17 -O2 -arch=sm_90 --extended-lambda
+              $<$<IN_LIST:${peer},quickhull$<SEMICOLON>mandelbrot>:-fmad=false> -o ${binary}
+              ${CMAKE_CURRENT_LIST_DIR}/programs/${peer}_peer.cu
+      DEPENDS ${CMAKE_CURRENT_LIST_DIR}/programs/${peer}_peer.cu ${CMAKE_CURRENT_LIST_DIR}/programs/peer.cuh
+              ${CMAKE_CURRENT_LIST_DIR}/programs/graph_peer.cuh
+      COMMAND_EXPAND_LISTS VERBATIM)
+    list(APPEND program_peers ${binary})
+  endforeach()
+  add_custom_command(
+    OUTPUT ${PROJECT_BINARY_DIR}/bench/launch_costs
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/bench
+    COMMAND ${KELPIE_NVCC} -std=c++17 -O2 -arch=sm_90 -o ${PROJECT_BINARY_DIR}/bench/launch_costs
+            ${CMAKE_CURRENT_LIST_DIR}/launch_costs.cu
+    DEPENDS ${CMAKE_CURRENT_LIST_DIR}/launch_costs.cu)
+  add_custom_target(program_peers DEPENDS ${program_peers} ${PROJECT_BINARY_DIR}/bench/launch_costs)
+endif()
