@@ -169,13 +169,15 @@ Values Flattener::indexSequence(const core::Exp& e, const Sequence& v, ExprRef p
   ExprRef safe = check(good, position, Scalar::ofInt(lcu::kIndex, 0), e.span, check_message::kIndex, position,
                        v.length, context);
   if (!safe->canFail) return elementAt(v, safe, context);
-  // Copies of one value, listed elements and function values without captures need not contain the position.
-  const bool addressed = std::any_of(v.views.begin(), v.views.end(),
-                                     [](const ViewPtr& view) { return view->kind == View::Kind::Direct; });
-  if (!addressed) notePending(safe, context);
   Sequence guarded = v;
   for (ViewPtr& view : guarded.views) view = guard(view, good, true);
-  return elementAt(guarded, safe, context);
+  Values row = elementAt(guarded, safe, context);
+  // Rows of equal lengths, copies of one value and listed elements need not contain the position.
+  std::vector<ExprRef> known, owed = {safe};
+  for (const Value& value : row) known.push_back(value.isScalar() ? value.scalar() : value.sequence().length);
+  dropEvaluated(owed, known);
+  if (!owed.empty()) notePending(safe, context);
+  return row;
 }
 
 Value Flattener::range(const core::Exp& e, ExprRef start, ExprRef end, ExprRef stride, Context& context) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "fusion/effects.h"
+#include "fusion/rules.h"
 #include "fusion/sizes.h"
 
 namespace kelpie::fusion {
@@ -200,8 +201,21 @@ class Inliner {
       if (node->kind == ExprKind::Host) return producer.pull;
       if (reader && isPointwise(node, *reader) && !producer.generator) return nullptr;
       const ExprRef position = inlined(node->operands[0], reader);
-      return program_.arena->substituteParams({producer.pull}, {position})[0];
+      const ExprRef element = elementAt(producer.pull, position);
+      return element ? element : program_.arena->load(node->index, node->type, position);
     });
+  }
+
+  /// The pull at a position, with all checks of the position; null if it has some that the pull may leave
+  /// out.
+  ExprRef elementAt(ExprRef pull, ExprRef position) {
+    const ExprRef element = program_.arena->substituteParams({pull}, {position})[0];
+    if (!position->canFail || alwaysEvaluates({element}, position)) return element;
+    if (position->kind != ExprKind::Check) return nullptr;
+    const ExprRef checked = elementAt(pull, position->operands[1]);
+    if (!checked) return nullptr;
+    return program_.arena->check(position->operands[0], checked, Scalar::zero(checked->type), position->index,
+                                 position->operands[3], position->operands[4]);
   }
 
   lcu::Program& program_;

@@ -100,6 +100,21 @@ TEST(Flatten, IndicesOfValuesThatDoNotNeedThem) {
       "{{[y][x] : y in [1,2]} : x in [0,1]}; {{dist(y,x)[x-1] : y in [1,2]} : x in [1,2]};");
 }
 
+// The check of an index stays where nothing reads the element: it is a row of a regular nest, or a copy whose
+// map is computed by its readers.
+TEST(Flatten, FailingIndicesOfUnusedElements) {
+  RunnerOptions options;
+  options.strategies = true;
+  for (const FormOutcome& outcome : runProgram(
+           "#{{2 : y in [1, 2]} : x in [1, 2, 3] | x > 9}[5];"
+           "function k(a, b) = a; k(1, {{2 : y in [1, 2]} : x in [1, 2, 3] | f}[2]);"
+           "{k(i, {{2 : y in [1, 2]} : x in [1, 2, 3] | x > i}[2]) : i in [0, 1]};"
+           "{k(i, {{2 : y in [1, 2]} : x in [1, 2, 3] | x > i}[2]) : i in [0]};"
+           "[0.5, 0.25, {10.0 : x in [1] | t}[-1]][0]; {[0.5, {10.0 : x in [1] | t}[i]][0] : i in [0, 1]};",
+           options))
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+}
+
 // Descriptors of the literals are loaded only at positions that exist in them.
 TEST(Flatten, ListedNestedLiterals) {
   expectAgreement(

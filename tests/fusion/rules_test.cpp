@@ -474,6 +474,28 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
            ""},
+    Golden{"CheckedPositionOfConstantMap",
+           R"(function checked_position(xs: [int64]) {
+  kernel a {
+    let a: [int64; #xs] = MAP flat #xs { i => 7 }
+    return a
+  }
+  kernel b {
+    let b: &int64 = ONCE { a[check(#xs > 2, 2, 0, @0, 2, #xs)] }
+    return b
+  }
+  return b
+}
+)",
+           R"(function checked_position(xs: [int64]) {
+  kernel b {
+    let b: &int64 = ONCE { check(#xs > 2, 7, 0, @0, 2, #xs) }
+    return b
+  }
+  return b
+}
+)",
+           ""},
     Golden{"OnceInReaders",
            R"(function once_in_readers(xs: [int64]) {
   kernel a {
