@@ -25,10 +25,13 @@ Values Flattener::compilePrim(const core::Exp& e, const core::Prim& node, Contex
     case PrimOp::Convert:
       return {{checkedConvert(e, scalar(0), e.type[0].scalar())}};
     case PrimOp::Check: {
-      ExprRef good = arena().boolean(true);
-      ExprRef checked = check(scalar(0), good, Scalar::ofBool(false), e.span, node.text, toIndex(scalar(1)),
-                              toIndex(scalar(2)), context);
+      const bool hasValue = !e.type.empty();
+      ExprRef value = hasValue ? scalar(1) : arena().boolean(true);
+      ExprRef checked = check(scalar(0), value, Scalar::zero(value->type), e.span, node.text,
+                              toIndex(scalar(1)), toIndex(scalar(2)), context);
+      if (hasValue) return {{checked}};
       notePending(checked, context);
+      flushPending(context);  // what follows may fail only because this does
       return {};
     }
     case PrimOp::Length:
@@ -186,10 +189,10 @@ Value Flattener::range(const core::Exp& e, ExprRef start, ExprRef end, ExprRef s
   ExprRef length =
       stride == one ? span : arena().op(ScalarOp::Div, arena().add(span, arena().sub(stride, one)), stride);
   Scalar none = Scalar::ofInt(lcu::kIndex, 0);
-  length = check(arena().op(ScalarOp::LessEqual, start, end), length, none, e.span,
-                 check_message::kRangeOrder, start, end, context);
   length = check(arena().op(ScalarOp::GreaterEqual, stride, one), length, none, e.span,
                  check_message::kRangeStride, stride, arena().index(0), context);
+  length = check(arena().op(ScalarOp::LessEqual, start, end), length, none, e.span,
+                 check_message::kRangeOrder, start, end, context);
   auto store = std::make_shared<Store>();
   store->kind = Store::Kind::Iota;
   store->type = core_.intType;

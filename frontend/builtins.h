@@ -29,6 +29,7 @@ enum class Expansion : uint8_t {
   String,
   Hash,
   Check,
+  CheckedInt,
 };
 
 struct Builtin {

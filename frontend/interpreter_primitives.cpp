@@ -370,7 +370,7 @@ InstanceRow evaluatePrimitive(const core::Prim& prim, const InstanceRow& argumen
           throw PrimitiveFailure{formatCheck(prim.text, arguments[1].word(k), arguments[2].word(k))};
         }
       }
-      return {};
+      return result.empty() ? InstanceRow() : InstanceRow{arguments[1]};
     case PrimOp::Length:
       return {mapScalars(arguments, instances, result[0].scalar(), [&](int64_t k) {
         return Scalar::ofInt(result[0].scalar(), arguments[0].length(k));

@@ -294,7 +294,9 @@ Atoms Specialiser::evalCall(const typed::Exp& exp, const typed::Call& call, Bloc
   Atoms arguments;
   // The text of a check is part of the operation, not an operand.
   const auto* global = std::get_if<typed::Global>(&call.function->node);
-  bool literalText = global && global->cell->builtin && global->cell->builtin->expansion == Expansion::Check;
+  const Builtin* builtin = global ? global->cell->builtin : nullptr;
+  bool literalText =
+      builtin && (builtin->expansion == Expansion::Check || builtin->expansion == Expansion::CheckedInt);
   if (!literalText) arguments = eval(*call.argument, block);
   return callValue(ground(call.function->type), std::move(captures), std::move(arguments),
                    call.argument.get(), block, exp.span);

@@ -163,7 +163,8 @@ Atoms Specialiser::expand(const Builtin& builtin, Type* functionType, Atoms argu
       return {text(parameter, arguments, block, span)};
     case Expansion::Hash:
       return {hash(parameter, arguments, block, span)};
-    case Expansion::Check: {
+    case Expansion::Check:
+    case Expansion::CheckedInt: {
       // condition, two ints, and the literal text (argument is written out in library code)
       const typed::Exp* rest = argument;
       core::Prim check{core::PrimOp::Check, {}};
@@ -175,6 +176,10 @@ Atoms Specialiser::expand(const Builtin& builtin, Type* functionType, Atoms argu
       if (!message || check.arguments.size() != 3)
         throw InternalError("prim_check needs (bool, int, int, a literal text)");
       check.text = message->bytes;
+      if (builtin.expansion == Expansion::CheckedInt) {
+        const CoreType type = check.arguments[1].type;
+        return {emitOne(std::move(check), type, block, span)};
+      }
       emit(std::move(check), {}, block, span);
       return {constant(Scalar::ofBool(true))};
     }

@@ -51,7 +51,7 @@ enum class PrimOp : uint8_t {
                   //                     ShiftLeft/Right (count outside 0..width-1)
   Convert,        // a -> c              to the type of the result; float -> int checked for range and NaN
                   //                     (truncates), int -> char checked 0..255
-  Check,          // bool, int p, int q -> (nothing)   raises Prim::text with {0}, {1} = p, q when false
+  Check,          // bool, int p, int q -> (nothing) or p   raises Prim::text with {0}, {1} = p, q when false
   // -- sequences; rows may have any components
   Length,      // v -> int
   Index,       // v, int -> row          checked

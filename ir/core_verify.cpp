@@ -34,7 +34,7 @@ class PrimTyping {
         return when(count(1) && types_[0].isScalar() && result_.size() == 1 && result_[0].isScalar(),
                     result_);
       case PrimOp::Check:
-        return when(are({ScalarType::Bool, int_, int_}), {});
+        return when(are({ScalarType::Bool, int_, int_}), result_.empty() ? Row() : Row{int_});
       case PrimOp::Length:
         return when(count(1) && isSequence(0), {int_});
       case PrimOp::Index:

@@ -4,10 +4,11 @@
 // work is done; `upload` has read its source when it returns; `download` and `synchronise` wait. Addresses
 // are the target's own: on `interp` and `cpu` plain pointers, on `cuda` device addresses.
 //
-// Error word. The first error a kernel records (by launch, then by the least element index, then by order of
-// bindings) stays until `clearError`. Launches after the one that recorded it do nothing, but leave memory as
-// it is: the host learns of the error at its next `synchronise` or `download`. Launches that do nothing leave
-// their outputs unset, so whoever downloads asks for the error before it believes a value.
+// Error word. The first error a kernel records (by launch, then by the least site, as sites are numbered in
+// the order of the program, then by the least element index, then by order of bindings) stays until
+// `clearError`. Launches after the one that recorded it do nothing, but leave memory as it is: the host
+// learns of the error at its next `synchronise` or `download`. Launches that do nothing leave their outputs
+// unset, so whoever downloads asks for the error before it believes a value.
 #pragma once
 
 #include <atomic>

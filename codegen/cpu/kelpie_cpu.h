@@ -16,8 +16,9 @@ union k_argument {
   double real;
 };
 
-/// The first error of a launch: the least key (element; segments and the end come later), then the least
-/// binding.
+/// The first error of a launch: the least site (they are numbered in the order of the program, whose
+/// operations run over all elements), then the least key (element; segments and the end come later), then the
+/// least binding.
 struct k_error {
   int64_t key, binding, site, payload0, payload1;
   int32_t recorded, lock;
@@ -41,14 +42,17 @@ __attribute__((noinline, cold)) static void k_fail(const k_launch* launch, int64
                                                    int64_t site, int64_t payload0, int64_t payload1) {
   k_error* error = launch->error;
   if (__atomic_load_n(&error->recorded, __ATOMIC_ACQUIRE) &&
-      __atomic_load_n(&error->key, __ATOMIC_RELAXED) < key)
+      __atomic_load_n(&error->site, __ATOMIC_RELAXED) < site)
     return;
   while (__atomic_exchange_n(&error->lock, 1, __ATOMIC_ACQUIRE)) {
   }
-  if (!error->recorded || key < error->key || (key == error->key && binding < error->binding)) {
-    __atomic_store_n(&error->key, key, __ATOMIC_RELAXED);
+  const bool earlier = site != error->site ? site < error->site
+                       : key != error->key ? key < error->key
+                                           : binding < error->binding;
+  if (!error->recorded || earlier) {
+    __atomic_store_n(&error->site, site, __ATOMIC_RELAXED);
+    error->key = key;
     error->binding = binding;
-    error->site = site;
     error->payload0 = payload0;
     error->payload1 = payload1;
     __atomic_store_n(&error->recorded, 1, __ATOMIC_RELEASE);

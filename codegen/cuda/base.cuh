@@ -224,8 +224,9 @@ KELPIE_DEVICE To k_convert(From x) {
 
 // ---- launches and errors ----------------------------------------------------------------------------------
 
-/// The first run-time error of a program: by launch, then by element, then by order of bindings. `launch` is
-/// 0 while there is none.
+/// The first run-time error of a program: by launch, then by site (sites are numbered in the order of the
+/// program, whose operations run over all elements), then by element, then by order of bindings. `launch` is 0
+/// while there is none.
 struct ErrorWord {
   unsigned long long launch;
   int64_t element;
@@ -265,14 +266,15 @@ static __device__ __noinline__ void recordError(ErrorWord* word, unsigned long l
                                                 uint32_t binding, uint32_t site, int64_t payload0,
                                                 int64_t payload1) {
   volatile ErrorWord* error = word;
-  // Elements only decrease while the launch runs, so a stale look is safe and spares most of the crowd the
-  // lock.
-  if (error->launch == launch && error->element < element) return;
+  // Sites only decrease while the launch runs, so a stale look is safe and spares a crowd the lock.
+  if (error->launch == launch && error->site < site) return;
   while (atomicCAS(&word->lock, 0u, 1u) != 0) {
   }
   __threadfence();
-  const bool later = error->launch == launch &&
-                     (error->element < element || (error->element == element && error->binding <= binding));
+  const bool later =
+      error->launch == launch &&
+      (error->site != site ? error->site < site
+                           : error->element != element ? error->element < element : error->binding <= binding);
   if (!later && (error->launch == 0 || error->launch == launch)) {
     error->element = element;
     error->binding = binding;

@@ -48,7 +48,9 @@ KernelCode::KernelCode(KernelCode&&) noexcept = default;
 
 namespace {
 
-/// Errors of one launch: keeps the one of least key. Keys: element index; epilogues and Once come after.
+/// Errors of one launch: keeps the one of the least site, then of the least key. Sites are numbered in the
+/// order of the program, whose operations run over all elements. Keys: element index; epilogues and Once come
+/// after.
 class ErrorLog final : public Environment {
  public:
   explicit ErrorLog(const std::atomic<bool>* interrupt) : interrupt_(interrupt) {}
@@ -57,7 +59,7 @@ class ErrorLog final : public Environment {
 
   int64_t key = 0;  ///< of the evaluation under way
   void fail(lcu::SiteId site, int64_t payload0, int64_t payload1) override {
-    if (error && recordedKey <= key) return;
+    if (error && std::tie(error->site, recordedKey) <= std::tie(site, key)) return;
     error = DeviceError{site, payload0, payload1};
     recordedKey = key;
   }

@@ -62,6 +62,33 @@ TEST(Flatten, Errors) {
       "{let y = [1,2][x] in x : x in [0,5]}; {x+y : x in [1,2]; y in [1]}; partition([1,2,3],[1,1]);");
 }
 
+// The check that names the function comes before those of what it is made of, and of several operations that
+// fail the first one is reported, whatever the element, the segment and the kernel.
+TEST(Flatten, FirstOfSeveralErrors) {
+  RunnerOptions options;
+  options.strategies = true;
+  const char* const forms[] = {
+      "{take([x], x + 5) : x in [1]}",
+      "{drop([x], -x - 5) : x in [1, 2]}",
+      "{subseq([x], x, 0) : x in [1]}",
+      "{subseq([x], 0, x) : x in [1, 5]}",
+      "{rep([x], 7, x) : x in [0, 1]}",
+      "{[3:x:y] : x in [1]; y in [0]}",
+      "{flag_merge({b : b in v | x > 0}, [1, 2], [3]) : x in [1, 2]; v in [[t, f, f], [f, t, f, t]]}",
+      "{put([1, 2], {y : y in v | y > x}, dist(0, 9)) : x in [0, 2]; v in [[0], [5, 6, 7]]}",
+      "{permute({y : y in v | y > x}, v) : x in [0, 2]; v in [[0], [5, 6, 7]]}",
+      "{kth_smallest({y : y in v | y > x}, 2) : x in [0, 2]; v in [[3, 4], [5, 6, 1]]}",
+      "let v = [1, 2] in {1 / x + v[x] : x in [5, 0]}",
+      "{v[x] + 1 / x : x in [0, 5]; v in [[1], [2]]}",
+      "{sum({1 / y : y in v}) + v[9] : v in [[1, 2], [2, 0]]}"};
+  for (const char* form : forms) {
+    for (const FormOutcome& outcome : runProgram(std::string(form) + ";", options)) {
+      EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+      EXPECT_NE(outcome.error, "") << outcome.text;
+    }
+  }
+}
+
 TEST(Flatten, RandomAndStrings) {
   expectAgreement(
       "{rand(j) : j in dist(100,6)}; {(rand(i), rand(i)) : i in dist(9,3)}; rand(10); @[1,2]; \"x\" ++ @1.5;"

@@ -77,6 +77,8 @@ std::string compare(const std::variant<Columns, RuntimeError>& expected,
   auto* expectedError = std::get_if<RuntimeError>(&expected);
   if (expectedError && !error) return "no error, expected: " + expectedError->message;
   if (!expectedError && error) return "error: " + error->message;
+  if (expectedError && positions && expectedError->message != error->message)
+    return "the error is: " + error->message + ", expected: " + expectedError->message;
   if (expectedError)
     return !positions || expectedError->span == error->span ? "" : "the error is reported at another place";
   const Columns& x = std::get<Columns>(expected);
