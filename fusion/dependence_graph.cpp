@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -350,9 +351,20 @@ class Builder {
       return;
     }
     if (!roots.insert(var).second) return;
-    const ExprRef extent = program_.vars[var].extent;
-    if (!extent) return;
-    for (VarId read : lcu::freeVars(std::vector{extent})) addRoots(read, roots);
+    const lcu::VarInfo& info = program_.vars[var];
+    if (info.extent && info.extent->kind != ExprKind::Size) {
+      for (VarId read : lcu::freeVars(std::vector{info.extent})) addRoots(read, roots);
+    } else if (info.kind == lcu::VarKind::Array ||
+               (info.kind == lcu::VarKind::Host && info.type == lcu::kIndex)) {
+      roots.insert(originOf(var));
+    }
+  }
+
+  /// An array without a known extent came with its length: from outside of the block, or as another result of
+  /// one statement. The same for what does so.
+  VarId originOf(VarId var) const {
+    const int u = producerOf(var);
+    return u < 0 ? std::numeric_limits<VarId>::max() : graph_.nodes[u].stmt->results[0];
   }
 
   void addOrder(int u, int v, const char* reason) { addEdge({u, v, EdgeClass::Order, false, 0, reason}); }

@@ -163,6 +163,17 @@ TEST(Flatten, SegmentsOfOneElement) {
     EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
 }
 
+// Nothing is read at a position whose check on the host has not been made, be it only to know a size.
+TEST(Flatten, ReadsComeAfterTheirChecks) {
+  RunnerOptions options;
+  options.strategies = true;
+  for (const FormOutcome& outcome : runProgram("g = t; elt((if g then {x in [(\"a\", 1)] | not(g)} else "
+                                               "[(\"c\", 4)]), (let q = print_line(\"\") in "
+                                               "0));",
+                                               options))
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+}
+
 // Survivors that are passed on together, among them the same ones twice, pairs, and none at all.
 TEST(Flatten, JoinedSurvivors) {
   RunnerOptions options;

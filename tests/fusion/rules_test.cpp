@@ -496,6 +496,34 @@ INSTANTIATE_TEST_SUITE_P(
 }
 )",
            ""},
+    Golden{"ReadAfterItsCheck",
+           R"(function read_after_its_check(n: int64, v: [int64], xs: [int64]) {
+  kernel a {
+    let a: &int64 = REDUCE flat #xs { i => xs[i] } (0) { x, y => x + y }
+    return a
+  }
+  let c: int64 = check(a < n, a, 0, @0, a, n)
+  kernel b {
+    let b: &int64 = ONCE { v[0] }
+    return b
+  }
+  return b
+}
+)",
+           R"(function read_after_its_check(n: int64, v: [int64], xs: [int64]) {
+  kernel a {
+    let a: &int64 = REDUCE flat #xs { i => xs[i] } (0) { x, y => x + y }
+    return a
+  }
+  let c: int64 = check(a < n, a, 0, @0, a, n)
+  kernel b {
+    let b: &int64 = ONCE { v[0] }
+    return b
+  }
+  return b
+}
+)",
+           " |  | "},
     Golden{"OnceInReaders",
            R"(function once_in_readers(xs: [int64]) {
   kernel a {
