@@ -327,19 +327,29 @@ class Builder {
 
   /// A check on the host (equal lengths, a size that is not negative) stops the program before code that
   /// takes what was checked for granted: whatever comes later and uses one of the variables that were
-  /// checked.
+  /// checked, or an array that may have come with one of them as its length.
   void guardEdges(int v) {
     const lcu::Stmt& stmt = *graph_.nodes[v].stmt;
-    std::set<VarId> mine;
+    std::set<VarId> mine, origins;
     for (VarId var : lcu::freeVars(stmt)) addRoots(var, mine);
+    for (VarId var : mine) {
+      if (isOfUnknownSize(var)) origins.insert(originOf(var));
+    }
     for (const Guard& guard : guards_) {
-      const bool concerned = guard.checked.empty() || std::any_of(mine.begin(), mine.end(), [&](VarId var) {
-                               return guard.checked.contains(var);
-                             });
+      const auto any = [](const std::set<VarId>& vars, const std::set<VarId>& among) {
+        return std::any_of(vars.begin(), vars.end(), [&](VarId var) { return among.contains(var); });
+      };
+      const bool concerned = guard.checked.empty() || any(mine, guard.checked) || any(origins, guard.origins);
       if (concerned) addOrder(guard.node, v, "comes after a check on the host");
     }
     const bool hostLet = std::holds_alternative<lcu::HostLet>(stmt.node);
-    if (hostLet && effects_.mayFail(stmt)) guards_.push_back({v, mine});
+    if (hostLet && effects_.mayFail(stmt)) {
+      Guard guard{v, mine, {}};
+      for (VarId var : mine) {
+        if (program_.vars[var].kind == lcu::VarKind::Host) guard.origins.insert(originOf(var));
+      }
+      guards_.push_back(std::move(guard));
+    }
     if (!hostLet) return;
     for (VarId result : stmt.results) roots_[result] = mine;
   }
@@ -351,17 +361,18 @@ class Builder {
       return;
     }
     if (!roots.insert(var).second) return;
-    const lcu::VarInfo& info = program_.vars[var];
-    if (info.extent && info.extent->kind != ExprKind::Size) {
-      for (VarId read : lcu::freeVars(std::vector{info.extent})) addRoots(read, roots);
-    } else if (info.kind == lcu::VarKind::Array ||
-               (info.kind == lcu::VarKind::Host && info.type == lcu::kIndex)) {
-      roots.insert(originOf(var));
-    }
+    const ExprRef extent = program_.vars[var].extent;
+    if (!extent) return;
+    for (VarId read : lcu::freeVars(std::vector{extent})) addRoots(read, roots);
   }
 
-  /// An array without a known extent came with its length: from outside of the block, or as another result of
-  /// one statement. The same for what does so.
+  bool isOfUnknownSize(VarId var) const {
+    const lcu::VarInfo& info = program_.vars[var];
+    return info.kind == lcu::VarKind::Array && (!info.extent || info.extent->kind == ExprKind::Size);
+  }
+
+  /// The statement that makes the variable, by its first result, or the outside of the block: arrays of
+  /// unknown size come with their lengths.
   VarId originOf(VarId var) const {
     const int u = producerOf(var);
     return u < 0 ? std::numeric_limits<VarId>::max() : graph_.nodes[u].stmt->results[0];
@@ -495,6 +506,7 @@ class Builder {
   struct Guard {
     int node;
     std::set<VarId> checked;
+    std::set<VarId> origins;  ///< of the scalars among them
   };
   std::vector<Guard> guards_;
   std::map<VarId, std::set<VarId>> roots_;  ///< of host scalars made here
