@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "runtime/cuda/device_grade.h"
 #include "runtime/cuda/kernel_compiler.h"
+#include "runtime/cuda/launch_queue.h"
 #include "runtime/cuda/shared_library.h"
 
 namespace kelpie::runtime::cuda {
@@ -49,8 +51,7 @@ struct Driver {
   int (*eventRecord)(void*, void*) = nullptr;
   int (*eventElapsed)(float*, void*, void*) = nullptr;
   int (*eventDestroy)(void*) = nullptr;
-  int (*launchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
-                      void**, void**) = nullptr;
+  LaunchFunctions launches;
 
   Driver() {
     library.get(init, "cuInit");
@@ -84,7 +85,14 @@ struct Driver {
     library.get(eventRecord, "cuEventRecord");
     library.get(eventElapsed, "cuEventElapsedTime");
     library.get(eventDestroy, "cuEventDestroy_v2");
-    library.get(launchKernel, "cuLaunchKernel");
+    library.get(launches.launchKernel, "cuLaunchKernel");
+    library.get(launches.beginCapture, "cuStreamBeginCapture_v2");
+    library.get(launches.endCapture, "cuStreamEndCapture");
+    library.get(launches.instantiate, "cuGraphInstantiateWithFlags");
+    library.get(launches.update, "cuGraphExecUpdate_v2");
+    library.get(launches.launchGraph, "cuGraphLaunch");
+    library.get(launches.destroyGraph, "cuGraphDestroy");
+    library.get(launches.destroyExecutable, "cuGraphExecDestroy");
   }
 
   /// Nothing when `result` is success.
@@ -123,6 +131,7 @@ class DriverDevice final : public Device {
   ~DriverDevice() override {
     if (!context_) return;
     driver_.ctxSetCurrent(context_);
+    queue_.reset();
     for (void* event : events_) driver_.eventDestroy(event);
     if (stream_) driver_.streamDestroy(stream_);
     if (staging_) driver_.freeHost(staging_);
@@ -150,6 +159,7 @@ class DriverDevice final : public Device {
       return f;
     if (auto f = driver_.failure(driver_.ctxSetCurrent(context_), "cuCtxSetCurrent")) return f;
     if (auto f = driver_.failure(driver_.streamCreate(&stream_, kNonBlocking), "cuStreamCreate")) return f;
+    queue_.emplace(driver_.launches, stream_);
     if (auto f = driver_.failure(driver_.allocateHost(&staging_, kStagingBytes), "cuMemAllocHost")) return f;
     if (auto f = driver_.failure(driver_.defaultMemPool(&pool_, device_), "cuDeviceGetDefaultMemPool"))
       return f;
@@ -161,6 +171,7 @@ class DriverDevice final : public Device {
   DevicePointer allocate(size_t bytes) override {
     uint64_t address = 0;
     size_t rounded = (std::max<size_t>(bytes, 16) + 255) / 256 * 256;
+    if (flush()) return nullptr;
     if (driver_.memAllocAsync(&address, rounded, stream_) != 0) {
       // What was freed, but lies in pieces, goes back to the system.
       wait();
@@ -169,15 +180,20 @@ class DriverDevice final : public Device {
     }
     return reinterpret_cast<DevicePointer>(address);
   }
-  void deallocate(DevicePointer pointer) override { driver_.memFreeAsync(at(pointer), stream_); }
+  void deallocate(DevicePointer pointer) override {
+    flush();  // a failure comes back at the next wait
+    driver_.memFreeAsync(at(pointer), stream_);
+  }
   size_t memoryLimit() const override { return memory_ / 16 * 15; }
 
   Failure upload(DevicePointer to, const void* from, size_t bytes) override {
     if (bytes == 0) return std::nullopt;
+    if (auto f = flush()) return f;
     // From pageable memory: the source has been read when this returns.
     return driver_.failure(driver_.copyToDevice(at(to), from, bytes, stream_), "copy to the device");
   }
   Failure download(void* to, DevicePointer from, size_t bytes) override {
+    if (auto f = flush()) return f;
     if (bytes > 0) {
       if (auto f = driver_.failure(driver_.copyToHost(to, at(from), bytes, stream_), "copy from the device"))
         return f;
@@ -186,6 +202,7 @@ class DriverDevice final : public Device {
   }
   /// By way of memory that the device writes itself, which is what makes these copies asynchronous.
   Failure read(std::span<const HostRead> reads) override {
+    if (auto f = flush()) return f;
     size_t place = 0;
     for (const HostRead& r : reads) {
       if (place + r.bytes > kStagingBytes) return Device::read(reads);
@@ -204,9 +221,11 @@ class DriverDevice final : public Device {
   }
   Failure copy(DevicePointer to, DevicePointer from, size_t bytes) override {
     if (bytes == 0) return std::nullopt;
+    if (auto f = flush()) return f;
     return driver_.failure(driver_.copyOnDevice(at(to), at(from), bytes, stream_), "copy on the device");
   }
   Failure clear(DevicePointer to, size_t bytes) override {
+    if (auto f = flush()) return f;
     return driver_.failure(driver_.setBytes(at(to), 0, bytes, stream_), "clearing memory");
   }
   void* sharedMemory(size_t bytes) override {
@@ -216,6 +235,7 @@ class DriverDevice final : public Device {
     return memory;
   }
   Failure await(const uint64_t* shared, uint64_t value) override {
+    if (auto f = flush()) return f;
     // Asking the driver is slow; it tells when a kernel has failed.
     const auto written = [&] { return __atomic_load_n(shared, __ATOMIC_ACQUIRE) == value; };
     for (int look = 1; !written(); ++look) {
@@ -225,9 +245,14 @@ class DriverDevice final : public Device {
       if (auto f = driver_.failure(status, "running kernels")) return f;
       return "a kernel did not write what the host waits for";
     }
+    queue_->waited();
     return std::nullopt;
   }
-  Failure wait() override { return driver_.failure(driver_.streamSynchronize(stream_), "running kernels"); }
+  Failure wait() override {
+    if (auto f = flush()) return f;
+    queue_->waited();
+    return driver_.failure(driver_.streamSynchronize(stream_), "running kernels");
+  }
 
   void announce(const std::vector<std::string>& sources, bool soon) override {
     compiler_->start(sources, soon);
@@ -237,6 +262,7 @@ class DriverDevice final : public Device {
                   std::unique_ptr<Module>& module) override {
     std::vector<char> code;
     void* loaded = nullptr;
+    if (auto f = flush()) return f;
     if (auto f = compiler_->take(source, code)) return f;
     if (driver_.moduleLoadData(&loaded, code.data()) != 0) {
       if (auto f = compiler_->compileAgain(source, code)) return f;
@@ -258,12 +284,14 @@ class DriverDevice final : public Device {
     if (!function) return "a module lacks one of its kernels";
     if (blocks > INT32_MAX) return fmt::format("a launch of {} blocks is too large for the device", blocks);
     return driver_.failure(
-        driver_.launchKernel(function, static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(threads), 1,
-                             1, 0, stream_, arguments, nullptr),
+        queue_->launch(function, static_cast<unsigned>(blocks), static_cast<unsigned>(threads), arguments),
         "launching a kernel");
   }
 
-  Failure grade(const GradeRequest& request) override { return gradeOnDevice(*this, stream_, request); }
+  Failure grade(const GradeRequest& request) override {
+    if (auto f = flush()) return f;
+    return gradeOnDevice(*this, stream_, request);
+  }
 
   Failure mark() override {
     if (marks_ == events_.size()) {
@@ -271,6 +299,8 @@ class DriverDevice final : public Device {
       if (auto f = driver_.failure(driver_.eventCreate(&event, 0), "cuEventCreate")) return f;
       events_.push_back(event);
     }
+    if (auto f = flush()) return f;
+    queue_->waited();  // launches between marks are timed one by one
     return driver_.failure(driver_.eventRecord(events_[marks_++], stream_), "cuEventRecord");
   }
   Failure takeMarks(std::vector<double>& seconds) override {
@@ -288,11 +318,13 @@ class DriverDevice final : public Device {
   }
 
  private:
+  Failure flush() { return driver_.failure(queue_->flush(), "launching kernels"); }
   static size_t aligned(size_t bytes) { return (bytes + 15) / 16 * 16; }
   std::byte* staged(size_t place) { return static_cast<std::byte*>(staging_) + place; }
   static uint64_t at(DevicePointer pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
   Driver driver_;
+  std::optional<LaunchQueue> queue_;  ///< in front of the stream
   std::unique_ptr<KernelCompiler> compiler_;
   int device_ = 0, architecture_ = 0, multiprocessors_ = 0;
   size_t memory_ = 0;

@@ -1,0 +1,65 @@
+#include "runtime/cuda/launch_queue.h"
+
+namespace kelpie::runtime::cuda {
+
+namespace {
+
+constexpr int kRelaxed = 2;  // CUstreamCaptureMode: other calls of this thread are allowed
+
+/// A graph of fewer launches costs as much as they do. When the stream is used in another way that often,
+/// capturing waits for the next long row.
+constexpr int kWorthIt = 6;
+
+/// CUgraphExecUpdateResultInfo, which nobody looks at.
+struct UpdateResult {
+  void* parts[4];
+};
+
+}  // namespace
+
+LaunchQueue::~LaunchQueue() {
+  flush();
+  for (const auto& [launches, executable] : executables_) driver_.destroyExecutable(executable);
+}
+
+int LaunchQueue::launch(void* function, unsigned blocks, unsigned threads, void** arguments) {
+  if (!capturing_ && ++inARow_ > kDirect) {
+    if (int result = driver_.beginCapture(stream_, kRelaxed)) return result;
+    capturing_ = true;
+    captured_ = 0;
+  }
+  const int result =
+      driver_.launchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream_, arguments, nullptr);
+  if (result != 0 && capturing_) abandon();
+  if (result != 0 || !capturing_ || ++captured_ < kBatch) return result;
+  return flush();
+}
+
+/// After a launch that failed, so that it does not spoil what comes later.
+void LaunchQueue::abandon() {
+  capturing_ = false;
+  void* graph = nullptr;
+  if (driver_.endCapture(stream_, &graph) == 0 && graph) driver_.destroyGraph(graph);
+}
+
+int LaunchQueue::flush() {
+  if (!capturing_) return 0;
+  capturing_ = false;
+  if (captured_ < kWorthIt) inARow_ = 0;
+  void* graph = nullptr;
+  if (int result = driver_.endCapture(stream_, &graph)) return result;
+  // Graphs of as many launches differ in functions and arguments only.
+  void*& executable = executables_[captured_];
+  UpdateResult ignored{};
+  int result = 0;
+  if (executable && driver_.update(executable, graph, &ignored) != 0) {
+    driver_.destroyExecutable(executable);
+    executable = nullptr;
+  }
+  if (!executable) result = driver_.instantiate(&executable, graph, 0);
+  if (result != 0) executables_.erase(captured_);
+  driver_.destroyGraph(graph);
+  return result != 0 ? result : driver_.launchGraph(executable, stream_);
+}
+
+}  // namespace kelpie::runtime::cuda

@@ -1,0 +1,54 @@
+// Launches in a row, put into graphs.
+//
+// A launch costs the host about 3 us, and 0.5 us as part of a graph that is captured and launched as a whole
+// (docs/launch-costs.md). A graph begins to run only when it is complete, so the first launches after a wait
+// go straight to the device; those after them, which the device is not ready for anyway, are captured in
+// batches. Whoever uses the stream in another way calls flush() before; whoever waits for it, waited() after.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+namespace kelpie::runtime::cuda {
+
+/// The functions of the driver used here; handles are pointers, results ints, 0 for success.
+struct LaunchFunctions {
+  int (*launchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
+                      void**, void**) = nullptr;
+  int (*beginCapture)(void*, int) = nullptr;
+  int (*endCapture)(void*, void**) = nullptr;
+  int (*instantiate)(void**, void*, unsigned long long) = nullptr;
+  int (*update)(void*, void*, void*) = nullptr;
+  int (*launchGraph)(void*, void*) = nullptr;
+  int (*destroyGraph)(void*) = nullptr;
+  int (*destroyExecutable)(void*) = nullptr;
+};
+
+class LaunchQueue {
+ public:
+  LaunchQueue(const LaunchFunctions& driver, void* stream) : driver_(driver), stream_(stream) {}
+  ~LaunchQueue();
+  LaunchQueue(const LaunchQueue&) = delete;
+  LaunchQueue& operator=(const LaunchQueue&) = delete;
+
+  static constexpr int kDirect = 8;  ///< launches in a row before any is captured
+  static constexpr int kBatch = 32;  ///< launches of a graph at most
+
+  /// The result of the driver: of this launch or, for a captured one, possibly of flush().
+  int launch(void* function, unsigned blocks, unsigned threads, void** arguments);
+  /// Hands what was captured to the device.
+  int flush();
+  void waited() { inARow_ = 0; }
+
+ private:
+  void abandon();
+
+  const LaunchFunctions& driver_;
+  void* stream_;
+  int inARow_ = 0;    ///< launches since the latest wait
+  int captured_ = 0;  ///< of them in the graph under way
+  bool capturing_ = false;
+  std::map<int, void*> executables_;  ///< by number of launches
+};
+
+}  // namespace kelpie::runtime::cuda

@@ -1,0 +1,145 @@
+// Launches in a row go straight to the device first, then in graphs; order and failures are kept.
+#include "runtime/cuda/launch_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kelpie::testing {
+namespace {
+
+using runtime::cuda::LaunchFunctions;
+using runtime::cuda::LaunchQueue;
+
+/// A driver whose stream, graphs and executables are this one object: what ran, and how it got there.
+struct Recorder {
+  std::vector<unsigned> ran, captured, graph, executable;
+  std::string calls;  ///< b(egin), e(nd), i(nstantiate), u(pdate), g(raph launch), x: an executable destroyed
+  bool capturing = false, updates = true;
+  int failing = -1;  ///< the launch, by blocks, that fails
+};
+Recorder& of(void* stream) { return *static_cast<Recorder*>(stream); }
+
+LaunchFunctions recording() {
+  LaunchFunctions f;
+  f.launchKernel = [](void*, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                      void* stream, void**, void**) {
+    Recorder& r = of(stream);
+    if (static_cast<int>(blocks) == r.failing) return 1;
+    (r.capturing ? r.captured : r.ran).push_back(blocks);
+    return 0;
+  };
+  f.beginCapture = [](void* stream, int) {
+    of(stream).capturing = true;
+    of(stream).calls += 'b';
+    return 0;
+  };
+  f.endCapture = [](void* stream, void** graph) {
+    Recorder& r = of(stream);
+    r.capturing = false;
+    r.calls += 'e';
+    r.graph = std::exchange(r.captured, {});
+    *graph = stream;
+    return 0;
+  };
+  f.instantiate = [](void** executable, void* graph, unsigned long long) {
+    *executable = graph;
+    of(graph).executable = of(graph).graph;
+    of(graph).calls += 'i';
+    return 0;
+  };
+  f.update = [](void* executable, void* graph, void*) {
+    if (!of(graph).updates) return 1;
+    of(executable).executable = of(graph).graph;
+    of(graph).calls += 'u';
+    return 0;
+  };
+  f.launchGraph = [](void* executable, void* stream) {
+    Recorder& r = of(stream);
+    r.ran.insert(r.ran.end(), of(executable).executable.begin(), of(executable).executable.end());
+    r.calls += 'g';
+    return 0;
+  };
+  f.destroyGraph = [](void*) { return 0; };
+  f.destroyExecutable = [](void* executable) {
+    of(executable).calls += 'x';
+    return 0;
+  };
+  return f;
+}
+
+class Launches : public ::testing::Test {
+ protected:
+  void launch(unsigned count) {
+    for (unsigned k = 0; k < count; ++k) EXPECT_EQ(queue_.launch(nullptr, next_++, 32, nullptr), 0);
+  }
+  /// Everything ran, in order.
+  void expectAll() {
+    ASSERT_EQ(queue_.flush(), 0);
+    ASSERT_EQ(recorder_.ran.size(), next_);
+    for (unsigned k = 0; k < next_; ++k) EXPECT_EQ(recorder_.ran[k], k);
+  }
+  static constexpr unsigned kDirect = LaunchQueue::kDirect, kBatch = LaunchQueue::kBatch;
+
+  Recorder recorder_;
+  LaunchFunctions functions_ = recording();
+  LaunchQueue queue_{functions_, &recorder_};
+  unsigned next_ = 0;
+};
+
+TEST_F(Launches, FewBetweenWaitsAreLaunchedDirectly) {
+  for (int k = 0; k < 5; ++k) {
+    launch(kDirect);
+    EXPECT_EQ(recorder_.ran.size(), next_);
+    queue_.waited();
+  }
+  expectAll();
+  EXPECT_EQ(recorder_.calls, "");
+}
+
+TEST_F(Launches, LongRowsBecomeGraphs) {
+  launch(kDirect + 2 * kBatch + 10);
+  EXPECT_EQ(recorder_.ran.size(), kDirect + 2 * kBatch);
+  expectAll();
+  EXPECT_EQ(recorder_.calls, "beigbeugbeig");
+  queue_.waited();
+  launch(kDirect + 10);
+  expectAll();
+  EXPECT_EQ(recorder_.calls, "beigbeugbeigbeug");
+}
+
+TEST_F(Launches, AnExecutableThatCannotBeUpdatedIsMadeAnew) {
+  recorder_.updates = false;
+  launch(kDirect + 2 * kBatch);
+  expectAll();
+  EXPECT_EQ(recorder_.calls, "beigbexig");
+}
+
+TEST_F(Launches, ShortGraphsAreAvoided) {
+  // Something else uses the stream after every second launch.
+  for (int k = 0; k < 40; ++k) {
+    launch(2);
+    ASSERT_EQ(queue_.flush(), 0);
+    EXPECT_EQ(recorder_.ran.size(), next_);
+  }
+  expectAll();
+  EXPECT_LE(recorder_.calls.size(), 4u * 10);
+}
+
+TEST_F(Launches, AFailureDoesNotSpoilWhatComesLater) {
+  launch(kDirect + 2);
+  recorder_.failing = static_cast<int>(next_);
+  EXPECT_EQ(queue_.launch(nullptr, next_, 32, nullptr), 1);
+  recorder_.failing = -1;
+  queue_.waited();
+  EXPECT_FALSE(recorder_.capturing);
+  recorder_.ran.clear();
+  next_ = 0;
+  launch(kDirect + kBatch + 3);
+  expectAll();
+}
+
+}  // namespace
+}  // namespace kelpie::testing
