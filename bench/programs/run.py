@@ -37,6 +37,8 @@ JOBS = [
     ("kmeans", "kmeans", "input", "digest", "kmeans", "kmeans", (["1000000", "32"], ["10000", "8"])),
     ("nbody", "nbody", "input", "digest", "nbody", "nbody", (["16384"], ["500"])),
     ("mandelbrot", "mandelbrot", "input", "digest", "mandelbrot", "mandelbrot", (["2048"], ["200"])),
+    *(("jacobi", "jacobi", "input", "digest", "jacobi", job, (["512"], ["50"]))
+      for job in ("jacobi", "jacobi as a graph")),
     ("string_search", "string_search", "input", "digest", "string_search", "string_search",
      (["100000000"], ["1000000"])),
     ("histogram", "by_sort", "input", "digest", "histogram", "by_sort", (["10000000"], ["100000"])),
@@ -44,15 +46,14 @@ JOBS = [
 ]
 # What a peer calls data that NESL has another name for.
 PEER_DATA = {"random_graph": "random", "rmat_graph": "rmat", "grid_graph": "grid"}
-SECONDS = 60  # that a command may take
 FOLDER = pathlib.Path(__file__).resolve().parent
 
 
-def output_of(command):
+def output_of(command, seconds):
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired as expired:
-        raise RuntimeError(f"{' '.join(map(str, command))}: no end after {SECONDS} s") from expired
+        raise RuntimeError(f"{' '.join(map(str, command))}: no end after {seconds} s") from expired
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stderr[-1000:]}")
     return done.stdout
@@ -64,18 +65,19 @@ def kelpie(options, program, function, data, digest):
     with tempfile.TemporaryDirectory() as folder:
         results = pathlib.Path(folder) / "results.json"
         output_of([*options.kelpie, "bench", f"--target={options.target}", "--entry", function, "--data", data,
-                   "--json", results, source])
+                   "--json", results, source], options.seconds)
         file = json.loads(results.read_text())
         check = pathlib.Path(folder) / "check.nesl"
         check.write_text(f'load "{source.with_suffix("")}";\n{digest}({function}({data}));\n')
-        value = output_of([*options.kelpie, "run", f"--target={options.target}", check])
+        value = output_of([*options.kelpie, "run", f"--target={options.target}", check], options.seconds)
     # "it = 3 : int" or "it = (3, 4.0) : int, float": the last number
     number = float(value.split(" = ")[1].split(" : ")[0].strip("()").split(",")[-1])
     return file["results"][0], number
 
 
 def peer(options, name, job, data, sizes):
-    lines = output_of([*options.launcher, pathlib.Path(options.peers) / f"{name}_peer", PEER_DATA.get(data, data), *sizes])
+    lines = output_of([*options.launcher, pathlib.Path(options.peers) / f"{name}_peer", PEER_DATA.get(data, data), *sizes],
+                      options.seconds)
     for line in lines.splitlines():
         result = json.loads(line)
         if result["job"] == job:
@@ -91,6 +93,7 @@ def main():
     parser.add_argument("--target", default="cuda")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--only", nargs="*", help="programs")
+    parser.add_argument("--seconds", type=int, default=60, help="that a command may take")
     parser.add_argument("--results", help="file to write")
     options = parser.parse_args()
 
