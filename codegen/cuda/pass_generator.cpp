@@ -677,11 +677,23 @@ class PassGenerator {
     return fmt::format("reinterpret_cast<{}*>(shared.buffer)", typeName(type));
   }
 
+  /// Whether results of a level are stored by way of the shared buffer.
+  bool compacts(const LevelPlan& level) const {
+    return std::any_of(level.fields.begin(), level.fields.end(), [this](const Field& f) {
+      const Soac& soac = kernel_.bindings[f.binding];
+      for (size_t j = 0; f.count && j < soac.pull.size(); ++j)
+        if (compactedOutput(soac, j, true) || compactedOutput(soac, j, false)) return true;
+      return false;
+    });
+  }
+
   /// The first component of what survives, of a level that only counts: it is collected while the carry of
-  /// the tile is on its way.
+  /// the tile is on its way. Only of the level that is stored first: others would find the buffer used.
   std::optional<size_t> collectedEarly(size_t number) const {
     const LevelPlan& level = plan_.levels[number];
     if (!level.countsOnly) return std::nullopt;
+    for (size_t before = 0; before < number; ++before)
+      if (compacts(plan_.levels[before])) return std::nullopt;
     const Soac& soac = kernel_.bindings[level.fields[0].binding];
     for (size_t j = 0; j < soac.pull.size(); ++j)
       if (compactedOutput(soac, j, true)) return j;

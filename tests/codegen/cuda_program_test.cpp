@@ -38,6 +38,14 @@ TEST(CudaPrograms, Quicksort) {
       "qs([3,1,4,1,5,9,2,6,5,3,5]);");
 }
 
+// One kernel with two filters, of which one needs the scan beside the other: survivors of both are collected in
+// the same shared memory.
+TEST(CudaPrograms, FiltersBesideAndBehindAScan) {
+  expectAgreement(
+      "let xs = {rem(i * 7919, 1009) : i in [0:5000]}; sums = plus_scan(xs)"
+      "  in ({x > 500 : x in xs | rem(x, 3) == 1}, {s : s in sums | rem(s, 7) < 3});");
+}
+
 TEST(CudaPrograms, LaunchesAreTimed) {
   RunnerOptions options;
   options.target = [] {
