@@ -34,7 +34,12 @@ int main(int argc, char** argv) {
         b = small;
       }
     });
-    forEach(n, [=] __device__(int64_t v) { parent[v] = rootOf(parent, v); });
+    // Without shortcuts: one thread's would undo what another has found.
+    forEach(n, [=] __device__(int64_t v) {
+      int64_t root = v;
+      while (parent[root] != root) root = parent[root];
+      parent[v] = root;
+    });
   });
   report("components", time, digest(parents.host()));
 }
