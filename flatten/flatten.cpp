@@ -6,6 +6,7 @@
 #include "flatten/flattener.h"
 #include "flatten/hoist.h"
 #include "flatten/rematerialise.h"
+#include "flatten/serial_loops.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::flatten {
@@ -42,13 +43,18 @@ bool isRegular(const Column& column) {
   return true;
 }
 
-}  // namespace
-
-lcu::Program flatten(const core::Program& program, const KnownGlobals& globals) {
+lcu::Program flattenParallel(const core::Program& program, const KnownGlobals& globals) {
   const core::Program hoisted = hoist(program, Analysis(program));
   lcu::Program flat = Flattener(hoisted, globals).run();
   rematerialise(flat);
   return flat;
+}
+
+}  // namespace
+
+lcu::Program flatten(const core::Program& program, const KnownGlobals& globals) {
+  if (!hasSerialLoops(program)) return flattenParallel(program, globals);
+  return flattenParallel(unrollSerialLoops(program, Analysis(program)), globals);
 }
 
 lcu::Program Flattener::run() {

@@ -95,6 +95,20 @@ TEST(Flatten, RandomAndStrings) {
       "{@x : x in [1,22,-3]}; {rand(10) : x in [1,2,3]};");
 }
 
+// One element after another: draws tell the order.
+TEST(Flatten, SerialLoops) {
+  expectAgreement(
+      "{* rand(100) : x in [1, 2, 3]}; {* rand(x) + 10 * rand(x) : x in dist(10, 5)};"
+      "{* let s = rand_seed(x) in rand(100) : x in [1, 2, 3]}; {* rand(100) : x in [] int};"
+      "k = 10; function each(v, s) = {* let r = rand(100) in (x + k, [r, x], s) : x in v | rand(x) < 2};"
+      "each([1, 2, 3, 4], [7]); function ap(g, v) = {* g(x) + rand(9) : x in v}; let z = 5 in ap(x => x + z, "
+      "[1, 2]);"
+      "{* {* rand(9) + x * y : y in v} : x in [1, 2]; v in [[1], [2, 3]]}; {* x + rand(9) : x in [1, 2]; y "
+      "in [1]};"
+      "{* rand(9) / x : x in [1, 0, 2]}; map((x => x + rand(100)), [1, 2, 3]); {* x * x : x in [1, 2, 3]};"
+      "function walk(n) = if n == 0 then 0 else sum({* rand(9) + walk(n - 1) : i in [0:2]}); walk(3);");
+}
+
 TEST(Flatten, GlobalsInFunctions) {
   expectAgreement(
       "a = [[1,2],[3]]; k = 10; function row(i) = {x * k : x in a[i]}; row(0); {row(i) : i in [1,0]};");
