@@ -20,16 +20,15 @@ int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   return grid == Grid::Ranges ? std::min(tiles, maxChunks) : tiles;
 }
 
-int64_t CudaPass::blocks(int64_t tiles, int64_t resident) const {
+int64_t CudaPass::blocks(int64_t tiles) const {
   if (grid == Grid::Chunks) return std::min(tiles, maxChunks);
-  const int64_t all = scanned && tiles > 1 ? tiles + 1 : tiles;
-  return persistent ? std::min(all, std::max<int64_t>(resident, 2)) : all;
+  return scanned && tiles > 1 ? tiles + 1 : tiles;
 }
 
 CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program, const std::string& entry,
                           const CudaOptions& options) {
   CudaKernel result;
-  for (KernelPart& part : splitByDirection(kernel)) {
+  for (KernelPart& part : splitIntoPasses(kernel)) {
     std::string name = entry;
     if (!result.passes.empty()) name += fmt::format("_{}", result.passes.size() + 1);
     result.passes.push_back(generatePass(std::move(part), program, name, options));

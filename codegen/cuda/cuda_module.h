@@ -2,9 +2,8 @@
 //
 // In:  a verified program and its kernels (fused or not).
 // Out: a `CudaModule`. Its source includes the device library (device_library.h) and has, for each kernel,
-// one
-//      entry point a *pass*. Most kernels are one pass; scans in opposite directions need one each
-//      (pass_split.h).
+//      one entry point a *pass*. Most kernels are one pass; scans in opposite directions, and reductions of
+//      segments beside scans, need one each (pass_split.h).
 //
 // A pass runs over tiles of the anchor space (codegen/cuda/tile.cuh). For each level of the kernel, in order:
 // pull the items of the level, then scan what the level carries across the tile (scan.cuh), beginning with
@@ -50,9 +49,8 @@ struct CudaPass {
   std::string entry;  ///< name of the entry point
   Grid grid = Grid::Tiles;
   TileShape shape;
-  int levels = 0;           ///< each with two state words a tile
+  int stateWords = 0;       ///< of a tile (look_back.cuh)
   bool scanned = false;     ///< one more block, the scanner, unless there is one tile only
-  bool persistent = false;  ///< blocks take tiles until none is left: as many as fit the device are enough
   bool needsLaunch = true;  ///< false: nothing happens when there are no elements and no segments
   int64_t fixedBytes = 0;   ///< scratch of the launch
   int64_t bytesPerTile = 0;
@@ -68,8 +66,7 @@ struct CudaPass {
   int64_t tileSize() const { return grid == Grid::Merged ? shape.items() - shape.width : shape.items(); }
   /// Tiles of a launch; ranges, where blocks work on those.
   int64_t tiles(const LaunchExtents& extents) const;
-  /// `resident`: blocks that run on the device at the same time.
-  int64_t blocks(int64_t tiles, int64_t resident) const;
+  int64_t blocks(int64_t tiles) const;
 };
 
 /// A kernel with its passes; arrays between passes are results of the earlier and parameters of the later

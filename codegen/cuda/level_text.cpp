@@ -126,15 +126,6 @@ std::string levelText(const LevelPlan& level, const std::string& name, const lcu
                       level.segmented, level.restarts, level.commutes);
   text += identityFunction(level.fields, "Value", "identity", kernel, names);
   text += combineFunction(level.fields, "Value", "combine", kernel, names);
-  text += "  static __device__ __forceinline__ void restart(Value& r) {\n";
-  bool any = false;
-  for (const Field& f : level.fields) {
-    if (!f.segmented) continue;
-    text += fmt::format("    r.{} = {};\n", names(f), identityOf(f, kernel));
-    any = true;
-  }
-  if (!any) text += "    (void)r;\n";
-  text += "  }\n";
   if (level.counts) {
     text += fmt::format("  struct Carry {{\n{}  }};\n", members(level.fields, true, names));
     text += identityFunction(level.fields, "Carry", "start", kernel, names);

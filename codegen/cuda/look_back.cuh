@@ -47,89 +47,96 @@ KELPIE_DEVICE StateWord loadWord(const StateWord* place) {
 #endif
 }
 
-/// The states of one level: a word for the fold of each tile, then one for the prefix of each tile (or of
-/// each group of ranges); and for carries of more than 12 bytes values beside the words.
+/// The states of one level: for each tile its fold, then for each tile (or each group of ranges) a prefix. A
+/// carry takes as many words as it needs, each with a tag of its own.
 template <class Carry>
 struct States {
-  static constexpr bool kPacked = sizeof(Carry) <= 12;
+  static constexpr int kParts = (sizeof(Carry) + 11) / 12;
   StateWord* words;
-  Words<Carry>* values;  ///< unless packed: 2 * tiles
   int64_t tiles;
   uint32_t epoch;  ///< tells this launch from earlier ones
 
-  __device__ States(const Launch& launch, int level, int64_t valuesAt)
-      : words(launch.states + level * 2 * launch.tiles),
-        values(reinterpret_cast<Words<Carry>*>(launch.values + valuesAt)),
-        tiles(launch.tiles),
-        epoch(launch.epoch) {}
+  /// What is published at one place.
+  struct Entry {
+    StateWord part[kParts];
+  };
+
+  /// `before`: words that other levels use for each tile.
+  __device__ States(const Launch& launch, int before)
+      : words(launch.states + before * launch.tiles), tiles(launch.tiles), epoch(launch.epoch) {}
 
   __device__ void publishTile(int64_t tile, const Carry& carry, bool head) const {
-    publish(tile, tile, kAggregate, carry, head);
+    publish(tile, kAggregate, carry, head);
   }
   /// What lies below a tile.
   __device__ void publishPrefix(int64_t tile, const Carry& carry) const {
-    publish(tiles + tile, tiles + tile, kPrefix, carry, false);
+    publish(tiles + tile, kPrefix, carry, false);
   }
   __device__ void publishGroup(int64_t group, State state, const Carry& carry, bool head) const {
-    publish(tiles + group, tiles + 2 * group + (state == kPrefix ? 1 : 0), state, carry, head);
+    publish(tiles + group, state, carry, head);
   }
 
-  __device__ StateWord tileWord(int64_t tile) const { return loadWord(words + tile); }
-  __device__ StateWord prefixWord(int64_t tile) const { return loadWord(words + tiles + tile); }
-  /// Whether a word has been published in this launch.
-  __device__ bool present(const StateWord& word) const { return word.tag >> 3 == epoch; }
-  static __device__ bool headOf(const StateWord& word) { return word.tag >> 2 & 1; }
-  __device__ Carry tileCarry(const StateWord& word, int64_t tile) const { return carryOf(word, tile); }
-  __device__ Carry prefixCarry(const StateWord& word, int64_t tile) const {
-    return carryOf(word, tiles + tile);
+  __device__ Entry tileEntry(int64_t tile) const { return load(tile); }
+  __device__ Entry prefixEntry(int64_t tile) const { return load(tiles + tile); }
+  /// Never present.
+  __device__ Entry nothing() const {
+    Entry entry;
+    KELPIE_UNROLL
+    for (int k = 0; k < kParts; ++k) {
+      entry.part[k].payload[0] = entry.part[k].payload[1] = entry.part[k].payload[2] = 0;
+      entry.part[k].tag = ~epoch << 3;
+    }
+    return entry;
+  }
+  /// Whether it has been published in this launch, all parts at the same time.
+  __device__ bool present(const Entry& entry) const {
+    bool all = entry.part[0].tag >> 3 == epoch;
+    KELPIE_UNROLL
+    for (int k = 1; k < kParts; ++k) all = all && entry.part[k].tag == entry.part[0].tag;
+    return all;
+  }
+  static __device__ bool headOf(const Entry& entry) { return entry.part[0].tag >> 2 & 1; }
+  static __device__ Carry carryOf(const Entry& entry) {
+    Words<Carry> bits;
+    constexpr int kWords = sizeof(bits.word) / 4;
+    KELPIE_UNROLL
+    for (int k = 0; k < kWords; ++k) bits.word[k] = entry.part[k / 3].payload[k % 3];
+    return bits.value;
   }
 
   /// kAbsent when nothing has been published in this launch.
-  __device__ State readTile(int64_t tile, Carry& carry, bool& head) const {
-    return read(tile, tile, tile, carry, head);
-  }
+  __device__ State readTile(int64_t tile, Carry& carry, bool& head) const { return read(tile, carry, head); }
   __device__ State readGroup(int64_t group, Carry& carry, bool& head) const {
-    return read(tiles + group, tiles + 2 * group, tiles + 2 * group + 1, carry, head);
+    return read(tiles + group, carry, head);
   }
 
  private:
-  __device__ void publish(int64_t word, int64_t value, State state, const Carry& carry, bool head) const {
-    StateWord content;
+  __device__ void publish(int64_t place, State state, const Carry& carry, bool head) const {
     Words<Carry> bits;
     bits.value = carry;
+    constexpr int kWords = sizeof(bits.word) / 4;
     KELPIE_UNROLL
-    for (int k = 0; k < 3; ++k) {
-      content.payload[k] =
-          kPacked && k < int(sizeof(bits.word) / 4) ? bits.word[k < int(sizeof(bits.word) / 4) ? k : 0] : 0;
-    }
-    content.tag = epoch << 3 | uint32_t(head) << 2 | state;
-    if (!kPacked) {
-      values[value] = bits;
-      __threadfence();
-    }
-    storeWord(words + word, content);
-  }
-  /// `word` is present; its carry, if not packed, is values[value].
-  __device__ Carry carryOf(const StateWord& word, int64_t value) const {
-    Words<Carry> bits;
-    if (kPacked) {
+    for (int k = 0; k < kParts; ++k) {
+      StateWord content;
       KELPIE_UNROLL
-      for (int k = 0; k < int(sizeof(bits.word) / 4); ++k) bits.word[k] = word.payload[k < 3 ? k : 0];
-    } else {
-      __threadfence();
-      const volatile uint32_t* source = values[value].word;
-      KELPIE_UNROLL
-      for (int k = 0; k < int(sizeof(bits.word) / 4); ++k) bits.word[k] = source[k];
+      for (int j = 0; j < 3; ++j)
+        content.payload[j] = 3 * k + j < kWords ? bits.word[3 * k + j < kWords ? 3 * k + j : 0] : 0;
+      content.tag = epoch << 3 | uint32_t(head) << 2 | state;
+      storeWord(words + place * kParts + k, content);
     }
-    return bits.value;
   }
-  __device__ State read(int64_t word, int64_t aggregate, int64_t prefix, Carry& carry, bool& head) const {
-    const StateWord content = loadWord(words + word);
-    if (!present(content)) return kAbsent;
-    const State state = State(content.tag & 3);
-    head = headOf(content);
-    carry = carryOf(content, state == kPrefix ? prefix : aggregate);
-    return state;
+  __device__ Entry load(int64_t place) const {
+    Entry entry;
+    KELPIE_UNROLL
+    for (int k = 0; k < kParts; ++k) entry.part[k] = loadWord(words + place * kParts + k);
+    return entry;
+  }
+  __device__ State read(int64_t place, Carry& carry, bool& head) const {
+    const Entry entry = load(place);
+    if (!present(entry)) return kAbsent;
+    head = headOf(entry);
+    carry = carryOf(entry);
+    return State(entry.part[0].tag & 3);
   }
 };
 

@@ -42,7 +42,6 @@ class PassGenerator {
     pass_.maxChunks = options_.maxChunks;
     pass_.shape = plan_.shape;
     pass_.scanned = plan_.scanned();
-    pass_.persistent = plan_.persistent;
     placeScratch();
     bool onlyElements = !plan_.needsLower() && !plan_.finishes() && !hasSegmentOffsets();
     pass_.needsLaunch = !onlyElements;
@@ -94,7 +93,7 @@ class PassGenerator {
               "segments", "splits",  "borders", "number", "segment", "begin",    "end",    "k",
               "inside",   "length",  "test",    "total",  "out",     "kelpie",   "range",  "reduce",
               "result",   "reduced", "ending",  "ends",   "sum",     "partials", "empty",  "lower",
-              "kept",     "dropped", "acc",     "heads",  "packs",   "starts"};
+              "kept",     "dropped", "failed",  "acc",    "heads",   "packs",    "starts"};
     for (const auto& p : info_.parameters) names_.push_back(unique(p.name));
     for (const auto& o : info_.outputs) outputNames_[o.var] = unique(o.name);
     for (size_t p = 0; p < info_.parameters.size(); ++p) {
@@ -149,8 +148,6 @@ class PassGenerator {
 
   /// Cells that Once bindings read but other blocks write: results of levels.
   void placeScratch() {
-    pass_.levels = static_cast<int>(plan_.levels.size());
-    if (!plan_.needsLower()) pass_.levels = 0;
     std::set<VarId> needed;
     for (uint32_t b : plan_.finish) {
       auto reads = info_.bindings[b].localReads;
@@ -168,21 +165,15 @@ class PassGenerator {
       }
     }
     for (const LevelPlan& level : plan_.levels) {
-      valuesAt_.push_back(pass_.bytesPerTile);
-      int64_t bytes = level.bytes();
-      if (bytes > 12) pass_.bytesPerTile += 2 * aligned(bytes);
+      statesBefore_.push_back(pass_.stateWords);
+      constexpr int64_t kPayload = 12;  // bytes of a state word
+      pass_.stateWords += 2 * static_cast<int>((level.bytes() + kPayload - 1) / kPayload);
     }
-    partialsAt_ = pass_.bytesPerTile;
     if (!plan_.reductions.empty()) {
       LevelPlan all;
       all.fields = plan_.reductions;
       pass_.bytesPerTile += aligned(all.bytes());
     }
-  }
-
-  std::string valuesAt(int64_t perTile) const {
-    if (perTile == 0) return std::to_string(pass_.fixedBytes);
-    return fmt::format("{} + {} * launch.tiles", pass_.fixedBytes, perTile);
   }
 
   // ---- declarations ---------------------------------------------------------------------------------------
@@ -218,13 +209,12 @@ class PassGenerator {
     if (!plan_.reductions.empty())
       out_ += reductionText(plan_.reductions, "Reduction", kernel_, fieldNames());
     line(0, "struct Shared {{");
-    if (plan_.scanned()) line(2, "uint32_t order;");
     if (plan_.finishes()) line(2, "uint32_t finished;");
     if (plan_.merged()) line(2, "SegmentMap<S>::Shared map;");
     if (plan_.heads()) line(2, "SegmentHeads<S>::Shared heads;");
     if (plan_.ranges()) {
-      line(2, "SegmentRange<S>::Shared range;");
-      line(2, "SegmentReduce<S, Level1>::Shared segments;");
+      line(2, "{}::Shared range;", rangeType());
+      line(2, "{}::Shared segments;", segmentReduceType());
     }
     for (size_t k = 0; k < plan_.levels.size() && !plan_.ranges(); ++k) {
       if (plan_.levels[k].countsOnly) {
@@ -238,8 +228,7 @@ class PassGenerator {
       for (const Field& f : level.fields) {
         const Soac& soac = kernel_.bindings[f.binding];
         if (f.count && soac.space.segmented()) {
-          line(2, "uint16_t rank{}[S::kItems + 1];  // survivors before an element of the tile",
-               f.binding + 1);
+          line(2, "TileRanks<S> ranks{};", f.binding + 1);
         } else if (soac.kind == SoacKind::Reduce && f.segmented && !plan_.ranges()) {
           line(2, "{} {}[S::kItems];  // by segment", typeName(f.type), fieldName(f));
         }
@@ -296,11 +285,19 @@ class PassGenerator {
     line(0, "{}", text);
     line(2, "using namespace {};", parts());
     if (plan_.grid != Grid::Single) line(2, "KELPIE_SHARED(Shared, shared);");
-    line(2, "if (failedBefore(launch)) return;");
+    // Who works long looks first; others load their tile meanwhile.
+    if (checksLate()) {
+      line(2, "const bool failed = failedBefore(launch);");
+    } else {
+      line(2, "if (failedBefore(launch)) return;");
+    }
     for (const auto& [v, name] : cellValues_) {
       line(2, "const {} {} = *{};", typeName(typeOf(v)), name, parameterNames_.at({ParameterKind::Cell, v}));
     }
   }
+
+  /// Where a block's one tile follows from its number, and nothing that is loaded before is used as an index.
+  bool checksLate() const { return plan_.grid == Grid::Tiles || plan_.heads(); }
 
   void prologue() {
     if (pass_.segmented()) {
@@ -311,11 +308,11 @@ class PassGenerator {
       }
     }
     if (plan_.ranges()) {
-      line(2, "SegmentRange<S> range(launch, segments, n, shared.range);");
+      line(2, "{} range(launch, segments, n, shared.range);", rangeType());
       line(2, "const int64_t order = shared.range.order;");
       line(2, "const auto ends = segments.from(range.firstSegment);");
       if (!plan_.reductions.empty()) line(2, "Reduction::Value acc = Reduction::identity();");
-      line(2, "SegmentReduce<S, Level1> reduce;");
+      line(2, "{} reduce;", segmentReduceType());
       line(2, "const auto result = [&](int64_t segment, const Level1::Value& reduced) {{");
       segmentBody();
       line(2, "}};");
@@ -324,8 +321,7 @@ class PassGenerator {
     } else if (plan_.scanned()) {
       if (plan_.merged()) line(2, "SegmentMap<S>::clear(shared.map);");
       if (plan_.heads()) line(2, "SegmentHeads<S>::clear(shared.heads);");
-      line(2, "{} order = {}(launch, shared.order);", plan_.persistent ? "int64_t" : "const int64_t",
-           plan_.persistent ? "TileQueue::take" : "takeTile");
+      line(2, "const int64_t order = tileOfBlock();");
       scanner();
     } else if (plan_.grid == Grid::Chunks) {
       line(2, "Reduction::Value acc = Reduction::identity();");
@@ -347,9 +343,15 @@ class PassGenerator {
       line(2, "const Tile tile = flatTile<S>(order, launch.tiles, n);");
     }
     if (!plan_.stages.empty()) loadPacks(0);
+    if (checksLate()) line(2, "if (failed) return;");
     if (plan_.ranges()) line(2, "if (ending) range.mark(ends, tile, shared.range);");
+    if (plan_.ranges() && plan_.numbersInThunks) {
+      line(2, "int number[S::kRows][S::kWidth];");
+      line(2, "range.numbers(ending, shared.range, number);");
+    }
     if (reducesByTile()) line(2, "Reduction::Value acc = Reduction::identity();");
     if (plan_.heads()) {
+      line(2, "__syncthreads();");
       line(2, "SegmentHeads<S>::mark(segments, tile, n, starts, shared.heads);");
       line(2, "__syncthreads();");
       line(2, "const uint32_t heads = SegmentHeads<S>::heads(shared.heads);");
@@ -384,28 +386,31 @@ class PassGenerator {
   /// The block that takes no tile.
   void scanner() {
     line(2, "if (order < 0) {{");
+    if (checksLate()) line(4, "if (failed) return;");
     for (size_t k = 0; k < plan_.levels.size(); ++k) {
       if (plan_.levels[k].fields.empty()) continue;
       line(4, "if (warpIndex() == {}) scanTiles<{}>({});", k, levelType(k), states(k));
     }
     if (plan_.finishes()) {
-      line(2, "}} else {}{{",
-           plan_.persistent ? "for (; order < launch.tiles; order = TileQueue::next(launch, shared.order)) "
-                            : "");
+      line(2, "}} else {{");
+      indent_ += 2;
     } else {
       line(4, "return;");
       line(2, "}}");
-      if (plan_.persistent) {
-        line(2, "for (; order < launch.tiles; order = TileQueue::next(launch, shared.order)) {{");
-      }
     }
-    if (plan_.finishes() || plan_.persistent) indent_ += 2;
   }
   std::string levelType(size_t k) const {
     return plan_.levels[k].countsOnly ? "BlockCount<S>::Level" : levelName(k);
   }
   std::string states(size_t k) const {
-    return fmt::format("States<{}::Carry>(launch, {}, {})", levelType(k), k, valuesAt(valuesAt_[k]));
+    return fmt::format("States<{}::Carry>(launch, {})", levelType(k), statesBefore_[k]);
+  }
+
+  std::string rangeType() const {
+    return plan_.numbersInThunks ? "SegmentRange<S, true>" : "SegmentRange<S>";
+  }
+  std::string segmentReduceType() const {
+    return plan_.numbersInThunks ? "SegmentReduce<S, Level1, true>" : "SegmentReduce<S, Level1>";
   }
 
   void declareNumbers() {
@@ -417,7 +422,7 @@ class PassGenerator {
   void endOfTile() {
     if (reducesByTile()) {
       line(2, "const Reduction::Value sum = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
-      line(2, "if (threadIdx.x == 0) {}[order].value = sum;", partials());
+      storePartial("order", "sum");
     }
     if (plan_.ranges()) {
       line(2, "reduce.tile(own1, tile, ending, range, ends, shared.segments, shared.range, result);");
@@ -430,13 +435,16 @@ class PassGenerator {
     line(2, "reduce.finish(range, order, {}, shared.segments, result);", states(0));
     if (!plan_.reductions.empty()) {
       line(2, "const Reduction::Value sum = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
-      line(2, "if (threadIdx.x == 0) {}[order].value = sum;", partials());
+      storePartial("order", "sum");
     }
   }
 
+  void storePartial(const char* number, const char* value) {
+    line(2, "if (threadIdx.x == 0) BlockReduce<S::kWarps, Reduction>::storeShared({} + {}, {});", partials(),
+         number, value);
+  }
   std::string partials() const {
-    return fmt::format("reinterpret_cast<Words<Reduction::Value>*>(launch.values + {})",
-                       valuesAt(partialsAt_));
+    return fmt::format("reinterpret_cast<Words<Reduction::Value>*>(launch.values + {})", pass_.fixedBytes);
   }
 
   // ---- element thunks -------------------------------------------------------------------------------------
@@ -520,7 +528,10 @@ class PassGenerator {
       segment |= info_.bindings[b].usesSegment || info_.bindings[b].usesPosition;
       position |= info_.bindings[b].usesPosition;
     }
-    if (segment) line(8, "const int64_t s = tile.firstSegment + number[row][v];");
+    if (segment) {
+      line(8, "const int64_t s = {} + number[row][v];",
+           plan_.ranges() ? "range.firstSegment + range.segment" : "tile.firstSegment");
+    }
     if (position) line(8, "const int64_t p = i - segments.begin(s);");
     Dialect d = dialect();
     failElement_ = "i";
@@ -637,8 +648,14 @@ class PassGenerator {
     if (!plan_.levels[stage].countsOnly) line(8, "own{}[row][v].count{} = {};", stage + 1, b + 1, test);
     line(8, "keep{} |= uint32_t({}) << (row * S::kWidth + v);", b + 1, test);
     if (soac.pull.empty()) return;
-    // The pull of a filter is evaluated for survivors only, in a scope of its own.
-    bool scoped = soac.kind == SoacKind::Filter;
+    // The pull of a filter is evaluated for survivors only, in a scope of its own; elements are there
+    // already.
+    const bool scoped =
+        soac.kind == SoacKind::Filter && !std::all_of(soac.pull.begin(), soac.pull.end(), [&](ExprRef e) {
+          return e->kind == ExprKind::Load && e->operands[0]->kind == ExprKind::Param &&
+                 e->operands[0]->index == 0 &&
+                 (packNames_.contains(e->index) || itemArrays_.contains(e->index));
+        });
     ExpressionEmitter inner = emitter;
     ExpressionEmitter& used = scoped ? inner : emitter;
     if (scoped) line(8, "if ({}) {{", test);
@@ -764,12 +781,6 @@ class PassGenerator {
         line(6, "const uint32_t at{0} = uint32_t(before[v].{2} - {1}.lower.{2});", f.binding + 1, scan,
              field);
         line(6, "if (v == 0) rank{0}[row] = at{0};", f.binding + 1);
-        if (soac.space.segmented()) {
-          line(6,
-               "if (tile.contains(S::offset(row, v))) shared.rank{0}[S::offset(row, v)] = "
-               "uint16_t(at{0});",
-               f.binding + 1);
-        }
       } else if (soac.kind == SoacKind::Scan) {
         line(6, "{}[row][v] = {}.{};", items(soac.results[f.component]),
              soac.inclusive ? "upTo" : "before[v]", field);
@@ -789,18 +800,26 @@ class PassGenerator {
     line(2, "}}");
   }
 
+  // Of a count: survivors of lower tiles, of this one, and before the first of each row in the tile.
+  std::string countedLower(size_t level, const Field& f) const {
+    const std::string lower = scanName(level) + ".lower";
+    return plan_.levels[level].countsOnly ? lower : lower + "." + fieldName(f);
+  }
+  std::string countOf(size_t level, const Field& f) const {
+    if (plan_.levels[level].countsOnly) return scanName(level) + ".count";
+    return fmt::format("uint32_t({}.total.{} - {})", scanName(level), fieldName(f), countedLower(level, f));
+  }
+  std::string rankOf(size_t level, const Field& f) const {
+    return plan_.levels[level].countsOnly ? scanName(level) + ".rank" : fmt::format("rank{}", f.binding + 1);
+  }
+
   void compactions() {
     for (size_t k = 0; k < plan_.levels.size(); ++k) {
       for (const Field& f : plan_.levels[k].fields) {
         if (!f.count) continue;
         const Soac& soac = kernel_.bindings[f.binding];
         const uint32_t b = f.binding + 1;
-        const bool counted = plan_.levels[k].countsOnly;
-        const std::string scan = scanName(k);
-        const std::string lower = counted ? scan + ".lower" : fmt::format("{}.lower.{}", scan, fieldName(f));
-        const std::string count =
-            counted ? scan + ".count" : fmt::format("uint32_t({}.total.{} - {})", scan, fieldName(f), lower);
-        const std::string rank = counted ? scan + ".rank" : fmt::format("rank{}", b);
+        const std::string lower = countedLower(k, f), count = countOf(k, f), rank = rankOf(k, f);
         for (size_t j = 0; j < soac.pull.size(); ++j) {
           if (const std::string* out = compactedOutput(soac, j, true)) {
             line(2, "storeCompacted<S, {}>({} + {}, {}, keep{},", plan_.bufferItems, *out, lower,
@@ -879,12 +898,10 @@ class PassGenerator {
     collectResults(reduced, ranked);
     if (reduced.empty() && ranked.empty() && plan_.epilogues.empty()) return;
     for (const Result& r : ranked) {
-      const std::string carry = fmt::format("{}.lower.{}", scanName(r.level), fieldName(*r.field));
-      line(2, "if (threadIdx.x == 0) {{");
-      line(4, "shared.rank{}[tile.first + tile.count] = uint16_t({}.total.{} - {});", r.field->binding + 1,
-           scanName(r.level), fieldName(*r.field), carry);
-      line(4, "if (order == 0) {}[0] = 0;", *outputName(kernel_.bindings[r.field->binding].results[0]));
-      line(2, "}}");
+      const uint32_t b = r.field->binding;
+      line(2, "shared.ranks{0}.put(keep{0}, {1}, {2});", b + 1, rankOf(r.level, *r.field),
+           countOf(r.level, *r.field));
+      line(2, "if (order == 0 && threadIdx.x == 0) {}[0] = 0;", *outputName(kernel_.bindings[b].results[0]));
     }
     line(2, "__syncthreads();");
     if (!reduced.empty()) line(2, "const bool below = SegmentMap<S>::beganBelow(tile, shared.map);");
@@ -941,8 +958,8 @@ class PassGenerator {
     }
     for (const Result& r : ranked) {
       VarId v = kernel_.bindings[r.field->binding].results[0];
-      line(4, "{}[segment + 1] = {}.lower.{} + shared.rank{}[end - tile.base];", *outputName(v),
-           scanName(r.level), fieldName(*r.field), r.field->binding + 1);
+      line(4, "{}[segment + 1] = {} + shared.ranks{}.before(int(end - tile.base));", *outputName(v),
+           countedLower(r.level, *r.field), r.field->binding + 1);
     }
     for (uint32_t b : plan_.epilogues) {
       const Soac& soac = kernel_.bindings[b];
@@ -965,7 +982,7 @@ class PassGenerator {
     const bool chunks = plan_.grid == Grid::Chunks;
     if (chunks) {
       line(2, "Reduction::Value total = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
-      line(2, "if (threadIdx.x == 0) {}[blockIdx.x].value = total;", partials());
+      storePartial("blockIdx.x", "total");
     }
     line(2, "if (!isLastBlock(launch, shared.finished)) return;");
     if (!plan_.reductions.empty()) {
@@ -1025,8 +1042,7 @@ class PassGenerator {
   std::set<VarId> itemArrays_;
   bool numbersDeclared_ = false;
   std::map<VarId, int64_t> scratchCells_;
-  std::vector<int64_t> valuesAt_;
-  int64_t partialsAt_ = 0;
+  std::vector<int> statesBefore_;  ///< by level: state words of a tile that belong to lower levels
   std::string failElement_ = "0";
   uint32_t failBinding_ = 0;
 };

@@ -46,6 +46,8 @@ constexpr int kItemWords = 72;
 /// float32 reached 83 % of copy bandwidth with tiles of 4096 items, 91 % with 8192, 88 % with 16384
 /// (bench/results).
 constexpr int kWaitingItemWords = 96;
+/// Nodes of thunk code from which on a map is bound by arithmetic.
+constexpr size_t kManyNodes = 40;
 /// Nodes of thunk code that a pass may unroll to; longer code costs compile time and gains nothing.
 constexpr int kUnrolledNodes = 3000;
 
@@ -143,7 +145,7 @@ class Planner {
 
   void finishLevel(LevelPlan& level) {
     sortBySize(level.fields);
-    level.countsOnly = level.fields.size() == 1 && level.fields[0].count && !info_.space.segmented();
+    level.countsOnly = level.fields.size() == 1 && level.fields[0].count;
     for (const Field& f : level.fields) {
       level.segmented |= f.segmented;
       level.restarts &= f.segmented;
@@ -194,9 +196,9 @@ class Planner {
     }
   }
 
-  /// Whether segments are folded, nothing is scanned, and thunks need no segment numbers.
+  /// Whether segments are folded and nothing is scanned.
   bool foldsSegmentsOnly() const {
-    if (plan_.levels.size() != 1 || plan_.levels[0].fields.empty() || plan_.numbersInThunks) return false;
+    if (plan_.levels.size() != 1 || plan_.levels[0].fields.empty()) return false;
     const auto& fields = plan_.levels[0].fields;
     return std::all_of(fields.begin(), fields.end(), [&](const Field& f) {
       return f.segmented && kernel_.bindings[f.binding].kind == SoacKind::Reduce;
@@ -206,16 +208,21 @@ class Planner {
   /// Whether segments have no results of their own, and thunks need no segment numbers.
   bool scansElementsOnly() const { return !plan_.numbers && !segmentResults_ && plan_.epilogues.empty(); }
 
-  void chooseShape() {
-    TileShape& shape = plan_.shape;
-    shape.threads = plan_.grid == Grid::Single ? 32 : options_.threads;
-    shape.backward = runsBackward(kernel_);
-    int smallest = 8, words = 0;
+  /// What an item costs.
+  struct Weight {
+    int smallest = 8;        ///< bytes of the smallest array element
+    int words = 0;           ///< 4-byte registers
+    size_t nodes = 0;        ///< of thunk code
+    bool gathers = false;    ///< elements are loaded at computed places
+    int64_t carried = 0;     ///< bytes of the largest level
+    bool countsOnly = true;  ///< all levels only count
+  };
+  Weight weigh() const {
+    Weight weight;
     auto stored = [&](ScalarType t) {
-      smallest = std::min(smallest, sizeOf(t));
-      words += sizeOf(t) == 8 ? 2 : 1;
+      weight.smallest = std::min(weight.smallest, sizeOf(t));
+      weight.words += sizeOf(t) == 8 ? 2 : 1;
     };
-    size_t nodes = 0;
     for (const StagePlan& stage : plan_.stages) {
       std::vector<ExprRef> thunks;
       for (VarId v : stage.packs) stored(program_.vars.at(v).type);
@@ -226,32 +233,77 @@ class Planner {
         if (soac.kind == SoacKind::Map || soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition)
           for (ExprRef e : soac.pull) stored(e->type);
       }
-      lcu::forEachNode(thunks, [&](ExprRef e) { nodes += e->kind == ExprKind::Loop ? 8 : 1; });
+      lcu::forEachNode(thunks, [&](ExprRef e) {
+        weight.nodes += e->kind == ExprKind::Loop ? 8 : 1;
+        if (e->kind != ExprKind::Load) return;
+        const ExprRef at = e->operands[0];
+        weight.gathers |= at->usesParam && at->kind != ExprKind::Param;
+      });
     }
-    for (const LevelPlan& level : plan_.levels)
-      for (const Field& f : level.fields) words += level.countsOnly ? 0 : f.count ? 2 : sizeOf(f.type) / 2;
-    if (plan_.numbersInThunks) ++words;
+    for (const LevelPlan& level : plan_.levels) {
+      weight.carried = std::max(weight.carried, level.fields.empty() ? 0 : level.bytes());
+      weight.countsOnly &= level.fields.empty() || level.countsOnly;
+      for (const Field& f : level.fields)
+        weight.words += level.countsOnly ? 0 : f.count ? 2 : sizeOf(f.type) / 2;
+    }
+    if (plan_.numbersInThunks) ++weight.words;
+    return weight;
+  }
 
-    shape.width = smallest >= 8 ? 2 : 4;
-    const bool waiting = plan_.scanned() && !plan_.merged();
-    // Small blocks: the more of them, the less their barriers cost. On an H200 segmented sums of length 8
-    // took 0.26 ms with 128 threads, 0.22 ms with 64 (2^27 float32).
-    if (plan_.ranges()) shape.threads = std::max(32, shape.threads / 4);
+  /// Threads of a block, items of a thread at most, and threads of a multiprocessor that registers must
+  /// suffice for. The figures in milliseconds are of an H200 and 2^27 float32 (or as many bytes).
+  struct Budget {
+    int threads, items;
+    int resident = 0;  ///< 0: by what items fill
+  };
+  Budget budget(const Weight& weight) const {
+    const int words = std::max(1, weight.words);
+    const bool wide = weight.carried >= 16;
+    Budget budget{plan_.grid == Grid::Single ? 32 : options_.threads,
+                  std::min(options_.maxItems, kItemWords / words)};
+    if (plan_.ranges()) {
+      // Small blocks: the more of them, the less their barriers cost. Sums of segments of 8 took 0.26 with
+      // 128 threads, 0.22 with 64; of four arrays at once 0.57 with 64, 0.34 with 32. Gathers wait for each
+      // other in blocks of few threads: a sparse matrix took 0.278 with 64 threads and 16 items, 0.272 with
+      // 128 and 8.
+      if (wide)
+        return {options_.threads / 8,
+                std::min<int>(options_.maxItems, std::max<int>(1, 128 / static_cast<int>(weight.carried))),
+                640};
+      if (weight.gathers) return {options_.threads / 2, std::min(budget.items, 8)};
+      budget.threads /= 4;
+    } else if (plan_.scanned() && !plan_.merged()) {
+      // Long tiles wait less often. Scans of four arrays took 0.33 with 256 threads and 8 items, 0.29 with
+      // 128 and 16.
+      budget.items = std::min(2 * options_.maxItems, (wide ? 2 : 1) * kWaitingItemWords / words);
+      if (wide) budget.threads /= 2;
+      if (weight.countsOnly && budget.items * words <= 64) budget.resident = 1280;
+    } else if (plan_.grid == Grid::Tiles && weight.nodes > kManyNodes) {
+      // Arithmetic wants other warps to work on meanwhile. Black-Scholes took 0.21 with 16 items, 0.19
+      // with 8.
+      budget.items = std::min(budget.items, 8);
+      budget.resident = 1024;
+    }
+    return budget;
+  }
+
+  void chooseShape() {
+    TileShape& shape = plan_.shape;
+    const Weight weight = weigh();
+    Budget allowed = budget(weight);
+    shape.threads = std::max(32, allowed.threads);
+    shape.backward = runsBackward(kernel_);
+    shape.width = weight.smallest >= 8 ? 2 : 4;
     // A warp of the scanner for each level.
     while (plan_.scanned() && shape.threads < 32 * static_cast<int>(plan_.levels.size())) shape.threads *= 2;
-    // Blocks that only count gain from going on to the next tile. On an H200 a filter of 2^27 float32 took
-    // 0.25 ms, and 0.30 ms with a block for each tile; for scans it is the other way round.
-    plan_.persistent = waiting && plan_.grid == Grid::Tiles &&
-                       std::all_of(plan_.levels.begin(), plan_.levels.end(),
-                                   [](const LevelPlan& l) { return l.fields.empty() || l.countsOnly; });
-    int items = std::min(options_.maxItems * (waiting ? 2 : 1),
-                         std::max(1, (waiting ? kWaitingItemWords : kItemWords) / std::max(1, words)));
-    items = std::min<int>(items,
-                          static_cast<int>(std::max<size_t>(1, kUnrolledNodes / std::max<size_t>(1, nodes))));
+    int items = std::max(1, allowed.items);
+    items = std::min<int>(
+        items, static_cast<int>(std::max<size_t>(1, kUnrolledNodes / std::max<size_t>(1, weight.nodes))));
     int bytes = (plan_.merged() ? 2 : 0) + plan_.stagedBytesPerItem;
     if (plan_.merged()) bytes += plan_.bufferBytesPerItem;
     if (plan_.heads()) bytes = 1;
-    if (plan_.ranges()) bytes = 1 + 2 * static_cast<int>(plan_.levels[0].bytes());
+    if (plan_.ranges())
+      bytes = 1 + 2 * static_cast<int>(plan_.levels[0].bytes()) + (plan_.numbersInThunks ? 4 : 0);
     if (bytes > 0) items = std::min(items, kSharedBytes / (bytes * shape.threads));
     if (plan_.merged())
       items = std::min(items, 65535 / shape.threads);  // segment numbers of a tile take 16 bits
@@ -260,16 +312,15 @@ class Planner {
     if (shape.width == 3) shape.width = 2;
     shape.rows = std::clamp(items / shape.width, 1, options_.maxRows);
     while (shape.rows & (shape.rows - 1)) shape.rows &= shape.rows - 1;
-    if (plan_.scanned() || plan_.merged() || plan_.ranges()) {
-      const int filled = shape.rows * shape.width * words;
-      int residentThreads = 256;
-      if (waiting) {
-        residentThreads = filled <= 128 ? 1024 : 512;
-      } else if (filled <= 80) {
-        residentThreads = filled <= 64 ? 1024 : 768;
+    if (allowed.resident == 0 && (plan_.scanned() || plan_.merged() || plan_.ranges())) {
+      const int filled = shape.rows * shape.width * weight.words;
+      if (plan_.scanned() && !plan_.merged()) {
+        allowed.resident = filled <= 128 ? 1024 : 512;
+      } else {
+        allowed.resident = filled <= 64 ? 1024 : filled <= 80 ? 768 : 256;
       }
-      plan_.blocksAtOnce = std::max(1, residentThreads / shape.threads);
     }
+    plan_.blocksAtOnce = std::max(1, allowed.resident / shape.threads);
     if (plan_.bufferBytesPerItem > 0) {
       plan_.bufferItems = std::min(
           shape.items(), (kSharedBytes - shape.items() * bytes) / plan_.bufferBytesPerItem / 128 * 128);

@@ -28,7 +28,7 @@ struct LevelPlan {
   bool segmented = false, restarts = true, counts = false;
   bool commutes =
       true;  ///< every operator works on each component by itself, with an operation that commutes
-  bool countsOnly = false;  ///< the one field is a count over a flat space: BlockCount does
+  bool countsOnly = false;  ///< the one field is a count: BlockCount does
   int64_t bytes() const;    ///< of a carry
 };
 
@@ -53,8 +53,6 @@ struct PassPlan {
   int bufferBytesPerItem = 0;    ///< compaction buffer
   int bufferItems = 0;           ///< ... which holds so many items, of which a tile may have more
   int stagedBytesPerItem = 0;    ///< results of segments, ranks of survivors
-
-  bool persistent = false;  ///< blocks work on one tile after the other
 
   bool merged() const { return grid == Grid::Merged; }
   bool heads() const { return grid == Grid::Heads; }

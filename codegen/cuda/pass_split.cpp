@@ -14,33 +14,47 @@ using lcu::VarId;
 
 namespace {
 
-enum class Direction : uint8_t { Either, Forward, Backward };
+/// What a binding asks of its pass. Either: nothing.
+enum class Course : uint8_t { Either, Forward, Backward, Segments };
 
-Direction directionOf(const Soac& soac) {
+Course courseOf(const Soac& soac) {
   switch (soac.kind) {
     case SoacKind::Scan:
-      return soac.backward ? Direction::Backward : Direction::Forward;
+      return soac.backward ? Course::Backward : Course::Forward;
     case SoacKind::Filter:
     case SoacKind::Partition:
-      return Direction::Forward;
+      return Course::Forward;
     case SoacKind::Reduce:
-      return soac.space.segmented() || laneOperations(soac.combine).empty() ? Direction::Forward
-                                                                            : Direction::Either;
+      if (soac.space.segmented()) return Course::Segments;
+      return laneOperations(soac.combine).empty() ? Course::Forward : Course::Either;
     default:
-      return Direction::Either;
+      return Course::Either;
   }
+}
+
+/// Whether a binding reads what others of the kernel make, other than maps that are stored in any case.
+bool readsLocally(const lcu::Kernel& kernel, const Soac& soac) {
+  const auto reads = lcu::freeVars(soac);
+  for (const Soac& other : kernel.bindings) {
+    for (VarId v : other.results) {
+      if (std::find(reads.begin(), reads.end(), v) == reads.end()) continue;
+      const bool stored = std::find(kernel.returns.begin(), kernel.returns.end(), v) != kernel.returns.end();
+      if (other.kind != SoacKind::Map || !stored) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
 
 bool runsBackward(const lcu::Kernel& kernel) {
   return std::any_of(kernel.bindings.begin(), kernel.bindings.end(),
-                     [](const Soac& s) { return directionOf(s) == Direction::Backward; });
+                     [](const Soac& s) { return courseOf(s) == Course::Backward; });
 }
 
-std::vector<KernelPart> splitByDirection(const lcu::Kernel& kernel) {
+std::vector<KernelPart> splitIntoPasses(const lcu::Kernel& kernel) {
   std::vector<KernelPart> passes;
-  std::vector<Direction> directions;
+  std::vector<Course> courses;
   std::map<VarId, size_t> passOf;
   std::set<VarId> returned(kernel.returns.begin(), kernel.returns.end());
   for (uint32_t b = 0; b < kernel.bindings.size(); ++b) {
@@ -49,15 +63,16 @@ std::vector<KernelPart> splitByDirection(const lcu::Kernel& kernel) {
     auto reads = lcu::freeVars(soac);
     for (VarId v : reads)
       if (auto it = passOf.find(v); it != passOf.end()) pass = std::max(pass, it->second);
-    Direction direction = directionOf(soac);
-    while (pass < passes.size() && direction != Direction::Either && directions[pass] != Direction::Either &&
-           directions[pass] != direction)
+    Course course = courseOf(soac);
+    if (course == Course::Segments && readsLocally(kernel, soac)) course = Course::Forward;
+    while (pass < passes.size() && course != Course::Either && courses[pass] != Course::Either &&
+           courses[pass] != course)
       ++pass;
     if (pass == passes.size()) {
       passes.push_back({{kernel.name, {}, {}}, {}});
-      directions.push_back(Direction::Either);
+      courses.push_back(Course::Either);
     }
-    if (direction != Direction::Either) directions[pass] = direction;
+    if (course != Course::Either) courses[pass] = course;
     passes[pass].kernel.bindings.push_back(soac);
     passes[pass].bindings.push_back(b);
     for (VarId v : soac.results) passOf[v] = pass;

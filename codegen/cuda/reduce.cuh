@@ -41,6 +41,13 @@ struct BlockReduce {
     return run(value, shared);
   }
 
+  /// Hands a value to other blocks: whole words, since they are read as such.
+  static __device__ __forceinline__ void storeShared(Words<Value>* place, const Value& value) {
+    Words<Value> words;
+    words.value = value;
+    *place = words;
+  }
+
   /// A value another block wrote in this launch (not through the read-only cache).
   static __device__ __forceinline__ Value loadShared(const Words<Value>* place) {
     Words<Value> words;

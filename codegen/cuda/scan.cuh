@@ -1,16 +1,17 @@
-// Scan of a tile, in two walks over its items: first the tile is folded and its fold published; when the fold
-// of what lies below is known, rows are scanned from it, one after the other.
-//
-// So nothing but the items themselves is kept while a tile waits: more tiles fit a multiprocessor.
+// Scan of a tile, in three walks over its items. The first folds them as fast as can be, and the fold of the
+// tile is published: all higher tiles wait for it. The second folds what lies before each row of lanes, while
+// the fold of what lies below the tile is on its way; the third gives every item its own. In between only the
+// items are kept, and one fold a row, so that tiles are long and several of them fit a multiprocessor.
 //
 // A level L bundles everything that one scan of the tile carries along (several scans, counts of filters,
 // segmented reductions), so that a kernel pays for shuffles, barriers and waiting once:
-//   Value                     what an item contributes; identity()
-//   Value combine(a, b, head) b after a; `head`: a segment begins in b, so segmented parts of a do not count
-//   void restart(Value&)      makes segmented parts the identity
-//   Carry widen(Value)        the same between warps and tiles (counts are wider there); start(), merge(a, b,
-//   head) bool kSegmented, kRestarts   some / all parts are segmented bool kCommutes            combine works
-//   on each component by itself and commutes
+//   Value                      what an item contributes; identity()
+//   Value combine(a, b, head)  b after a; `head`: a segment begins in b: segmented parts of a do not count
+//   Carry widen(Value)         the same between warps and tiles, where counts are wider; start()
+//   Carry merge(a, b, head)    as combine
+//   bool kSegmented            some parts are segmented
+//   bool kRestarts             all parts are
+//   bool kCommutes             combine works on each component by itself and commutes
 #pragma once
 
 #include "scanner.cuh"
@@ -31,7 +32,7 @@ struct BlockScan {
 
   Carry lower;  ///< fold of all lower tiles
   Carry total;  ///< fold of everything up to the end of the tile
-  Carry carry;  ///< fold of everything before the warp's next row
+  Carry carry;  ///< fold of everything before the warp's items
 
   /// Folds `own` (in order; items outside of the tile hold the identity), and waits for what lies below. Bits
   /// of `heads` mark items that begin a segment; `ends`: the tile's last segment ends with it. Contains
@@ -39,8 +40,7 @@ struct BlockScan {
   __device__ __forceinline__ void run(const Value (&own)[S::kRows][S::kWidth], uint32_t heads, bool ends,
                                       Shared& shared, const States<Carry>& states, int64_t tile) {
     bool warpHead = false;
-    const Value folded =
-        L::kCommutes ? foldTogether(own, heads, warpHead) : foldInOrder(own, heads, warpHead);
+    const Value folded = L::kCommutes ? foldTogether(own, heads, warpHead) : foldRows(own, heads, warpHead);
     if (laneIndex() == 0) {
       shared.totals[warpIndex()] = folded;
       shared.heads[warpIndex()] = warpHead;
@@ -63,32 +63,20 @@ struct BlockScan {
       sum = L::merge(sum, L::start(), true);
       head = true;
     }
-    if (threadIdx.x == 0) {
-      if (states.tiles > 1) states.publishTile(tile, sum, head);
-      shared.lower = awaitPrefix<L>(states, tile);
-    }
+    if (threadIdx.x == 0 && states.tiles > 1) states.publishTile(tile, sum, head);
+    if (L::kCommutes) foldRows(own, heads, warpHead);
+    if (threadIdx.x == 0) shared.lower = awaitPrefix<L>(states, tile);
     __syncthreads();
     lower = shared.lower;
     carry = warpIndex() == 0 ? lower : L::merge(lower, lowerWarps, L::kSegmented && lowerHead);
     total = L::merge(lower, sum, L::kSegmented && head);
   }
 
-  /// The fold of everything before each item of a row (in its segment). To be called for all rows, in order.
+  /// The fold of everything before each item of a row (in its segment).
   __device__ __forceinline__ void scanRow(int row, const Value (&own)[S::kWidth], uint32_t heads,
-                                          Carry (&before)[S::kWidth]) {
-    const int lane = laneIndex();
+                                          Carry (&before)[S::kWidth]) const {
     const uint32_t rowHeads = rowOf(heads, row);
-    Carry lanes = L::widen(own[0]);
-    KELPIE_UNROLL
-    for (int v = 1; v < S::kWidth; ++v)
-      lanes = L::merge(lanes, L::widen(own[v]), L::kSegmented && (rowHeads >> v & 1));
-    uint32_t upTo = 0;  // lanes up to this one with a head
-    if (L::kSegmented) upTo = __ballot_sync(kFullWarp, rowHeads != 0) & ((2u << lane) - 1);
-    scanLanes<Carry>(lanes, upTo);
-    if (!L::kRestarts || upTo == 0) lanes = L::merge(carry, lanes, L::kSegmented && upTo != 0);
-    Carry into = shuffleUp(lanes, 1);
-    if (lane == 0) into = carry;
-    carry = shuffleFrom(lanes, 31);
+    Carry into = L::merge(carry, L::widen(into_[row]), L::kSegmented && (restarted_ >> row & 1));
     KELPIE_UNROLL
     for (int v = 0; v < S::kWidth; ++v) {
       if (L::kSegmented && (rowHeads >> v & 1)) into = L::merge(into, L::start(), true);
@@ -98,28 +86,23 @@ struct BlockScan {
   }
 
  private:
+  Value into_[S::kRows];    ///< fold of the warp's items before the first of this thread's row
+  uint32_t restarted_ = 0;  ///< bit of a row: a segment begins among those
+
   static __device__ __forceinline__ uint32_t rowOf(uint32_t heads, int row) {
     return L::kSegmented ? heads >> (row * S::kWidth) & ((1u << S::kWidth) - 1) : 0;
   }
-  static __device__ __forceinline__ Value join(const Value& a, const Value& b, bool head, Value*) {
-    return L::combine(a, b, head);
-  }
-  template <class C>
-  static __device__ __forceinline__ C join(const C& a, const C& b, bool head, C*) {
-    return L::merge(a, b, head);
-  }
-  /// Inclusive scan over lanes. `upTo`: lanes up to this one with a head.
-  template <class C>
-  static __device__ __forceinline__ void scanLanes(C& lanes, uint32_t upTo) {
+
+  /// Inclusive fold over lanes. `upTo`: lanes up to this one with a head.
+  static __device__ __forceinline__ void foldLanes(Value& lanes, uint32_t upTo) {
     const int lane = laneIndex();
     const int reach =
         L::kSegmented && upTo != 0 ? lane - (31 - __clz(upTo)) : lane;  // lanes below that count
     KELPIE_UNROLL
     for (int d = 1; d < 32; d *= 2) {
-      const C left = shuffleUp(lanes, d);
-      if (L::kRestarts ? reach >= d : lane >= d) {
-        lanes = join(left, lanes, L::kSegmented && !L::kRestarts && reach < d, static_cast<C*>(nullptr));
-      }
+      const Value left = shuffleUp(lanes, d);
+      if (L::kRestarts ? reach >= d : lane >= d)
+        lanes = L::combine(left, lanes, L::kSegmented && !L::kRestarts && reach < d);
     }
   }
 
@@ -145,7 +128,7 @@ struct BlockScan {
       KELPIE_UNROLL
       for (int v = 0; v < S::kWidth; ++v) {
         Value item = own[row][v];
-        if (L::kSegmented && row * kRowItems + v < from) L::restart(item);
+        if (L::kSegmented && row * kRowItems + v < from) item = L::combine(item, L::identity(), true);
         folded = L::combine(folded, item, false);
       }
     }
@@ -154,10 +137,12 @@ struct BlockScan {
     return folded;
   }
 
-  /// The same for any operator.
-  static __device__ __forceinline__ Value foldInOrder(const Value (&own)[S::kRows][S::kWidth], uint32_t heads,
-                                                      bool& warpHead) {
-    Value folded = L::identity();
+  /// Folds the items before each row, in order; gives the fold of the warp's items, and whether a segment
+  /// begins among them.
+  __device__ __forceinline__ Value foldRows(const Value (&own)[S::kRows][S::kWidth], uint32_t heads,
+                                            bool& warpHead) {
+    Value folded = L::identity();  // of the rows so far
+    warpHead = false;
     KELPIE_UNROLL
     for (int row = 0; row < S::kRows; ++row) {
       const uint32_t rowHeads = rowOf(heads, row);
@@ -165,11 +150,16 @@ struct BlockScan {
       KELPIE_UNROLL
       for (int v = 1; v < S::kWidth; ++v)
         lanes = L::combine(lanes, own[row][v], L::kSegmented && (rowHeads >> v & 1));
-      uint32_t laneHeads = 0;
-      if (L::kSegmented) laneHeads = __ballot_sync(kFullWarp, rowHeads != 0);
-      scanLanes<Value>(lanes, laneHeads & ((2u << laneIndex()) - 1));
-      folded = L::combine(folded, shuffleFrom(lanes, 31), L::kSegmented && laneHeads != 0);
-      warpHead = warpHead || laneHeads != 0;
+      uint32_t marked = 0;  // lanes with a head
+      if (L::kSegmented) marked = __ballot_sync(kFullWarp, rowHeads != 0);
+      const uint32_t lower = (1u << laneIndex()) - 1;
+      foldLanes(lanes, marked & (lower << 1 | 1));
+      const bool lowerHead = L::kSegmented && (marked & lower) != 0;
+      const Value left = shuffleUp(lanes, 1);
+      into_[row] = laneIndex() == 0 ? folded : L::combine(folded, left, lowerHead);
+      if (L::kSegmented) restarted_ |= uint32_t(warpHead || lowerHead) << row;
+      folded = L::combine(folded, shuffleFrom(lanes, 31), L::kSegmented && marked != 0);
+      warpHead = warpHead || marked != 0;
     }
     return folded;
   }

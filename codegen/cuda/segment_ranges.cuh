@@ -29,9 +29,11 @@ KELPIE_DEVICE int64_t splitByWarp(const Segments& segments, int64_t diagonal, in
   return low;
 }
 
+/// kNumbers: items may ask for the number of their segment.
+///
 /// Positions in a range are 32-bit: elements and ends are counted from its first, since a range of 2^31
 /// entries would be one of a list of 2^42.
-template <class S>
+template <class S, bool kNumbers = false>
 struct SegmentRange {
   static constexpr int kNever = 0x7fffffff;
   static_assert(!S::kBackward, "ranges are worked off forward");
@@ -43,6 +45,10 @@ struct SegmentRange {
     uint32_t order;
     /// 1 where a segment begins at this offset of the tile; the threads that read it clear it.
     alignas(16) uint8_t marks[S::kItems + 16];
+    /// With kNumbers: 0, or the segment (less the range's `segment`) that begins at this offset and has
+    /// elements behind it; cleared likewise. And that of the first element of each warp's chunk.
+    alignas(16) int numbers[kNumbers ? S::kItems + 4 : 1];
+    int chunkNumber[S::kWarps];
   };
 
   int64_t origin;           ///< of elements: a multiple of the width
@@ -59,6 +65,10 @@ struct SegmentRange {
     if (threadIdx.x == 0) shared.order = atomicInc(&launch.counters[0], gridDim.x - 1);
     uint32_t* const words = reinterpret_cast<uint32_t*>(shared.marks);
     for (int k = threadIdx.x; k < (S::kItems + 16) / 4; k += S::kThreads) words[k] = 0;
+    if (kNumbers) {
+      for (int k = threadIdx.x; k < S::kItems + 4; k += S::kThreads) shared.numbers[k] = 0;
+      if (threadIdx.x < S::kWarps) shared.chunkNumber[threadIdx.x] = 0;
+    }
     __syncthreads();
     const int64_t order = shared.order, all = extent + segments.count;
     for (int which = warpIndex(); which < 2; which += S::kWarps) {
@@ -120,6 +130,8 @@ struct SegmentRange {
       }
       KELPIE_UNROLL
       for (int j = 0; j < kAtOnce; ++j) {
+        if (kNumbers && from[j] <= tileEnd && to[j] > from[j])
+          markNumber(number + j * S::kThreads - segment, from[j] - base, to[j] - base, shared);
         if (to[j] <= tileEnd) {
           shared.marks[to[j] - base] = 1;
         } else if (from[j] <= tileEnd) {  // the first that does not end here
@@ -132,11 +144,65 @@ struct SegmentRange {
     }
   }
 
+  /// The segments (less `segment`) of this thread's items, of a tile that has been marked where `ending`.
+  /// Contains a barrier where `ending`; another one must follow before the next call of `mark`.
+  __device__ __forceinline__ void numbers(bool ending, Shared& shared,
+                                          int (&number)[S::kRows][S::kWidth]) const {
+    if (!ending) {
+      KELPIE_UNROLL
+      for (int row = 0; row < S::kRows; ++row) {
+        KELPIE_UNROLL
+        for (int v = 0; v < S::kWidth; ++v) number[row][v] = 0;
+      }
+      return;
+    }
+    __syncthreads();
+    using Numbers = Pack<int, S::kWidth>;
+    int carry = shared.chunkNumber[warpIndex()];
+    KELPIE_UNROLL
+    for (int row = 0; row < S::kRows; ++row) {
+      Numbers& place = *reinterpret_cast<Numbers*>(shared.numbers + S::position(row));
+      const Numbers marks = place;
+      int latest = 0;
+      KELPIE_UNROLL
+      for (int v = 0; v < S::kWidth; ++v) {
+        if (marks.item[v] != 0) latest = marks.item[v];
+        number[row][v] = latest;
+      }
+      if (latest != 0) {
+        Numbers none;
+        KELPIE_UNROLL
+        for (int v = 0; v < S::kWidth; ++v) none.item[v] = 0;
+        place = none;
+      }
+      const uint32_t marked = __ballot_sync(kFullWarp, latest != 0);
+      const uint32_t lower = marked & ((1u << laneIndex()) - 1);
+      const int nearest = shuffleFrom(latest, lower != 0 ? 31 - __clz(lower) : 0);
+      const int inherited = lower != 0 ? nearest : carry;
+      const int last = shuffleFrom(latest, marked != 0 ? 31 - __clz(marked) : 0);
+      KELPIE_UNROLL
+      for (int v = 0; v < S::kWidth; ++v) {
+        if (number[row][v] == 0) number[row][v] = inherited;
+      }
+      if (marked != 0) carry = last;
+    }
+    __syncwarp();
+    if (laneIndex() == 0) shared.chunkNumber[warpIndex()] = 0;
+  }
+
   /// Goes on behind a tile in which `ends` segments ended; `next` is where the next one does.
   __device__ __forceinline__ void advance(const Tile& tile, int ends, int next) {
     element += tile.count;
     segment += ends;
     nextEnd = next;
+  }
+
+ private:
+  /// Marks the offsets from..to-1 of the tile as those of a segment.
+  static __device__ __forceinline__ void markNumber(int number, int from, int to, Shared& shared) {
+    shared.numbers[from] = number;
+    for (int chunk = (from + S::kChunk - 1) / S::kChunk; chunk < S::kWarps && chunk * S::kChunk < to; ++chunk)
+      shared.chunkNumber[chunk] = number;
   }
 };
 

@@ -5,7 +5,8 @@
 // other; a scan over threads completes what crosses from thread to thread. The folds up to each item stay in
 // shared memory, where segments pick the one of their last item: no item needs to know its segment.
 //
-// L as in scan.cuh, with Carry = Value, all parts segmented, and kCommutes.
+// L as in scan.cuh, with Carry = Value and all parts segmented. kCommutes: combine works on each component by
+// itself and commutes.
 #pragma once
 
 #include "look_back.cuh"
@@ -13,10 +14,10 @@
 
 namespace kelpie {
 
-template <class S, class L>
+template <class S, class L, bool kNumbers = false>
 struct SegmentReduce {
   using Value = typename L::Value;
-  using Range = SegmentRange<S>;
+  using Range = SegmentRange<S, kNumbers>;
   static constexpr int kOfThread = S::kRows * S::kWidth;  ///< neighbours that a thread folds
   static constexpr int kStride = kOfThread + S::kWidth;   ///< padded: fewer bank conflicts
 

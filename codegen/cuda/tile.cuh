@@ -66,6 +66,24 @@ struct alignas(alignmentOf(sizeof(T) * kWidth)) Pack {
   T item[kWidth];
 };
 
+/// Stores a pack by one instruction. (Of an assignment, compilers make a store for each item where branches
+/// beside it store items: on an H200 that took a fourth of the speed of a scan.)
+template <class T, int kWidth>
+KELPIE_DEVICE void storePack(T* place, const Pack<T, kWidth>& pack) {
+#if !defined(KELPIE_EMULATION)
+  if (sizeof(pack) == 16) {
+    Words<Pack<T, kWidth>> words;
+    constexpr int kCount = sizeof(words.word) / 4;
+    words.value = pack;
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(place), "r"(words.word[0]),
+                 "r"(words.word[1 % kCount]), "r"(words.word[2 % kCount]), "r"(words.word[3 % kCount])
+                 : "memory");
+    return;
+  }
+#endif
+  *reinterpret_cast<Pack<T, kWidth>*>(place) = pack;
+}
+
 /// Bytes, each 0 or 1, as the bits of a word.
 template <int kCount>
 KELPIE_DEVICE uint32_t bitsOf(const Pack<uint8_t, kCount>& bytes) {
@@ -119,7 +137,7 @@ KELPIE_DEVICE void storeRow(T* array, const Tile& tile, int row, const T (&items
     Pack<T, S::kWidth> pack;
     KELPIE_UNROLL
     for (int v = 0; v < S::kWidth; ++v) pack.item[S::slot(v)] = items[v];
-    *reinterpret_cast<Pack<T, S::kWidth>*>(place) = pack;
+    storePack(place, pack);
   } else {
     KELPIE_UNROLL
     for (int v = 0; v < S::kWidth; ++v) {

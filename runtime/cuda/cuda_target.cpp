@@ -206,11 +206,8 @@ Failure CudaTarget::load(PreparedKernel& kernel) {
       loaded_.erase(known);
       return failure;
     }
-    for (const CudaPass& pass : kernel.text.passes) {
-      const Function function = loaded->module->function(pass.entry);
-      loaded->passes.push_back(
-          {function, pass.persistent ? device_->residentBlocks(function, pass.shape.threads) : 0});
-    }
+    for (const CudaPass& pass : kernel.text.passes)
+      loaded->passes.push_back(loaded->module->function(pass.entry));
     known->second = std::move(loaded);
   }
   kernel.loaded = known->second;
@@ -305,13 +302,13 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
     return std::nullopt;
 
   LaunchWord word{launches_, error_, counters_, nullptr, nullptr, pass.tiles(extents), 0};
-  if (pass.levels > 0) {
+  if (pass.stateWords > 0) {
     word.epoch = static_cast<uint32_t>(++epochs_ & kEpochMask);
     if (word.epoch == 0 && states_) {  // all tags have been used
       if (auto failure = device_->clear(states_, static_cast<size_t>(stateWords_) * kStateBytes))
         return failure;
     }
-    if (auto failure = reserveStates(pass.levels * 2 * word.tiles)) return failure;
+    if (auto failure = reserveStates(pass.stateWords * word.tiles)) return failure;
     word.states = states_;
   }
   if (int64_t bytes = pass.fixedBytes + pass.bytesPerTile * word.tiles; bytes > 0) {
@@ -374,8 +371,7 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   }
   for (const Origin& place : prepared.outputs) arguments.set(next++, pointerOf(place));
   ++statistics_.launches;
-  const Loaded::Pass& code = kernel.loaded->passes[passNumber];
-  return device_->launch(code.function, pass.blocks(word.tiles, code.resident), pass.shape.threads,
+  return device_->launch(kernel.loaded->passes[passNumber], pass.blocks(word.tiles), pass.shape.threads,
                          arguments.addresses());
 }
 

@@ -46,12 +46,8 @@ class CudaTarget final : public Target {
  private:
   /// Machine code of a kernel; programs share it.
   struct Loaded {
-    struct Pass {
-      Function function;
-      int64_t resident;  ///< blocks that run at the same time
-    };
     std::unique_ptr<Module> module;
-    std::vector<Pass> passes;
+    std::vector<Function> passes;
   };
   /// Where a parameter or an output of a pass is found.
   struct Origin {

@@ -56,8 +56,6 @@ class Device {
   virtual Failure compile(const std::string& source, const std::vector<std::string>& entries,
                           std::unique_ptr<Module>& module) = 0;
   virtual CompilerStatistics compilerStatistics() const { return {}; }
-  /// How many blocks of a function run at the same time.
-  virtual int64_t residentBlocks(Function function, int threads) = 0;
   /// `arguments` are addresses of the arguments, as for cuLaunchKernel.
   virtual Failure launch(Function function, int64_t blocks, int threads, void** arguments) = 0;
   virtual Failure grade(const GradeRequest& request) = 0;

@@ -46,7 +46,6 @@ struct Driver {
   int (*moduleLoadData)(void**, const void*) = nullptr;
   int (*moduleUnload)(void*) = nullptr;
   int (*moduleGetFunction)(void**, void*, const char*) = nullptr;
-  int (*occupancy)(int*, void*, int, size_t) = nullptr;
   int (*eventCreate)(void**, unsigned) = nullptr;
   int (*eventRecord)(void*, void*) = nullptr;
   int (*eventElapsed)(float*, void*, void*) = nullptr;
@@ -80,7 +79,6 @@ struct Driver {
     library.get(moduleLoadData, "cuModuleLoadData");
     library.get(moduleUnload, "cuModuleUnload");
     library.get(moduleGetFunction, "cuModuleGetFunction");
-    library.get(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
     library.get(eventCreate, "cuEventCreate");
     library.get(eventRecord, "cuEventRecord");
     library.get(eventElapsed, "cuEventElapsedTime");
@@ -104,9 +102,8 @@ struct Driver {
   }
 };
 
-constexpr int kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76,
-              kMultiprocessors = 16;  // CUdevice_attribute
-constexpr int kReleaseThreshold = 4;  // CUmemPool_attribute
+constexpr int kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76;  // CUdevice_attribute
+constexpr int kReleaseThreshold = 4;                                       // CUmemPool_attribute
 constexpr size_t kStagingBytes = 4096;
 constexpr int kNotReady = 600;  // CUresult
 constexpr int kLooksPerQuery = 10000;
@@ -147,7 +144,6 @@ class DriverDevice final : public Device {
     int major = 0, minor = 0;
     driver_.deviceGetAttribute(&major, kComputeCapabilityMajor, device_);
     driver_.deviceGetAttribute(&minor, kComputeCapabilityMinor, device_);
-    driver_.deviceGetAttribute(&multiprocessors_, kMultiprocessors, device_);
     architecture_ = major * 10 + minor;
     if (architecture_ < 80)
       return fmt::format("the GPU has compute capability {}.{}; 8.0 is needed", major, minor);
@@ -274,12 +270,6 @@ class DriverDevice final : public Device {
   }
   CompilerStatistics compilerStatistics() const override { return compiler_->statistics(); }
 
-  int64_t residentBlocks(Function function, int threads) override {
-    int blocks = 0;
-    if (!function || driver_.occupancy(&blocks, function, threads, 0) != 0) blocks = 1;
-    return int64_t{std::max(blocks, 1)} * std::max(multiprocessors_, 1);
-  }
-
   Failure launch(Function function, int64_t blocks, int threads, void** arguments) override {
     if (!function) return "a module lacks one of its kernels";
     if (blocks > INT32_MAX) return fmt::format("a launch of {} blocks is too large for the device", blocks);
@@ -326,7 +316,7 @@ class DriverDevice final : public Device {
   Driver driver_;
   std::optional<LaunchQueue> queue_;  ///< in front of the stream
   std::unique_ptr<KernelCompiler> compiler_;
-  int device_ = 0, architecture_ = 0, multiprocessors_ = 0;
+  int device_ = 0, architecture_ = 0;
   size_t memory_ = 0;
   std::vector<void*> events_, shared_;
   size_t marks_ = 0;  ///< events that are recorded and not asked for

@@ -31,7 +31,6 @@ class EmulatedDevice : public runtime::cuda::Device {
   runtime::Failure await(const uint64_t* shared, uint64_t value) override;
   runtime::Failure compile(const std::string& source, const std::vector<std::string>& entries,
                            std::unique_ptr<runtime::cuda::Module>& module) override;
-  int64_t residentBlocks(runtime::cuda::Function, int) override { return 4; }
   runtime::Failure launch(runtime::cuda::Function function, int64_t blocks, int threads,
                           void** arguments) override;
   runtime::Failure grade(const runtime::GradeRequest& request) override;
