@@ -240,7 +240,7 @@ void otherTypes(Bench& bench, Data& data) {
         Kind{"_4", quarter, 16, positive(data.xs, quarter)}}) {
     const double all = kind.size * static_cast<double>(kind.elements);
     auto run = [&](const std::string& job, const std::string& lengths, int64_t m, double bytes) {
-      bench.run(job + kind.suffix + lengths, job + kind.suffix, kind.elements, m, bytes);
+      bench.run("types_" + job + kind.suffix + lengths, job + kind.suffix, kind.elements, m, bytes);
     };
     run("sum", "", 0, all);
     run("scan", "", 0, 2 * all);
@@ -259,8 +259,8 @@ void otherTypes(Bench& bench, Data& data) {
 /// Sums and scans of segments of every mean length, from 1 to all of 2^24 and more elements; without empty
 /// segments, and with as many empty ones.
 void sweep(Bench& bench, int greatest) {
-  const Bench::Repetitions repetitions{3, 4};
-  for (int exponent = 24; exponent <= greatest; exponent += 2) {
+  const Bench::Repetitions repetitions{3, 5};
+  for (int exponent = 24; exponent <= greatest; exponent += 3) {
     const int64_t n = int64_t{1} << exponent;
     bench.input("xs", std::vector<float>(1));
     bench.scalar("count", n);
@@ -302,10 +302,10 @@ int runAll(int argc, char** argv) {
   bench.input("c1", std::vector<float>{3.0f});
   bench.input("c2", std::vector<float>{5.0f});
   flatJobs(bench, data);
-  segmentedJobs(bench, data);
-  sparseJobs(bench, data);
-  otherTypes(bench, data);
-  blackScholes(bench, data);
+  if (bench.wantsLike("segmented_")) segmentedJobs(bench, data);
+  if (bench.wantsLike("spmv")) sparseJobs(bench, data);
+  if (bench.wantsLike("types_")) otherTypes(bench, data);
+  if (bench.wantsLike("black_scholes")) blackScholes(bench, data);
   return 0;
 }
 

@@ -47,6 +47,11 @@ class Bench {
   ~Bench();
   bool wants(const std::string& job) const { return job.find(wanted_) != std::string::npos; }
 
+  /// Whether jobs with names that begin so may be wanted.
+  bool wantsLike(const std::string& prefix) const {
+    return prefix.find(wanted_) == 0 || wanted_.find(prefix) == 0;
+  }
+
   template <class T>
   void input(const std::string& name, const std::vector<T>& values) {
     runtime::DevicePointer pointer =

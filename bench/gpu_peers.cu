@@ -1,6 +1,7 @@
 // Peers of Kelpie's GPU code, written as an expert would with CUB; times as lines of JSON.
 //
 //   gpu_peers [log2 of the number of elements, 27]
+//   gpu_peers sweep [log2 of the greatest number of elements, 30]
 //
 // Every job runs `kRepeats` times after warming up; the median is reported. Inputs are larger than the cache.
 #include <algorithm>
@@ -18,7 +19,7 @@
 
 namespace {
 
-constexpr int kRepeats = 15;
+constexpr int kRepeats = 9;
 
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
@@ -81,6 +82,9 @@ struct Cub {
   void operator()() { check(call(storage, bytes), "CUB"); }
 };
 
+struct Plus {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
 struct Positive {
   __device__ bool operator()(float x) const { return x > 0; }
 };
@@ -105,9 +109,88 @@ std::vector<int64_t> offsetsOf(const std::string& kind, int64_t n) {
   return offsets;
 }
 
+// ---- the sweep of gpu_bench.cpp ---------------------------------------------------------------------------
+
+__device__ int64_t mixed(int64_t number) { return number * -7046029254386353131ll >> 33 & 0x3fffffff; }
+__global__ void sweepValues(float* xs, int64_t n) {
+  const int64_t step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
+    xs[i] = float(mixed(i) & 255) - 127.5f;
+}
+__global__ void sweepOffsets(int64_t* offsets, int64_t segments, int64_t share, int64_t mean) {
+  const int64_t step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t j = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; j <= segments * share; j += step) {
+    const int64_t k = (j + share - 1) / share;
+    offsets[j] = k * mean + (k == 0 || k == segments ? 0 : mixed(k) % mean);
+  }
+}
+/// The number of the segment of each element; no segment is empty.
+__global__ void sweepKeys(int32_t* keys, const int64_t* offsets, int64_t segments, int64_t n) {
+  const int64_t step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
+    int64_t low = 0, high = segments;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (offsets[middle + 1] <= i) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    keys[i] = int32_t(low);
+  }
+}
+
+/// Sums of segments by DeviceSegmentedReduce (where it takes no seconds) and by key, scans by key. Keys are
+/// made beforehand.
+void sweep(int greatest) {
+  const int64_t most = int64_t{1} << greatest, kSlow = 1 << 22;
+  Device<float> in(most), out(most);
+  Device<int32_t> keys(most), unique(most);
+  Device<int64_t> offsets(2 * most + 1), runs(1);
+  for (int exponent = 24; exponent <= greatest; exponent += 3) {
+    const int64_t n = int64_t{1} << exponent;
+    const double all = 4.0 * static_cast<double>(n);
+    sweepValues<<<1024, 256>>>(in.data, n);
+    report("sweep_copy_" + std::to_string(exponent), "cudaMemcpy",
+           median([&] { cudaMemcpyAsync(out.data, in.data, all, cudaMemcpyDeviceToDevice); }), 2 * all);
+    for (int length = 0; length <= exponent; length += 2) {
+      for (int64_t share : {1, 2}) {
+        const int64_t segments = n >> length, m = segments * share;
+        sweepOffsets<<<1024, 256>>>(offsets.data, segments, share, int64_t{1} << length);
+        const std::string name =
+            "_" + std::to_string(exponent) + "_" + std::to_string(length) + (share > 1 ? "_empties" : "");
+        const double ends = 8.0 * static_cast<double>(m);
+        if (m <= kSlow) {
+          Cub sum([&](void* s, size_t& b) {
+            return cub::DeviceSegmentedReduce::Sum(s, b, in.data, out.data, m, offsets.data,
+                                                   offsets.data + 1);
+          });
+          report("sweep_sum" + name, "cub", median([&] { sum(); }), all + 1.5 * ends);
+        }
+        if (share > 1) continue;
+        sweepKeys<<<4096, 256>>>(keys.data, offsets.data, segments, n);
+        Cub byKey([&](void* s, size_t& b) {
+          return cub::DeviceReduce::ReduceByKey(s, b, keys.data, unique.data, in.data, out.data, runs.data,
+                                                Plus(), n);
+        });
+        report("sweep_sum" + name, "cub by key", median([&] { byKey(); }), all + 1.5 * ends);
+        Cub scan([&](void* s, size_t& b) {
+          return cub::DeviceScan::ExclusiveSumByKey(s, b, keys.data, in.data, out.data, n);
+        });
+        report("sweep_scan" + name, "cub by key", median([&] { scan(); }), 2 * all + ends);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "sweep") {
+    sweep(argc > 2 ? std::atoi(argv[2]) : 30);
+    return 0;
+  }
   const int64_t n = int64_t{1} << (argc > 1 ? std::atoi(argv[1]) : 27);
   const double all = 4.0 * static_cast<double>(n);
   std::vector<float> host(static_cast<size_t>(n));

@@ -68,7 +68,7 @@ for example in examples/*.nesl; do
   note "$(printf '%-24s %s' "$name" "$verdict")"
 done
 
-# Small runs under compute-sanitizer. initcheck also reports wide loads that reach into the padding of a buffer.
+# Small runs under compute-sanitizer.
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck synccheck initcheck; do
     left=$((515 - (SECONDS - begin)))
