@@ -53,6 +53,15 @@ step bench_kelpie 110 $(program gpu_bench) 27 || tail -3 "$out/bench_kelpie.log"
 [ -x .bundle/bin/gpu_peers ] && step bench_peers 60 $(program gpu_peers) 27
 [ -x .bundle/bin/gpu_peer_spmv ] && step bench_peer_spmv 40 $(program gpu_peer_spmv) 25
 
+# Of every size and segment length (bench/gpu_sweep_plot.py draws it), and beyond 2^31 elements, where memory allows.
+memory=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits | head -1)
+if [ "${memory:-0}" -gt 70000 ]; then
+  step sweep_kelpie 30 $(program gpu_bench) sweep 30
+  [ -x .bundle/bin/gpu_peers ] && step sweep_peers 40 $(program gpu_peers) sweep 30
+  step beyond_int32 60 $(program kelpie) run bench/beyond_int32.nesl --target=cuda
+  [ "$(grep -c '^it = T' "$out/beyond_int32.log")" = 5 ] || note "beyond_int32: WRONG RESULT"
+fi
+
 mkdir -p "$out/examples"
 examples_started=$SECONDS
 for example in examples/*.nesl; do
