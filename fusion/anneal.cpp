@@ -1,10 +1,11 @@
 #include "fusion/anneal.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 #include <random>
+
+#include "fusion/deadline.h"
 
 namespace kelpie::fusion {
 namespace {
@@ -26,7 +27,7 @@ class Annealer {
 
   Assignment run(double seconds) {
     constexpr double kHottest = 2, kColdest = 0.1;  // in units of the typical cost of one decision
-    const auto begin = std::chrono::steady_clock::now();
+    const Deadline deadline(seconds);
     const double unit = typicalCost();
     const int64_t nodes = static_cast<int64_t>(movable_.size());
     const int64_t moves =
@@ -38,8 +39,7 @@ class Annealer {
       if (move % kRound == 0) {
         renumberPlaces();
         temperature *= cooling;
-        const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
-        if (spent.count() > seconds) break;
+        if (deadline.passed()) break;
       }
       const int kind = number(0, 15);
       if (kind == 0) {

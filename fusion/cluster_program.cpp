@@ -221,9 +221,8 @@ struct WholeSearch {
   const std::vector<std::vector<int>>& clusters;
   const std::vector<int>& columns;
   double below;
-  int nodesLeft;
+  int programsLeft;
   double bound;
-  int lastNode = 0;
 
   void at(glp_tree* tree) {
     if (const int best = glp_ios_best_node(tree); best > 0) {
@@ -232,9 +231,7 @@ struct WholeSearch {
       if (bound >= below) return glp_ios_terminate(tree);
     }
     if (glp_ios_reason(tree) != GLP_IROWGEN) return;
-    const int node = glp_ios_curr_node(tree);
-    if (node != lastNode && --nodesLeft < 0) return glp_ios_terminate(tree);
-    lastNode = node;
+    if (--programsLeft < 0) return glp_ios_terminate(tree);
     glp_prob* lp = glp_ios_get_prob(tree);
     const auto members = [&](int k) -> const std::vector<int>& { return clusters[columns[k]]; };
     constexpr double kLeastViolation = 0.05;
@@ -246,7 +243,7 @@ struct WholeSearch {
 }  // namespace
 
 ClusterProgram::Whole ClusterProgram::solveWhole(const std::vector<int>& columns, const OrderCuts& orderCuts,
-                                                 double below, int mostNodes,
+                                                 double below, int mostPrograms,
                                                  const Deadline& deadline) const {
   const std::unique_ptr<glp_prob, void (*)(glp_prob*)> lp(newProgram(problem_), glp_delete_prob);
   for (const OrderCut& cut : cuts_) addCutRow(lp.get(), cut, [&](int) { return std::vector<int>(); });
@@ -264,7 +261,7 @@ ClusterProgram::Whole ClusterProgram::solveWhole(const std::vector<int>& columns
     if (glp_get_status(lp.get()) == GLP_NOFEAS) result.bound = kNoPartition;
     return result;
   }
-  WholeSearch whole{orderCuts, clusters_, columns, below, mostNodes, glp_get_obj_val(lp.get())};
+  WholeSearch whole{orderCuts, clusters_, columns, below, mostPrograms, glp_get_obj_val(lp.get())};
   glp_iocp search;
   glp_init_iocp(&search);
   search.msg_lev = GLP_MSG_OFF;

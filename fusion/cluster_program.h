@@ -62,9 +62,9 @@ class ClusterProgram {
     double bound = -1e300;              ///< no partition into these columns that obeys the cuts costs less
   };
   /// Solves the integer program over these columns, adding order cuts that solutions break, until a partition
-  /// below `below` is not possible, or for `mostNodes` nodes of GLPK's search.
-  Whole solveWhole(const std::vector<int>& columns, const OrderCuts& orderCuts, double below, int mostNodes,
-                   const Deadline& deadline) const;
+  /// below `below` is not possible, or for `mostPrograms` relaxations solved on the way.
+  Whole solveWhole(const std::vector<int>& columns, const OrderCuts& orderCuts, double below,
+                   int mostPrograms, const Deadline& deadline) const;
 
  private:
   const PartitionProblem& problem_;

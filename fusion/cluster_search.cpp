@@ -13,9 +13,10 @@ namespace {
 
 constexpr double kTolerance = 1e-9;
 constexpr size_t kMostCandidates = 2'000;
-constexpr int kNodesToFind = 100, kNodesToProve = 20'000;  ///< of GLPK's search over known clusters
-constexpr int kMostSlowRounds = 4;                         ///< of cuts that hardly raise the bound
-constexpr double kSlow = 0.02;                             ///< of what is left to the incumbent
+constexpr int kProgramsToFind = 100,
+              kProgramsToProve = 20'000;  ///< relaxations in a search over known clusters
+constexpr int kMostSlowRounds = 4;        ///< of cuts that hardly raise the bound
+constexpr double kSlow = 0.02;            ///< of what is left to the incumbent
 
 using Clusters = std::vector<std::vector<int>>;
 
@@ -97,7 +98,7 @@ class Search {
   void offer(const Branch& branch, const std::optional<Assignment>& cluster);
   void solve(Branch branch);
   bool raiseBound(Branch& branch, ClusterRelaxation& relaxation);
-  double solveOverKnown(const Branch& branch, const ClusterRelaxation& relaxation, int mostNodes);
+  double solveOverKnown(const Branch& branch, const ClusterRelaxation& relaxation, int mostPrograms);
   void split(Branch branch, const PairTable& pairs, const ClusterRelaxation& relaxation,
              const Together& pair);
 
@@ -129,7 +130,7 @@ void Search::offer(const Branch& branch, const std::optional<Assignment>& cluste
 
 /// Solves the program over the clusters known that may be in a better partition; what such a partition costs
 /// at least.
-double Search::solveOverKnown(const Branch& branch, const ClusterRelaxation& relaxation, int mostNodes) {
+double Search::solveOverKnown(const Branch& branch, const ClusterRelaxation& relaxation, int mostPrograms) {
   const ClusterProgram& program = relaxation.program();
   const ClusterPrices prices = relaxation.bestPrices();
   const double room = cost_ - relaxation.bound() + kTolerance * (1 + cost_);
@@ -138,7 +139,7 @@ double Search::solveOverKnown(const Branch& branch, const ClusterRelaxation& rel
     if (program.reducedCost(k, prices) <= room) columns.push_back(k);
   }
   const ClusterProgram::Whole whole =
-      program.solveWhole(columns, relaxation.orderCuts(), cost_, mostNodes, deadline_);
+      program.solveWhole(columns, relaxation.orderCuts(), cost_, mostPrograms, deadline_);
   offer(branch, whole.cluster);
   return whole.bound;
 }
@@ -155,7 +156,7 @@ bool Search::raiseBound(Branch& branch, ClusterRelaxation& relaxation) {
     if (worse(branch.bound)) return true;
     offer(branch, relaxation.program().partition());
     if (branch.number == 0 && (round == 0 || round == kMostSlowRounds))
-      solveOverKnown(branch, relaxation, kNodesToFind);
+      solveOverKnown(branch, relaxation, kProgramsToFind);
     slow = relaxation.value() - last < kSlow * (cost_ - relaxation.value()) ? slow + 1 : 0;
     last = relaxation.value();
     if (worse(branch.bound) || slow >= kMostSlowRounds || !relaxation.addCuts()) return true;
@@ -189,7 +190,7 @@ void Search::solve(Branch branch) {
     if (candidates) {
       const double before = cost_;
       for (const std::vector<int>& c : *candidates) program.add(c);
-      const double bound = solveOverKnown(branch, relaxation, kNodesToProve);
+      const double bound = solveOverKnown(branch, relaxation, kProgramsToProve);
       branch.bound = std::max(branch.bound, std::min(before, bound));
       if (worse(branch.bound)) return;
     }

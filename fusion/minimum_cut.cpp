@@ -27,6 +27,7 @@ bool MinimumCut::findLevels() {
   level_[kSource] = 0;
   at_.assign(1, kSource);
   for (size_t k = 0; k < at_.size(); ++k) {
+    if (level_[kSink] >= 0 && level_[at_[k]] >= level_[kSink]) break;
     for (int arc = first_[at_[k]]; arc >= 0; arc = next_[arc]) {
       if (state_.residual[arc] <= 0 || level_[to_[arc]] >= 0) continue;
       level_[to_[arc]] = level_[at_[k]] + 1;

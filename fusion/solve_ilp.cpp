@@ -1,12 +1,12 @@
 #include "fusion/solve_ilp.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "fusion/anneal.h"
 #include "fusion/cluster_search.h"
 #include "fusion/contraction.h"
+#include "fusion/deadline.h"
 #include "fusion/lower_bound.h"
 #include "fusion/solve_greedy.h"
 
@@ -124,12 +124,11 @@ Solved solvePart(const PartitionProblem& part, Assignment start, double lower, d
   lower = std::min(cost, std::max(lower, lowerBound(part, pairs)));
   const auto proven = [&] { return shortcut && cost - lower <= 1e-9 * (1 + cost); };
   if (proven()) return {start, cost, cost};
-  const auto begin = std::chrono::steady_clock::now();
+  const Deadline deadline(seconds);
   start = improve(part, pairs, anneal(part, pairs, start, kShareOfAnnealing * seconds));
   cost = costOf(part, start);
   if (proven()) return {start, cost, cost};
-  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
-  const ClusterSearchResult search = searchClusters(part, start, lower, seconds - spent.count());
+  const ClusterSearchResult search = searchClusters(part, start, lower, deadline.secondsLeft());
   totals.columns += search.columns;
   totals.rows += search.rows;
   totals.cuts += search.cuts;
@@ -139,10 +138,7 @@ Solved solvePart(const PartitionProblem& part, Assignment start, double lower, d
 }  // namespace
 
 Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, const IlpOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto elapsed = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
+  const Deadline deadline(options.seconds);
   Partition result;
   const Assignment group = options.contract ? contractionGroups(problem, pairs) : separate(problem.nodes);
   const PartitionProblem small = contracted(problem, group);
@@ -188,7 +184,7 @@ Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, cons
       const double share = effort(c) / efforts;
       efforts -= effort(c);
       solved[c] = solvePart(restricted(small, table, members[c]), normalised(start), lower[c],
-                            share * std::max(0.0, options.seconds - elapsed()), options.shortcut, result);
+                            share * std::max(0.0, deadline.secondsLeft()), options.shortcut, result);
       done[c] = true;
     }
     int numbered = 0;
@@ -238,7 +234,7 @@ Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, cons
       result.cost = costOf(problem, greedy);
     }
   }
-  result.seconds = elapsed();
+  result.seconds = deadline.secondsSpent();
   return result;
 }
 
