@@ -1,22 +1,54 @@
-// Every fusion rule on λcu text: the kernels before, the kernel after, and the rules that made it.
+// Every fusion rule on λcu text: the kernels before, the kernels after, and the rules that made them; and
+// that both compute the same.
+//
+// Each case is a file of rules/: a line `rules:` with the rules of each kernel after fusion, kernels
+// separated by
+// `|`, then the function before and after.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+#include <sstream>
+
 #include "fusion/fuse.h"
 #include "fusion/lcu_reader.h"
+#include "runtime/host_target.h"
+#include "tests/runtime/program_builder.h"
 
 namespace kelpie::fusion {
 namespace {
 
 struct Golden {
-  const char* name;
-  const char* before;
-  const char* after;
-  const char* rules;  ///< by kernel, separated by |
+  std::string name, rules, before, after;
 };
 void PrintTo(const Golden& golden, std::ostream* out) { *out << golden.name; }
+
+std::vector<Golden> goldenFiles() {
+  std::vector<Golden> result;
+  for (const auto& entry : std::filesystem::directory_iterator(KELPIE_SOURCE_DIR "/tests/fusion/rules")) {
+    std::ifstream file(entry.path());
+    Golden golden;
+    golden.name = entry.path().stem().string();
+    std::string* section = &golden.rules;
+    for (std::string line; std::getline(file, line);) {
+      if (line == "--- before") {
+        section = &golden.before;
+      } else if (line == "--- after") {
+        section = &golden.after;
+      } else {
+        *section += section == &golden.rules ? line : line + "\n";
+      }
+    }
+    result.push_back(std::move(golden));
+  }
+  std::sort(result.begin(), result.end(), [](const Golden& a, const Golden& b) { return a.name < b.name; });
+  return result;
+}
 
 lcu::Program read(std::string_view text) {
   lcu::ReadResult result = lcu::readProgram(text);
@@ -32,597 +64,134 @@ std::string functionsOf(const lcu::Program& program) {
   return text.substr(0, text.find("entry "));
 }
 
+std::string rulesOf(const FusionReport& report) {
+  std::vector<std::string> rules;
+  for (const RegionReport& region : report.regions) {
+    for (const ClusterReport& cluster : region.clusters)
+      rules.push_back(cluster.rules.empty() ? "-" : fmt::format("{}", fmt::join(cluster.rules, " ")));
+  }
+  return fmt::format("rules: {}", fmt::join(rules, " | "));
+}
+
 class Rules : public ::testing::TestWithParam<Golden> {};
 
 TEST_P(Rules, RewriteAsExpected) {
-  const Golden& golden = GetParam();
-  lcu::Program program = read(golden.before);
+  lcu::Program program = read(GetParam().before);
   ASSERT_THAT(lcu::verify(program, false), ::testing::ElementsAre());
   const FusionReport report = fuse(program);
   EXPECT_THAT(lcu::verify(program, true), ::testing::ElementsAre());
-  EXPECT_EQ(functionsOf(program), golden.after);
-  std::vector<std::string> rules;
-  for (const RegionReport& region : report.regions) {
-    for (const ClusterReport& cluster : region.clusters) {
-      rules.push_back(fmt::format("{}", fmt::join(cluster.rules, " ")));
-    }
-  }
-  EXPECT_EQ(fmt::format("{}", fmt::join(rules, " | ")), golden.rules);
+  EXPECT_EQ(functionsOf(program), GetParam().after);
+  EXPECT_EQ(rulesOf(report), GetParam().rules);
 }
 
-// The texts are the point.
-// clang-format off
-INSTANTIATE_TEST_SUITE_P(
-    All, Rules,
-    ::testing::Values(Golden{"MapMap",
-                             R"(function map_map(xs: [int64]) {
-  kernel a {
-    let a: [int64; #xs] = MAP flat #xs { i => xs[i] + 1 }
-    return a
+/// A function's body as a program, its parameters as globals with random values.
+class RandomCall {
+ public:
+  RandomCall(const std::string& function, uint32_t seed) : random_(seed) {
+    b_.program = read(function);
+    lcu::HostFunction& f = b_.program.functions.at(0);
+    b_.program.entry.body = std::move(f.body);
+    const std::vector<lcu::VarId> parameters = f.params, results = b_.program.entry.body.results;
+    b_.program.functions.clear();
+    if (b_.program.sites.empty()) b_.program.newSite({{}, "unknown"});
+    b_.program.entry.name = "main";
+    for (lcu::VarId v : parameters) bind(v);
+    b_.program.entry.body.results.clear();
+    for (lcu::VarId v : results) b_.result(v);
   }
-  kernel b {
-    let b: [int64; #xs] = MAP flat #xs { i => a[i] * 2 }
-    return b
+
+  runtime::RunResult run() {
+    runtime::Executor executor(std::make_unique<runtime::InterpTarget>(0));
+    return b_.run(executor);
   }
-  return b
+
+ private:
+  int64_t number(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random_);
+  }
+
+  /// Lengths by how a declaration spells them; new ones are made up.
+  int64_t length(const std::string& spelled) {
+    const auto [it, fresh] = lengths_.try_emplace(spelled, number(0, 3) == 0 ? 0 : number(1, 40));
+    return it->second;
+  }
+
+  void bind(lcu::VarId v) {
+    const lcu::VarInfo info = b_.program.vars[v];
+    const auto cell = static_cast<uint32_t>(b_.globalColumns.size());
+    if (info.kind == lcu::VarKind::Host) {
+      b_.program.globals.push_back({cell, {CoreType(info.type)}, {v}});
+      b_.globalColumns.push_back(scalarColumn(info.type, {Scalar::ofInt(info.type, length("#xs"))}));
+      return;
+    }
+    Column elements = info.name == "off" ? offsets() : values(info);
+    lengths_.try_emplace("#" + info.name, elements.length());
+    const lcu::VarId n = b_.var(info.name + "_length", lcu::VarKind::Host, testing::kI64);
+    Column value = kelpie::testing::sequence(std::move(elements));
+    b_.program.globals.push_back({cell, {value.type}, {n, v}});
+    b_.globalColumns.push_back(std::move(value));
+  }
+
+  /// Of segments that make up `val`.
+  Column offsets() {
+    std::vector<int64_t> offsets{0};
+    for (int64_t k = number(0, 8); k > 0; --k) offsets.push_back(offsets.back() + number(0, 6));
+    lengths_["#val"] = offsets.back();
+    lengths_["#off - 1"] = static_cast<int64_t>(offsets.size()) - 1;
+    return kelpie::testing::ints(offsets);
+  }
+
+  Column values(const lcu::VarInfo& info) {
+    const int64_t n = length(info.extent ? lcu::toString(info.extent, b_.program) : "#" + info.name);
+    std::vector<Scalar> values;
+    for (int64_t k = 0; k < n; ++k) {
+      if (isFloat(info.type)) {
+        values.push_back(Scalar::ofFloat(info.type, static_cast<double>(number(-80, 80)) / 8));
+      } else {  // `col` are positions in `v`
+        values.push_back(
+            Scalar::ofInt(info.type, info.name == "col" ? number(0, length("#v") - 1) : number(-9, 9)));
+      }
+    }
+    return scalarColumn(info.type, values);
+  }
+
+  std::mt19937 random_;
+  kelpie::testing::Builder b_;
+  std::map<std::string, int64_t> lengths_{{"#table", 16}, {"#v", 16}};  ///< not empty: values lead there
+};
+
+TEST_P(Rules, KeepTheMeaning) {
+  int succeeded = 0;
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    const runtime::RunResult expected = RandomCall(GetParam().before, seed).run();
+    const runtime::RunResult actual = RandomCall(GetParam().after, seed).run();
+    ASSERT_EQ(actual.index(), expected.index());
+    if (!std::holds_alternative<Columns>(expected)) continue;
+    ++succeeded;
+    EXPECT_TRUE(std::get<Columns>(actual) == std::get<Columns>(expected));
+  }
+  EXPECT_GT(succeeded, 10);
 }
-)",
-                             R"(function map_map(xs: [int64]) {
-  kernel a_b {
-    let b: [int64; #xs] = MAP flat #xs { i => (xs[i] + 1) * 2 }
-    return b
+
+INSTANTIATE_TEST_SUITE_P(All, Rules, ::testing::ValuesIn(goldenFiles()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(RulesAll, HaveACase) {
+  std::set<std::string> seen;
+  for (const Golden& golden : goldenFiles()) {
+    std::istringstream words(golden.rules);
+    for (std::string word; words >> word;) seen.insert(word);
   }
-  return b
+  for (const char* rule :
+       {"MAP-MAP",         "MAP-REDUCE",     "MAP-SCAN",          "MAP-FILTER",        "MAP-PERMUTE",
+        "MAP-PARTITION",   "FILTER-MAP",     "FILTER-REDUCE",     "FILTER-FILTER",     "FILTER-SCAN",
+        "FILTER-COUNT",    "ONCE-ONCE",      "REDUCE-ONCE",       "SCAN-MAP",          "MAP+MAP",
+        "REDUCE+REDUCE",   "SCAN+SCAN",      "ONCE+ONCE",         "SEG-MAP-MAP",       "SEG-MAP-REDUCE",
+        "SEG-MAP-SCAN",    "SEG-MAP-FILTER", "SEG-FILTER-MAP",    "SEG-FILTER-REDUCE", "SEG-FILTER-FILTER",
+        "SEG-FILTER-SCAN", "SEG-REDUCE-MAP", "SEG-REDUCE+REDUCE", "SEG-SCAN+SCAN"})
+    EXPECT_TRUE(seen.contains(rule)) << rule;
 }
-)",
-                             "MAP-MAP"},
-                      Golden{"MapReduce",
-                             R"(function map_reduce(xs: [int64]) {
-  kernel a {
-    let a: [int64; #xs] = MAP flat #xs { i => xs[i] * xs[i] }
-    return a
-  }
-  kernel b {
-    let b: &int64 = REDUCE flat #xs { i => a[i] } (0) { x, y => x + y }
-    return b
-  }
-  return b
-}
-)",
-                             R"(function map_reduce(xs: [int64]) {
-  kernel a_b {
-    let b: &int64 = REDUCE flat #xs { i => let t1 = xs[i] in t1 * t1 } (0) { x, y => x + y }
-    return b
-  }
-  return b
-}
-)",
-                             "MAP-REDUCE"},
-                      Golden{"MapReduceShared",
-                             R"(function map_reduce_shared(xs: [float64]) {
-  kernel a {
-    let a: [float64; #xs] = MAP flat #xs { i => exp(xs[i]) }
-    return a
-  }
-  kernel b {
-    let b: &float64 = REDUCE flat #xs { i => a[i] } (0.0) { x, y => x + y }
-    return b
-  }
-  return a, b
-}
-)",
-                             R"(function map_reduce_shared(xs: [float64]) {
-  kernel a_b {
-    let a: [float64; #xs] = MAP flat #xs { i => exp(xs[i]) }
-    let b: &float64 = REDUCE flat #xs { i => a[i] } (0.0) { x, y => x + y }
-    return a, b
-  }
-  return a, b
-}
-)",
-                             "MAP-REDUCE"},
-                      Golden{"MapScan",
-                             R"(function map_scan(xs: [int64]) {
-  kernel a {
-    let a: [int64; #xs] = MAP flat #xs { i => xs[i] + 1 }
-    return a
-  }
-  kernel b {
-    let b: [int64; #xs] = SCAN flat #xs { i => a[i] } (0) { x, y => x + y }
-    return b
-  }
-  return b
-}
-)",
-                             R"(function map_scan(xs: [int64]) {
-  kernel a_b {
-    let b: [int64; #xs] = SCAN flat #xs { i => xs[i] + 1 } (0) { x, y => x + y }
-    return b
-  }
-  return b
-}
-)",
-                             "MAP-SCAN"},
-                      Golden{"MapFilter",
-                             R"(function map_filter(xs: [int64]) {
-  kernel a {
-    let a: [int64; #xs] = MAP flat #xs { i => xs[i] + 1 }
-    return a
-  }
-  kernel b {
-    let n: &int64, b: [int64; n] = FILTER flat #xs { i => xs[i] } where { i => a[i] > 0 }
-    return n, b
-  }
-  return b
-}
-)",
-                             R"(function map_filter(xs: [int64]) {
-  kernel a_b {
-    let n: &int64, b: [int64; n] = FILTER flat #xs { i => xs[i] } where { i => xs[i] + 1 > 0 }
-    return n, b
-  }
-  return b
-}
-)",
-                             "MAP-FILTER"},
-                      Golden{"MapPermute",
-                             R"(function map_permute(xs: [int64]) {
-  kernel a {
-    let a: [int64; #xs] = MAP flat #xs { i => xs[i] + 1 }
-    return a
-  }
-  kernel b {
-    let b: [int64; #xs] = PERMUTE flat #xs { i => a[i] } to { i => #xs - 1 - i } target #xs fill (0) unique
-    return b
-  }
-  return b
-}
-)",
-                             R"(function map_permute(xs: [int64]) {
-  kernel a_b {
-    let b: [int64; #xs] = PERMUTE flat #xs { i => xs[i] + 1 } to { i => #xs - 1 - i } target #xs fill (0) unique
-    return b
-  }
-  return b
-}
-)",
-                             "MAP-PERMUTE"},
-                      Golden{"FilterMap",
-                             R"(function filter_map(xs: [int64]) {
-  kernel a {
-    let n: &int64, a: [int64; n] = FILTER flat #xs { i => xs[i] } where { i => xs[i] > 0 }
-    return n, a
-  }
-  kernel b {
-    let b: [int64; n] = MAP flat n { i => a[i] + 1 }
-    return b
-  }
-  return b
-}
-)",
-                             R"(function filter_map(xs: [int64]) {
-  kernel a_b {
-    let n: &int64, b: [int64; n] = FILTER flat #xs { i => xs[i] + 1 } where { i => xs[i] > 0 }
-    return n, b
-  }
-  return b
-}
-)",
-                             "FILTER-MAP"},
-                      Golden{"FilterReduceChecked",
-                             R"(function filter_reduce_checked(xs: [int64]) {
-  kernel a {
-    let n: &int64, a: [int64; n] = FILTER flat #xs { i => xs[i] } where { i => xs[i] > 0 }
-    return n, a
-  }
-  kernel b {
-    let b: &int64 = REDUCE flat n { i => 100 / check(a[i] != 0, a[i], 1, @0, 0, 0) } (0) { x, y => x + y }
-    return b
-  }
-  return b
-}
-)",
-                             R"(function filter_reduce_checked(xs: [int64]) {
-  kernel a_b {
-    let b: &int64 = REDUCE flat #xs { i => let t1 = xs[i] in if t1 > 0 then 100 / check(t1 != 0, t1, 1, @0, 0, 0) else 0 } (0) { x, y => x + y }
-    return b
-  }
-  return b
-}
-)",
-                             "FILTER-REDUCE"},
-                      Golden{"FilterFilter",
-                             R"(function filter_filter(xs: [int64], ys: [int64]) {
-  kernel a {
-    let n: &int64, a: [int64; n] = FILTER flat #xs { i => xs[i] } where { i => xs[i] > 0 }
-    return n, a
-  }
-  kernel b {
-    let m: &int64, b: [int64; m] = FILTER flat n { i => a[i] } where { i => a[i] < 10 }
-    return m, b
-  }
-  kernel c {
-    let k: &int64, c: [int64; k] = FILTER flat m { i => b[i] } where { i => ys[b[i]] != 3 }
-    return k, c
-  }
-  return c
-}
-)",
-                             R"(function filter_filter(xs: [int64], ys: [int64]) {
-  kernel a_b_c {
-    let k: &int64, c: [int64; k] = FILTER flat #xs { i => xs[i] } where { i => let t1 = xs[i] in if t1 > 0 and t1 < 10 then ys[t1] != 3 else false }
-    return k, c
-  }
-  return c
-}
-)",
-                             "FILTER-FILTER FILTER-FILTER"},
-                      Golden{"FilterScan",
-                             R"(function filter_scan(xs: [int64]) {
-  kernel a {
-    let n: &int64, a: [int64; n] = FILTER flat #xs { i => xs[i] } where { i => xs[i] > 0 }
-    return n, a
-  }
-  kernel b {
-    let b: [int64; n] = SCAN flat n { i => a[i] } (0) { x, y => x + y }
-    return b
-  }
-  kernel c {
-    let c: [int64; n] = MAP flat n { i => a[i] + b[i] }
-    return c
-  }
-  return c
-}
-)",
-                             R"(function filter_scan(xs: [int64]) {
-  kernel a_b_c {
-    let b_6: [int64; #xs] = SCAN flat #xs { i => let t1 = xs[i] in if t1 > 0 then t1 else 0 } (0) { x, y => x + y }
-    let n: &int64, c: [int64; n] = FILTER flat #xs { i => xs[i] + b_6[i] } where { i => xs[i] > 0 }
-    return n, c
-  }
-  return c
-}
-)",
-                             "FILTER-SCAN FILTER-MAP SCAN-FILTER"},
-                      Golden{"FilterCount",
-                             R"(function filter_count(xs: [int64]) {
-  kernel a {
-    let n: &int64, a: [int64; n] = FILTER flat #xs { i => xs[i] } where { i => xs[i] > 0 }
-    return n, a
-  }
-  kernel b {
-    let m: [int64; #xs] = MAP flat #xs { i => xs[i] * n }
-    return m
-  }
-  return m
-}
-)",
-                             R"(function filter_count(xs: [int64]) {
-  kernel a {
-    let n: &int64 = REDUCE flat #xs { i => if xs[i] > 0 then 1 else 0 } (0) { x, y => x + y }
-    return n
-  }
-  kernel b {
-    let m: [int64; #xs] = MAP flat #xs { i => xs[i] * n }
-    return m
-  }
-  return m
-}
-)",
-                             "FILTER-COUNT | "},
-                      Golden{"ReduceOnce",
-                             R"(function reduce_once(xs: [float64]) {
-  kernel a {
-    let a: &float64 = REDUCE flat #xs { i => xs[i] * xs[i] } (0.0) { x, y => x + y }
-    return a
-  }
-  kernel b {
-    let b: &float64 = ONCE { sqrt(a) }
-    return b
-  }
-  kernel c {
-    let c: &float64 = ONCE { b + 1.0 }
-    return c
-  }
-  kernel d {
-    let d: [float64; #xs] = MAP flat #xs { i => xs[i] / c }
-    return d
-  }
-  return d
-}
-)",
-                             R"(function reduce_once(xs: [float64]) {
-  kernel a_b_c {
-    let a: &float64 = REDUCE flat #xs { i => let t1 = xs[i] in t1 * t1 } (0.0) { x, y => x + y }
-    let c: &float64 = ONCE { sqrt(a) + 1.0 }
-    return c
-  }
-  kernel d {
-    let d: [float64; #xs] = MAP flat #xs { i => xs[i] / c }
-    return d
-  }
-  return d
-}
-)",
-                             "ONCE-ONCE REDUCE-ONCE | "},
-                      Golden{
-                          "Rows",
-                          R"(function rows(off: [int64], col: [int64; #val], val: [float64], v: [float64]) {
-  kernel p {
-    let p: [float64; #val] = MAP seg(off, #off - 1, #val) { i, s, p => val[i] * v[col[i]] }
-    return p
-  }
-  kernel r {
-    let r: [float64; #off - 1] = REDUCE seg(off, #off - 1, #val) { i, s, p => p[i] } (0.0) { x, y => x + y }
-    return r
-  }
-  kernel e {
-    let e: [float64; #off - 1] = MAP flat #off - 1 { i => sqrt(r[i]) }
-    return e
-  }
-  return e
-}
-)",
-                          R"(function rows(off: [int64], col: [int64; #val], val: [float64], v: [float64]) {
-  kernel p_r_e {
-    let r: [float64; #off - 1] = REDUCE seg(off, #off - 1, #val) { i, s, p => val[i] * v[col[i]] } (0.0) { x, y => x + y }
-    let e: [float64; #off - 1] = MAP flat #off - 1 { i => sqrt(r[i]) }
-    return e
-  }
-  return e
-}
-)",
-                          "SEG-MAP-REDUCE SEG-REDUCE-MAP"},
-                      Golden{"SegmentedFilter",
-                             R"(function segmented_filter(off: [int64], val: [int64]) {
-  kernel f {
-    let o: [int64; #off], a: [int64; o[#off - 1]] = FILTER seg(off, #off - 1, #val) { i, s, p => val[i] } where { i, s, p => val[i] > s }
-    return o, a
-  }
-  kernel m {
-    let m: [int64; o[#off - 1]] = MAP flat o[#off - 1] { i => a[i] * a[i] }
-    return m
-  }
-  kernel r {
-    let r: [int64; #off - 1] = REDUCE seg(o, #off - 1, o[#off - 1]) { i, s, p => m[i] } (0) { x, y => x + y }
-    return r
-  }
-  return r
-}
-)",
-                             R"(function segmented_filter(off: [int64], val: [int64]) {
-  kernel f_m_r {
-    let r: [int64; #off - 1] = REDUCE seg(off, #off - 1, #val) { i, s, p => let t1 = val[i] in if t1 > s then t1 * t1 else 0 } (0) { x, y => x + y }
-    return r
-  }
-  return r
-}
-)",
-                             "SEG-FILTER-MAP SEG-FILTER-REDUCE"},
-                      Golden{"Sideways",
-                             R"(function sideways(xs: [int64], ys: [int64; #xs]) {
-  kernel a {
-    let a: &int64 = REDUCE flat #xs { i => xs[i] } (0) { x, y => x + y }
-    return a
-  }
-  kernel b {
-    let b: &int64 = REDUCE flat #xs { i => ys[i] } (-9223372036854775808) { x, y => max(x, y) }
-    return b
-  }
-  kernel c {
-    let c: [int64; #xs] = SCAN flat #xs { i => xs[i] } (0) { x, y => x + y }
-    return c
-  }
-  kernel d {
-    let d: [int64; #xs] = SCAN flat #xs { i => ys[i] } (0) { x, y => x + y }
-    return d
-  }
-  return a, b, c, d
-}
-)",
-                             R"(function sideways(xs: [int64], ys: [int64; #xs]) {
-  kernel a_b_c_d {
-    let a: &int64, b: &int64 = REDUCE flat #xs { i => xs[i], ys[i] } (0, -9223372036854775808) { x1, x2, y1, y2 => x1 + y1, max(x2, y2) }
-    let c: [int64; #xs], d: [int64; #xs] = SCAN flat #xs { i => xs[i], ys[i] } (0, 0) { x1, x2, y1, y2 => x1 + y1, x2 + y2 }
-    return a, b, c, d
-  }
-  return a, b, c, d
-}
-)",
-                             "REDUCE+REDUCE SCAN+SCAN"},
-                      Golden{"Broadcast",
-                             R"(function broadcast(off: [int64], val: [int64], w: [int64; #off - 1]) {
-  kernel a {
-    let a: [int64; #off - 1] = MAP flat #off - 1 { i => w[i] * 2 }
-    return a
-  }
-  kernel b {
-    let b: [int64; #off - 1] = REDUCE seg(off, #off - 1, #val) { i, s, p => val[i] * a[s] } (0) { x, y => x + y }
-    return b
-  }
-  return b
-}
-)",
-                             R"(function broadcast(off: [int64], val: [int64], w: [int64; #off - 1]) {
-  kernel b {
-    let b: [int64; #off - 1] = REDUCE seg(off, #off - 1, #val) { i, s, p => val[i] * (w[s] * 2) } (0) { x, y => x + y }
-    return b
-  }
-  return b
-}
-)",
-                             ""},
-                      Golden{"MapGather",
-           R"(function map_gather(xs: [int64], ys: [int64], n: int64) {
-  kernel a {
-    let a: [int64; #xs] = MAP flat #xs { i => xs[i] + 1 }
-    return a
-  }
-  kernel b {
-    let b: [int64; n] = MAP flat n { i => if i < #xs then a[i] else ys[i - #xs] }
-    return b
-  }
-  return b
-}
-)",
-           R"(function map_gather(xs: [int64], ys: [int64], n: int64) {
-  kernel b {
-    let b: [int64; n] = MAP flat n { i => if i < #xs then xs[i] + 1 else ys[i - #xs] }
-    return b
-  }
-  return b
-}
-)",
-           ""},
-    Golden{"CheckedPositionOfConstantMap",
-           R"(function checked_position(xs: [int64]) {
-  kernel a {
-    let a: [int64; #xs] = MAP flat #xs { i => 7 }
-    return a
-  }
-  kernel b {
-    let b: &int64 = ONCE { a[check(#xs > 2, 2, 0, @0, 2, #xs)] }
-    return b
-  }
-  return b
-}
-)",
-           R"(function checked_position(xs: [int64]) {
-  kernel b {
-    let b: &int64 = ONCE { check(#xs > 2, 7, 0, @0, 2, #xs) }
-    return b
-  }
-  return b
-}
-)",
-           ""},
-    Golden{"ReadAfterItsCheck",
-           R"(function read_after_its_check(n: int64, v: [int64], xs: [int64]) {
-  kernel a {
-    let a: &int64 = REDUCE flat #xs { i => xs[i] } (0) { x, y => x + y }
-    return a
-  }
-  let c: int64 = check(a < n, a, 0, @0, a, n)
-  kernel b {
-    let b: &int64 = ONCE { v[0] }
-    return b
-  }
-  return b
-}
-)",
-           R"(function read_after_its_check(n: int64, v: [int64], xs: [int64]) {
-  kernel a {
-    let a: &int64 = REDUCE flat #xs { i => xs[i] } (0) { x, y => x + y }
-    return a
-  }
-  let c: int64 = check(a < n, a, 0, @0, a, n)
-  kernel b {
-    let b: &int64 = ONCE { v[0] }
-    return b
-  }
-  return b
-}
-)",
-           " |  | "},
-    Golden{"OnceInReaders",
-           R"(function once_in_readers(xs: [int64]) {
-  kernel a {
-    let a: &int64 = ONCE { xs[#xs / 2] }
-    return a
-  }
-  kernel b {
-    let b: [bool; #xs] = MAP flat #xs { i => xs[i] < a }
-    return b
-  }
-  return b
-}
-)",
-           R"(function once_in_readers(xs: [int64]) {
-  kernel b {
-    let b: [bool; #xs] = MAP flat #xs { i => xs[i] < xs[#xs / 2] }
-    return b
-  }
-  return b
-}
-)",
-           ""},
-    Golden{"ScannedLengths",
-           R"(function scanned_lengths(lens: [int64]) {
-  kernel a {
-    let o: [int64; #lens + 1] = SCAN total flat #lens { i => max(lens[i], 0) } (0) { x, y => x + y }
-    return o
-  }
-  kernel b {
-    let l: [int64; #lens], s: [int64; #lens] = MAP flat #lens { i => o[i + 1] - o[i], o[i] }
-    return l, s
-  }
-  return o, l, s
-}
-)",
-           R"(function scanned_lengths(lens: [int64]) {
-  kernel a_b {
-    let o: [int64; #lens + 1] = SCAN total flat #lens { i => max(lens[i], 0) } (0) { x, y => x + y }
-    let l: [int64; #lens], s_4: [int64; #lens] = MAP flat #lens { i => max(lens[i], 0), o[i] }
-    return o, l, s_4
-  }
-  return o, l, s_4
-}
-)",
-           "SCAN-MAP"},
-    Golden{"Normalise",
-                             R"(function normalise(xs: [int64]) {
-  kernel a {
-    let a: &int64 = REDUCE flat #xs { i => xs[i] } (0) { x, y => x + y }
-    return a
-  }
-  kernel b {
-    let b: [int64; #xs] = MAP flat #xs { i => xs[i] / a }
-    return b
-  }
-  return b
-}
-)",
-                             R"(function normalise(xs: [int64]) {
-  kernel a {
-    let a: &int64 = REDUCE flat #xs { i => xs[i] } (0) { x, y => x + y }
-    return a
-  }
-  kernel b {
-    let b: [int64; #xs] = MAP flat #xs { i => xs[i] / a }
-    return b
-  }
-  return b
-}
-)",
-                             " | "},
-                      Golden{"Twice",
-                             R"(function twice(xs: [int64]) {
-  kernel a {
-    let n: &int64, a: [int64; n] = FILTER flat #xs { i => xs[i] } where { i => xs[i] > 0 }
-    return n, a
-  }
-  kernel b {
-    let m: &int64, b: [int64; m] = FILTER flat #xs { i => xs[i] + 1 } where { i => xs[i] > 0 }
-    return m, b
-  }
-  kernel c {
-    let c: [int64; n] = MAP flat n { i => a[i] + b[i] }
-    return c
-  }
-  return c
-}
-)",
-                             R"(function twice(xs: [int64]) {
-  kernel a_c {
-    let n: &int64, c: [int64; n] = FILTER flat #xs { i => let t1 = xs[i] in t1 + (t1 + 1) } where { i => xs[i] > 0 }
-    return n, c
-  }
-  return c
-}
-)",
-                             "FILTER-MAP"}),
-    [](const auto& info) { return std::string(info.param.name); });
-// clang-format on
 
 // Each map reads the one before at three positions: inlined without limit, the last would load 3^k elements.
 TEST(RulesInlineMaps, ChainOfGathersGrowsLinearly) {
