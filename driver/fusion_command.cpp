@@ -76,7 +76,13 @@ std::string reportFusion(const std::vector<FormResult>& forms, const FusionReque
     flatten::KnownGlobals globals;
     if (runs && !runs->cells.empty()) globals = [&](uint32_t cell) { return runs->cells.at(cell); };
     lcu::Program program = pipeline.flatten(*form.program, globals);
-    fusion::FusionReport report = pipeline.fuse(program);
+    fusion::FusionReport report = pipeline.fuse(program, globals);
+    if (request.format == FusionFormat::Json || request.format == FusionFormat::Html) {
+      const auto code = pipeline.generateKernels(program, request.target.empty() ? "cuda" : request.target);
+      for (fusion::RegionReport& region : report.regions)
+        for (fusion::ClusterReport& cluster : region.clusters)
+          if (const auto it = code.find(cluster.kernel); it != code.end()) cluster.code = it->second;
+    }
     if (runs) {
       const auto run = runs->byProgram.find(&*form.program);
       if (run != runs->byProgram.end()) addMeasured(report, run->second);

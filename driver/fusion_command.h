@@ -23,6 +23,7 @@ struct FusionRequest {
   std::string function;  ///< only its regions; empty: all
   bool compare = false;  ///< at the end, what each strategy takes over all regions
   std::string title;
+  std::string target;  ///< whose generated code JSON and pages have; empty: cuda
 };
 
 /// The reports of all forms that compute something. Set `compare` and `explain` in the pipeline's options.

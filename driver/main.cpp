@@ -266,7 +266,8 @@ int Driver::fusion(const std::vector<FormResult>& forms) {
       good = false;
     };
   }
-  const FusionRequest request{options_.format, options_.function, options_.compare, options_.file};
+  const FusionRequest request{options_.format, options_.function, options_.compare, options_.file,
+                              options_.target};
   const std::string text = reportFusion(forms, request, Pipeline(sources_, passes), sources_, &runs);
   if (text.empty() && !options_.function.empty()) {
     fmt::print(stderr, "kelpie: no kernel comes from a function {}\n", options_.function);

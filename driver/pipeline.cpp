@@ -13,6 +13,43 @@ void expectSound(const std::vector<std::string>& violations, const char* pass) {
   if (!violations.empty()) throw InternalError(fmt::format("after {}: {}", pass, violations.front()));
 }
 
+/// The variables of a column of a global in their order (lcu::GlobalInput): arrays with the number of their
+/// elements, integers of the host with their value.
+class GlobalSizes {
+ public:
+  GlobalSizes(const lcu::Program& program, const lcu::GlobalInput& global,
+              std::unordered_map<lcu::VarId, double>& sizes)
+      : program_(program), global_(global), sizes_(sizes) {}
+
+  void add(const Column& column, bool top) {
+    const lcu::VarId var = global_.vars.at(next_++);
+    if (program_.vars[var].kind == lcu::VarKind::Array) {
+      sizes_[var] = static_cast<double>(column.length() + (column.type.isSequence() ? 1 : 0));
+    } else if (column.type.isSequence()) {
+      sizes_[var] = column.length() > 0 ? static_cast<double>(column.offsets->at(1)) : 0;
+    } else if (top && isInt(column.type.scalar())) {
+      sizes_[var] = static_cast<double>(column.at(0).i);
+    }
+    for (const Column& element : column.elements) add(element, false);
+  }
+
+ private:
+  const lcu::Program& program_;
+  const lcu::GlobalInput& global_;
+  std::unordered_map<lcu::VarId, double>& sizes_;
+  size_t next_ = 0;
+};
+
+std::unordered_map<lcu::VarId, double> sizesOf(const lcu::Program& program,
+                                               const flatten::KnownGlobals& globals) {
+  std::unordered_map<lcu::VarId, double> sizes;
+  for (const lcu::GlobalInput& global : program.globals) {
+    GlobalSizes of(program, global, sizes);
+    for (const Column& column : globals(global.cell)) of.add(column, true);
+  }
+  return sizes;
+}
+
 }  // namespace
 
 std::vector<FormResult> Pipeline::analyse(Session& session, uint32_t file) const {
@@ -29,14 +66,25 @@ lcu::Program Pipeline::flatten(const core::Program& program, const flatten::Know
   return flat;
 }
 
-fusion::FusionReport Pipeline::fuse(lcu::Program& program) const {
-  fusion::FusionReport report = fusion::fuse(program, options_.fusion);
+fusion::FusionReport Pipeline::fuse(lcu::Program& program, const flatten::KnownGlobals& globals) const {
+  fusion::FusionOptions options = options_.fusion;
+  if (globals) options.globals = sizesOf(program, globals);
+  fusion::FusionReport report = fusion::fuse(program, options);
   if (options_.verify) expectSound(lcu::verify(program, true), "fusion");
   return report;
 }
 
 std::string Pipeline::generate(const lcu::Program& program, const std::string& target) const {
   return runtime::generatedCode(program, target, [this](Span span) { return describe(span); });
+}
+
+std::unordered_map<std::string, std::string> Pipeline::generateKernels(const lcu::Program& program,
+                                                                       const std::string& target) const {
+  std::unordered_map<std::string, std::string> texts;
+  for (const lcu::Kernel* kernel : runtime::kernelsOf(program))
+    texts[kernel->name] =
+        runtime::generatedCode(*kernel, program, target, [this](Span span) { return describe(span); });
+  return texts;
 }
 
 std::string Pipeline::describe(Span span) const {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "flatten/flatten.h"
@@ -37,9 +38,13 @@ class Pipeline {
   std::vector<FormResult> analyse(Session& session, uint32_t file) const;
   /// `globals`: see flatten/flatten.h.
   lcu::Program flatten(const core::Program& program, const flatten::KnownGlobals& globals = {}) const;
-  fusion::FusionReport fuse(lcu::Program& program) const;
+  /// `globals` tell fusion sizes.
+  fusion::FusionReport fuse(lcu::Program& program, const flatten::KnownGlobals& globals = {}) const;
   /// The source of all kernels for the target "cuda" or "cpu".
   std::string generate(const lcu::Program& program, const std::string& target) const;
+  /// The same of each kernel alone, by its name.
+  std::unordered_map<std::string, std::string> generateKernels(const lcu::Program& program,
+                                                               const std::string& target) const;
 
   /// "file.nesl:12: the text of that place", for comments in generated code.
   std::string describe(Span span) const;

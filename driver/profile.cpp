@@ -265,6 +265,8 @@ void addMeasured(fusion::FusionReport& report, const runtime::RunStatistics& sta
       cluster.measured.launches = kernel.launches;
       cluster.measured.elements = kernel.elements;
       cluster.measured.evaluated = kernel.evaluated;
+      if (2 * kernel.evaluated > kernel.launches && cluster.evaluated > 0)
+        cluster.microseconds = cluster.evaluated;
       cluster.measured.microseconds = 1e6 * kernel.seconds / launches;
       cluster.measured.bytesRead = static_cast<double>(kernel.work.bytesRead) / launches;
       cluster.measured.bytesWritten = static_cast<double>(kernel.work.bytesWritten) / launches;

@@ -55,7 +55,8 @@ class Profile {
   runtime::RunStatistics total_;  ///< of all runs, but for the kernels
 };
 
-/// Puts what the kernels took beside what was predicted.
+/// Puts what the kernels took beside what was predicted: for kernels that were mostly evaluated, not run as
+/// compiled code, that is what an evaluator should take.
 void addMeasured(fusion::FusionReport& report, const runtime::RunStatistics& statistics);
 
 }  // namespace kelpie::driver

@@ -1,7 +1,8 @@
 // What one target costs: the constants of the cost model (cost_model.h), measured by scripts/calibrate.sh.
 //
 // Times are microseconds. A kernel takes `launch`, plus the time of its loads and stores, plus that of its
-// arithmetic as far as the two do not overlap, plus what its scans, filters, segments and permutes take.
+// work (arithmetic, and what scans and filters add) as far as the two do not overlap, plus what nothing
+// hides: segments, permutes, guarded loads.
 #pragma once
 
 #include <string_view>
@@ -13,25 +14,34 @@ struct TargetCosts {
   double launch;  ///< one kernel
 
   // Memory.
-  double byte;        ///< one byte loaded or stored in order
-  double cachedLoad;  ///< a load that finds its element in a cache: a small array, or a neighbour's element
+  double byte;  ///< one byte loaded or stored in order
+  double
+      cachedLoad;  ///< a load that finds its element in a core's own cache: a small array, or a neighbour's
+  double sharedLoad;  ///< a load at an arbitrary position that finds it in the cache of all cores
   double randomLoad;  ///< a load at an arbitrary position of a large array
-  double cacheBytes;  ///< what a cache holds: of a larger array, only this part is found there
+  double ownBytes,
+      cacheBytes;      ///< what the two caches hold: of a larger array, only this part is found there
+  double guardedLoad;  ///< beyond its bytes, a load in order of what a filter passes on and its condition
+                       ///< does not read
 
   // Arithmetic on one element.
   double operation;  ///< add, multiply, compare, choose, convert
   double integerDivision;
-  double division;  ///< of floats; square root
+  double longDivision;  ///< of integers, when the dividend is a product
+  double division;      ///< of floats; square root
   double exponential, logarithm, trigonometric;
   double float32;  ///< the last four for 32 bits, relative to 64
-  double
-      overlap;  ///< share of the shorter of memory and arithmetic that hides behind the other, without scans
+  /// Share of the shorter of memory and work that hides behind the other: without and with scans or filters.
+  double overlap, collectiveOverlap;
+  double passes;  ///< how often kernels with scans or filters load and compute their elements
 
-  // Beyond loads, stores and arithmetic, on one element (or byte of it, or segment).
+  // Beyond loads, stores and arithmetic, on one element, byte of it, or segment.
   double scanElement, scanByte;
   double filterElement, filterByte;     ///< of what it passes on
   double segmentedElement, segment;     ///< for knowing one's segment
+  double numberedElement;               ///< more for a segmented reduction in a kernel that has to know it
   double foldedElement, foldedSegment;  ///< a segmented reduction that need not know it
+  double headedElement, headedSegment;  ///< a segmented scan that need not know it
   double permuteElement, randomStore;   ///< any permute; one to arbitrary positions of a large array
 
   double collectiveBudget;  ///< bytes an element that scans, filters and partitions of one kernel may keep

@@ -13,6 +13,7 @@ using lcu::SoacKind;
 CostModel::CostModel(const lcu::Program& program, const TargetCosts& costs, SizeClasses classes,
                      std::unordered_map<ExprRef, double> known)
     : program_(program), costs_(costs), classes_(classes), known_(std::move(known)) {
+  for (const auto& [extent, value] : known_) told_.insert(extent);
   lcu::forEachBlock(program, [&](const lcu::Block& block) {
     for (const lcu::Stmt& stmt : block.stmts) {
       const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
@@ -106,17 +107,50 @@ AccessPattern patternOf(ExprRef position) {
         return false;
     }
   });
-  return jumps ? AccessPattern::Arbitrary : AccessPattern::Shifted;
+  if (jumps) return AccessPattern::Arbitrary;
+  const bool varies = lcu::anyNode(
+      {position}, [](ExprRef e) { return e->kind == ExprKind::Param || e->kind == ExprKind::LoopVar; });
+  return varies ? AccessPattern::Shifted : AccessPattern::Same;
 }
 
-double CostModel::loads(AccessPattern pattern, lcu::VarId array, double count) const {
+double CostModel::loads(AccessPattern pattern, lcu::VarId array, double count, double least) const {
+  if (pattern == AccessPattern::Same) return 0;
   if (pattern != AccessPattern::Arbitrary) return count * sizeOf(program_.vars[array].type) * costs_.byte;
-  const double missing = std::max(0.0, 1 - costs_.cacheBytes / std::max(1.0, bytesOf(array)));
-  return count * (costs_.cachedLoad + missing * (costs_.randomLoad - costs_.cachedLoad));
+  const lcu::VarInfo& var = program_.vars[array];
+  const bool unknown = var.extent->kind == ExprKind::Size && !told_.contains(var.extent);
+  const double bytes =
+      std::max(1.0, sizeOf(var.type) * (unknown && least > 0 ? least : elements(var.extent)));
+  const double own = std::min(1.0, costs_.ownBytes / bytes), any = std::min(1.0, costs_.cacheBytes / bytes);
+  return count * (own * costs_.cachedLoad + (any - own) * costs_.sharedLoad + (1 - any) * costs_.randomLoad);
 }
 
-/// Of one element.
-double CostModel::operation(ExprRef e) const {
+namespace {
+
+/// What all elements evaluate: not the branches of a choice, nor what a filter passes on.
+void addUnguarded(ExprRef e, std::unordered_set<ExprRef>& seen) {
+  if (!seen.insert(e).second) return;
+  const size_t count = e->kind == ExprKind::If ? 1 : e->operands.size();
+  for (size_t k = 0; k < count; ++k) addUnguarded(e->operands[k], seen);
+}
+
+/// Loads in order that only the survivors of a filter need.
+int guardedLoads(const lcu::Soac& soac) {
+  if (soac.kind != SoacKind::Filter) return 0;
+  std::unordered_set<ExprRef> unguarded;
+  addUnguarded(soac.where, unguarded);
+  int count = 0;
+  lcu::forEachNode(soac.pull, [&](ExprRef e) {
+    if (e->kind != ExprKind::Load || unguarded.contains(e)) return;
+    const AccessPattern pattern = patternOf(e->operands[0]);
+    count += pattern == AccessPattern::InOrder || pattern == AccessPattern::Shifted;
+  });
+  return count;
+}
+
+}  // namespace
+
+/// Of one element. `ofProduct`: of a division, the dividend is made of products.
+double CostModel::operation(ExprRef e, bool ofProduct) const {
   switch (e->kind) {
     case ExprKind::Convert:
     case ExprKind::Check:
@@ -134,8 +168,8 @@ double CostModel::operation(ExprRef e) const {
     case ScalarOp::Div:
     case ScalarOp::Rem:
       if (isFloat(type)) return narrow * costs_.division;
-      return e->operands[1]->kind == ExprKind::Constant ? kByConstant * costs_.operation
-                                                        : costs_.integerDivision;
+      if (e->operands[1]->kind == ExprKind::Constant) return kByConstant * costs_.operation;
+      return ofProduct ? costs_.longDivision : costs_.integerDivision;
     case ScalarOp::Sqrt:
       return narrow * costs_.division;
     case ScalarOp::Exp:
@@ -161,6 +195,7 @@ double CostModel::arithmetic(const std::vector<ExprRef>& thunks) const {
   struct Facts {
     bool varies = false;  ///< with the element
     bool inLoop = false;
+    bool product = false;
   };
   std::unordered_map<ExprRef, Facts> facts;
   double total = 0;
@@ -169,9 +204,12 @@ double CostModel::arithmetic(const std::vector<ExprRef>& thunks) const {
     for (ExprRef operand : e->operands) {
       own.varies |= facts[operand].varies;
       own.inLoop |= facts[operand].inLoop && e->kind != ExprKind::Loop;
+      own.product |= facts[operand].product;
     }
+    const bool ofProduct = !e->operands.empty() && facts[e->operands[0]].product;
+    own.product |= e->kind == ExprKind::Op && e->op == ScalarOp::Mul;
     facts[e] = own;
-    if (own.varies || own.inLoop) total += operation(e) * (own.inLoop ? classes_.iterations : 1);
+    if (own.varies || own.inLoop) total += operation(e, ofProduct) * (own.inLoop ? classes_.iterations : 1);
   });
   return total;
 }
@@ -184,9 +222,10 @@ double CostModel::evaluation(ExprRef e) const {
 
 SoacTime CostModel::timeOf(const lcu::Soac& soac) const {
   SoacTime time;
+  time.kind = soac.kind;
   if (soac.kind == SoacKind::Once) return time;
   const double n = elements(soac.space.extent);
-  std::vector<ExprRef> thunks = thunksOf(soac);
+  const std::vector<ExprRef> thunks = thunksOf(soac);
   time.arithmetic = n * arithmetic(thunks);
   if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan)
     time.arithmetic += n * arithmetic(soac.combine.result);
@@ -199,33 +238,61 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac) const {
     case SoacKind::Filter:
     case SoacKind::Partition:
       time.collective = n * (costs_.filterElement + width * costs_.filterByte);
+      time.exposed = n * guardedLoads(soac) * costs_.guardedLoad;
       break;
     case SoacKind::Permute: {
-      time.collective = n * costs_.permuteElement;
+      time.exposed = n * costs_.permuteElement;
       const double target = elements(soac.target) * width;
       if (patternOf(soac.destination) == AccessPattern::Arbitrary)
-        time.collective +=
-            n * costs_.randomStore * std::max(0.0, 1 - costs_.cacheBytes / std::max(1.0, target));
+        time.exposed += n * costs_.randomStore * std::max(0.0, 1 - costs_.cacheBytes / std::max(1.0, target));
       break;
     }
     default:
       break;
   }
   if (soac.space.segmented()) {
-    const double m = elements(soac.space.segments);
-    const bool knows = soac.kind != SoacKind::Reduce || lcu::anyNode(thunks, [](ExprRef e) {
-                         return e->kind == ExprKind::Param && e->index > 0;
-                       });
-    time.segments = knows ? n * costs_.segmentedElement + m * costs_.segment
-                          : n * costs_.foldedElement + m * costs_.foldedSegment;
+    time.elements = n;
+    time.segments = elements(soac.space.segments);
+    time.numbered =
+        lcu::anyNode(thunks, [](ExprRef e) { return e->kind == ExprKind::Param && e->index > 0; });
   }
   return time;
 }
 
-double CostModel::predicted(double memory, const SoacTime& rest) const {
-  // Kernels with a scan or a filter load, compute and store in turns: nothing hides behind anything else.
-  const double hidden = rest.collective > 0 ? 0 : costs_.overlap * std::min(memory, rest.arithmetic);
-  return costs_.launch + memory + rest.arithmetic - hidden + rest.collective + rest.segments;
+/// Of finding the borders of segments, once for all members.
+double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
+  double elements = 0, segments = 0;
+  bool reduces = false, scans = false, numbered = false;
+  for (const SoacTime& member : members) {
+    if (member.elements == 0) continue;
+    elements = std::max(elements, member.elements);
+    segments = std::max(segments, member.segments);
+    reduces |= member.kind == SoacKind::Reduce;
+    scans |= member.kind == SoacKind::Scan;
+    numbered |= member.numbered || (member.kind == SoacKind::Filter && member.collective > 0);
+  }
+  if (numbered) {
+    return elements * (costs_.segmentedElement + (reduces ? costs_.numberedElement : 0)) +
+           segments * costs_.segment;
+  }
+  double time = 0;
+  if (reduces) time = elements * costs_.foldedElement + segments * costs_.foldedSegment;
+  if (scans) time = std::max(time, elements * costs_.headedElement + segments * costs_.headedSegment);
+  return time;
+}
+
+double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime>& members) const {
+  double arithmetic = 0, collective = 0, exposed = 0;
+  for (const SoacTime& member : members) {
+    arithmetic += member.arithmetic;
+    collective += member.collective;
+    exposed += member.exposed;
+  }
+  const double passes = collective > 0 ? costs_.passes : 1;
+  const double overlap = collective > 0 ? costs_.collectiveOverlap : costs_.overlap;
+  const double moving = passes * memory.loads + memory.stores, working = passes * arithmetic + collective;
+  return costs_.launch + std::max(moving, working) + (1 - overlap) * std::min(moving, working) + exposed +
+         segmentTime(members);
 }
 
 double CostModel::collectiveBytes(const lcu::Soac& soac) const {

@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "fusion/cost_constants.h"
@@ -20,17 +21,26 @@ namespace kelpie::fusion {
 
 /// How the elements of a launch go through an array.
 enum class AccessPattern : uint8_t {
+  Same,       ///< one element for all
   InOrder,    ///< element %i, or that of the segment
   Shifted,    ///< near %i, or in order from some start: neighbours share cache lines
   Arbitrary,  ///< depends on data, or jumps
 };
 AccessPattern patternOf(lcu::ExprRef position);
 
-/// Time of one SOAC, its loads and stores aside, in microseconds.
+/// What one SOAC takes beside its loads and stores, in microseconds, and what more it takes by company.
 struct SoacTime {
+  lcu::SoacKind kind = lcu::SoacKind::Once;
   double arithmetic = 0;
-  double collective = 0;  ///< of scans, filters, permutes
-  double segments = 0;    ///< of finding segments, once for all SOACs of a kernel
+  double collective = 0;              ///< work of scans and filters
+  double exposed = 0;                 ///< behind which nothing hides: permutes, guarded loads
+  double elements = 0, segments = 0;  ///< of a segmented space
+  bool numbered = false;              ///< its thunks need to know the segment
+};
+
+/// Time of loads and of stores.
+struct MemoryTime {
+  double loads = 0, stores = 0;
 };
 
 struct SizeClasses {
@@ -49,24 +59,27 @@ class CostModel {
   /// Estimated value of a host expression that is a number of elements.
   double elements(lcu::ExprRef extent) const;
   double bytesOf(lcu::VarId array) const;
-  /// Time of `count` loads from an array. Of several Shifted ones, all but the first are in a cache.
-  double loads(AccessPattern pattern, lcu::VarId array, double count) const;
+  /// Time of `count` loads from an array that, if nothing else tells its size, has `least` elements. Of
+  /// several Shifted ones, all but the first are in a cache.
+  double loads(AccessPattern pattern, lcu::VarId array, double count, double least) const;
   /// Time of the operations of thunks for one element; what does not depend on the element is free.
   double arithmetic(const std::vector<lcu::ExprRef>& thunks) const;
   /// The same with loads, counted as cached ones.
   double evaluation(lcu::ExprRef e) const;
   SoacTime timeOf(const lcu::Soac& soac) const;
-  /// Time of a launch whose loads and stores take `memory`.
-  double predicted(double memory, const SoacTime& rest) const;
+  /// Time of a launch of a cluster.
+  double predicted(const MemoryTime& memory, const std::vector<SoacTime>& members) const;
   /// Bytes that the SOAC keeps for each element while it waits for its predecessors.
   double collectiveBytes(const lcu::Soac& soac) const;
 
  private:
   double estimate(lcu::ExprRef e) const;
-  double operation(lcu::ExprRef e) const;
+  double operation(lcu::ExprRef e, bool ofProduct) const;
+  double segmentTime(const std::vector<SoacTime>& members) const;
   const lcu::Program& program_;
   TargetCosts costs_;
   SizeClasses classes_;
+  std::unordered_set<lcu::ExprRef> told_;  ///< what `known` was about
   mutable std::unordered_map<lcu::ExprRef, double> known_;
   std::unordered_map<lcu::VarId, lcu::ExprRef> offsetsOfFilter_;  ///< to the extent that is filtered
 };

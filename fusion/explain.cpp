@@ -19,8 +19,32 @@ using lcu::SoacKind;
 
 struct Traffic {
   double read = 0, written = 0;  ///< bytes
-  double time = 0;               ///< of both
+  MemoryTime time;
 };
+
+/// Whether an array is needed outside the cluster that makes it.
+bool leaves(const Store& store, const Assignment& cluster) {
+  return store.outlives || std::any_of(store.readers.begin(), store.readers.end(),
+                                       [&](int r) { return cluster[r] != cluster[store.producer]; });
+}
+
+/// Whether survivors of a filter are stored, themselves or what is computed from them; if they only go into
+/// reductions or are counted, the filter is a condition in these.
+bool survivorsAreStored(int node, const Assignment& cluster, const RegionProblem& region,
+                        std::set<int>& seen) {
+  if (!seen.insert(node).second) return false;
+  const PartitionProblem& p = region.problem;
+  for (size_t k = 0; k < p.stores.size(); ++k) {
+    const Store& store = p.stores[k];
+    if (store.producer != node || region.countsSurvivors[k]) continue;
+    if (leaves(store, cluster)) return true;
+    for (int r : store.readers) {
+      if (region.rest[r].kind != SoacKind::Reduce && survivorsAreStored(r, cluster, region, seen))
+        return true;
+    }
+  }
+  return false;
+}
 
 /// What one cluster loads and stores.
 Traffic trafficOf(int number, const Assignment& cluster, const RegionProblem& region) {
@@ -32,16 +56,14 @@ Traffic trafficOf(int number, const Assignment& cluster, const RegionProblem& re
     if (std::none_of(a.readers.begin(), a.readers.end(), [&](int r) { return cluster[r] == number; }))
       continue;
     traffic.read += region.accessBytes[k];
-    traffic.time += a.cost;
+    traffic.time.loads += a.cost;
   }
   for (size_t k = 0; k < p.stores.size(); ++k) {
     const Store& s = p.stores[k];
     if (cluster[s.producer] != number) continue;
-    const bool outside =
-        std::any_of(s.readers.begin(), s.readers.end(), [&](int r) { return cluster[r] != number; });
-    if (!s.outlives && !outside) continue;
+    if (!leaves(s, cluster)) continue;
     traffic.written += region.storeBytes[k];
-    traffic.time += s.cost;
+    traffic.time.stores += s.cost;
   }
   return traffic;
 }
@@ -257,15 +279,17 @@ RegionReport describeRegion(const std::string& name, const DependenceGraph& grap
 double predictedTime(int number, const Assignment& cluster, const RegionProblem& region,
                      const CostModel& model) {
   bool kernel = false;
-  SoacTime rest;
+  std::vector<SoacTime> members;
   for (size_t v = 0; v < cluster.size(); ++v) {
     if (cluster[v] != number) continue;
     kernel |= region.problem.launch[v] > 0;
-    rest.arithmetic += region.rest[v].arithmetic;
-    rest.collective += region.rest[v].collective;
-    rest.segments = std::max(rest.segments, region.rest[v].segments);
+    members.push_back(region.rest[v]);
+    std::set<int> seen;
+    if (members.back().kind == SoacKind::Filter &&
+        !survivorsAreStored(static_cast<int>(v), cluster, region, seen))
+      members.back().collective = members.back().exposed = 0;
   }
-  return kernel ? model.predicted(trafficOf(number, cluster, region).time, rest) : 0;
+  return kernel ? model.predicted(trafficOf(number, cluster, region).time, members) : 0;
 }
 
 StrategyReport describeStrategy(Strategy strategy, const Partition& partition, const RegionProblem& problem,

@@ -83,7 +83,10 @@ class Fuser {
     }
     removeDeadCode(program_);
     const CostModel model(program_, options_.costs, options_.sizes, knownExtents());
-    if (options_.evaluator) evaluator_.emplace(program_, *options_.evaluator, options_.sizes, knownExtents());
+    if (!options_.globals.empty())
+      predictor_.emplace(program_, options_.costs, options_.sizes, knownExtents(options_.globals));
+    if (options_.evaluator)
+      evaluator_.emplace(program_, *options_.evaluator, options_.sizes, knownExtents(options_.globals));
     const Effects effects(program_);
     const auto function = [&](lcu::HostFunction& f, const std::string& name) {
       block(f.body, name, model, effects);
@@ -95,9 +98,15 @@ class Fuser {
   }
 
  private:
-  /// The extents whose values a profile tells.
-  std::unordered_map<lcu::ExprRef, double> knownExtents() const {
+  /// The extents whose values a profile tells, or globals that have values.
+  std::unordered_map<lcu::ExprRef, double> knownExtents(
+      const std::unordered_map<VarId, double>& globals = {}) const {
     std::unordered_map<lcu::ExprRef, double> known;
+    for (const auto& [var, value] : globals) {
+      const lcu::VarInfo& info = program_.vars[var];
+      known[info.kind == lcu::VarKind::Array ? program_.arena->size(var)
+                                             : program_.arena->host(var, info.type)] = value;
+    }
     if (options_.known.empty()) return known;
     lcu::forEachBlock(program_, [&](const lcu::Block& block) {
       for (const lcu::Stmt& stmt : block.stmts) {
@@ -139,6 +148,8 @@ class Fuser {
     const RegionProblem problem = regionProblem(block, graph, program_, model);
     const PairTable pairs(problem.problem);
     if (options_.observe) options_.observe(name, problem.problem, pairs);
+    const CostModel& predictor = predictor_ ? *predictor_ : model;
+    const RegionProblem predicted = predictor_ ? regionProblem(block, graph, program_, predictor) : problem;
     RegionReport report = describeRegion(name, graph, program_, options_.explain);
     report.chosen = options_.strategy;
     Partition chosen;
@@ -147,11 +158,11 @@ class Fuser {
       const double left = std::max(0.0, options_.totalSeconds - searched_);
       const Partition partition = solve(s, problem, pairs, std::min(options_.seconds, left));
       if (s == Strategy::Ilp) searched_ += partition.seconds;
-      report.strategies.push_back(describeStrategy(s, partition, problem, model));
+      report.strategies.push_back(describeStrategy(s, partition, predicted, predictor));
       if (s == options_.strategy) chosen = partition;
     }
     if (options_.explain) report.pairs = explainPairs(graph, problem, pairs, chosen.cluster);
-    schedule(block, graph, problem, chosen.cluster, model, report);
+    schedule(block, graph, predicted, chosen.cluster, predictor, report);
     report_.regions.push_back(std::move(report));
   }
 
@@ -252,6 +263,7 @@ class Fuser {
   lcu::Program& program_;
   const FusionOptions& options_;
   FusionReport report_;
+  std::optional<CostModel> predictor_;  ///< knows more than what the schedule may depend on
   std::optional<CostModel> evaluator_;
   std::set<std::string> names_;
   double searched_ = 0;  ///< seconds of the integer programs so far

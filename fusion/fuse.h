@@ -42,6 +42,9 @@ struct FusionOptions {
   bool compare = false;  ///< solve every region by every strategy, for the report
   bool explain = false;  ///< fill the report's pairs
   std::unordered_map<std::string, KernelSizes> known;  ///< real sizes by kernel name, from a profile
+  /// Of variables that hold globals: the value of a host scalar, the number of elements of an array. Only for
+  /// predictions; the schedule does not depend on them.
+  std::unordered_map<lcu::VarId, double> globals;
   /// Called with every region that has kernels, before it is solved.
   std::function<void(const std::string& region, const PartitionProblem&, const PairTable&)> observe;
 };
@@ -67,6 +70,7 @@ struct ClusterReport {
   double microseconds = 0;  ///< modelled, of one launch
   double evaluated = 0;     ///< the same in FusionOptions::evaluator
   std::string text;         ///< the fused kernel, as λcu; with `explain` only
+  std::string code;         ///< generated from it; fusion leaves it empty
   /// Members that run over the kernel's own elements, not over survivors or segments: the size of a launch is
   /// theirs.
   std::vector<std::string> anchored;

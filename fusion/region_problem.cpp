@@ -44,13 +44,18 @@ class Accesses {
   }
 
   void finish(RegionProblem& region) const {
+    std::map<VarId, double> inOrder;  // the most loads of an array in order: it has that many elements
+    for (const auto& [key, readers] : readers_) {
+      if (pattern(key) == AccessPattern::InOrder || pattern(key) == AccessPattern::Shifted)
+        inOrder[key.var] = std::max(inOrder[key.var], model_.elements(key.count));
+    }
     for (const auto& [key, readers] : readers_) {
       const auto& [var, position, count] = key;
       const double loads =
           model_.elements(count) + (position ? 0 : 1);  // of n segments there are n + 1 offsets
       const auto producer = producer_.find(var);
-      const double time =
-          near(key, readers) ? loads * model_.costs().cachedLoad : model_.loads(pattern(key), var, loads);
+      const double time = near(key, readers) ? loads * model_.costs().cachedLoad
+                                             : model_.loads(pattern(key), var, loads, inOrder[var]);
       region.problem.accesses.push_back({producer == producer_.end() ? -1 : producer->second, readers, time});
       region.accessBytes.push_back(loads * sizeOf(program_.vars[var].type));
     }
@@ -138,6 +143,8 @@ RegionProblem regionProblem(const lcu::Block& block, const DependenceGraph& grap
       const double bytes = info.kind == lcu::VarKind::Array ? model.bytesOf(var) : sizeOf(info.type);
       p.stores.push_back({v, arrayReaders[var], outlives.contains(var), bytes * model.costs().byte});
       region.storeBytes.push_back(bytes);
+      region.countsSurvivors.push_back(graph.nodes[v].soac->kind == SoacKind::Filter &&
+                                       var == graph.nodes[v].soac->results[0]);
     }
   }
   return region;

@@ -12,10 +12,11 @@ namespace kelpie::fusion {
 
 struct RegionProblem {
   PartitionProblem problem;
-  std::vector<bool> elementwise;    ///< by node: a Map, which its readers could compute themselves
-  std::vector<double> accessBytes;  ///< by problem.accesses
-  std::vector<double> storeBytes;   ///< by problem.stores
-  std::vector<SoacTime> rest;       ///< by node: what does not depend on the schedule
+  std::vector<bool> elementwise;      ///< by node: a Map, which its readers could compute themselves
+  std::vector<double> accessBytes;    ///< by problem.accesses
+  std::vector<double> storeBytes;     ///< by problem.stores
+  std::vector<bool> countsSurvivors;  ///< by problem.stores: count or offsets of a filter
+  std::vector<SoacTime> rest;         ///< by node: beside loads and stores
 };
 
 RegionProblem regionProblem(const lcu::Block& block, const DependenceGraph& graph,

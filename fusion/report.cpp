@@ -198,7 +198,8 @@ Json regionJson(const RegionReport& region, const LineLookup& lookup) {
                                     {"bytesRead", c.bytesRead},
                                     {"bytesWritten", c.bytesWritten},
                                     {"microseconds", c.microseconds},
-                                    {"text", c.text}};
+                                    {"text", c.text},
+                                    {"code", c.code}};
                           if (c.measured.launches == 0) return json;
                           json["measured"] = {
                               {"launches", c.measured.launches},   {"evaluated", c.measured.evaluated},
@@ -215,6 +216,7 @@ Json regionJson(const RegionReport& region, const LineLookup& lookup) {
                      {"launches", s.launches},
                      {"bytesRead", s.bytesRead},
                      {"bytesWritten", s.bytesWritten},
+                     {"microseconds", s.microseconds},
                      {"contracted", s.contracted},
                      {"columns", s.columns},
                      {"rows", s.rows},

@@ -51,4 +51,21 @@ std::string generatedCode(const lcu::Program& program, const std::string& name,
   return text;
 }
 
+std::string generatedCode(const lcu::Kernel& kernel, const lcu::Program& program, const std::string& name,
+                          const std::function<std::string(Span)>& describe) {
+  const std::string entry = codegen::identifier(kernel.name);
+  std::string text;
+  if (name == "cpu") {
+    codegen::cpu::CpuOptions options;
+    options.describe = describe;
+    text = codegen::cpu::generateKernel(kernel, program, entry, options);
+  } else if (name == "cuda") {
+    codegen::cuda::CudaOptions options;
+    options.describe = describe;
+    for (const auto& pass : codegen::cuda::generateKernel(kernel, program, entry, options).passes)
+      text += pass.text;
+  }
+  return text;
+}
+
 }  // namespace kelpie::runtime

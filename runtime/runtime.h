@@ -33,6 +33,10 @@ std::unique_ptr<Target> makeTarget(const std::string& name, std::string& why,
 std::string generatedCode(const lcu::Program& program, const std::string& name,
                           const std::function<std::string(Span)>& describe = {}, bool withLibrary = false);
 
+/// The part of it that is one kernel of the program.
+std::string generatedCode(const lcu::Kernel& kernel, const lcu::Program& program, const std::string& name,
+                          const std::function<std::string(Span)>& describe = {});
+
 /// All kernels of a program, in program order: the order of ProgramKernels.
 std::vector<const lcu::Kernel*> kernelsOf(const lcu::Program& program);
 

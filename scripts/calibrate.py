@@ -1,6 +1,7 @@
-"""Constants of the cost model (fusion/cost_constants.h) from two profiles of bench/calibration.nesl.
+"""Constants of the cost model (fusion/cost_constants.h) from profiles of bench/calibration.nesl: without fusion, of 64 and
+of 32 bits, and with it.
 
-    calibrate.py PROFILE64 PROFILE32 [--write fusion/cost_constants.cpp]
+    calibrate.py PROFILE64 PROFILE32 FUSED [--write fusion/cost_constants.cpp]
 
 Every constant comes from one or two kernels, of which the fastest launch counts. Times are microseconds.
 """
@@ -27,10 +28,11 @@ class Measured:
             launches = kernel["launches"]
             row = (kernel["microseconds"] / launches, (kernel["bytesRead"] + kernel["bytesWritten"]) / launches,
                    kernel["elements"] // launches, kernel["segments"] // launches)
-            name = re.sub(r"_\d+$", "", kernel["kernel"])
+            name = re.sub(r"_\d+", "", kernel["kernel"])  # fused ones: what they begin with
             self.kernels[name] = min(row, self.kernels.get(name, row))
-        self.launch = self.kernels["tiny_map"][0]
-        self.n = self.kernels["copying_map"][2]
+        if "tiny_map" in self.kernels:  # without fusion
+            self.launch = self.kernels["tiny_map"][0]
+            self.n = self.kernels["copying_map"][2]
 
     def time(self, name):
         return self.kernels[name][0] - self.launch
@@ -68,6 +70,7 @@ class Measured:
         self.division = max(simple, self.arithmetic("divisions_map") / 8 - 2 * simple)
         self.exponential = max(simple, self.arithmetic("exponentials_map") / 4 - 2 * simple)
         self.logarithm = max(simple, self.arithmetic("logarithms_map") / 4 - 2 * simple)
+        self.long_division = max(self.integer_division, self.arithmetic("long_divisions_map") / 4 - 3 * simple)
         self.trigonometric = max(simple, self.arithmetic("sines_map") / 4 - 2 * simple)
 
     def one_division(self, overlap):
@@ -80,7 +83,7 @@ class Measured:
 
     def loads(self):
         """Time of one load by bytes of the table it goes to."""
-        sizes = {"cache": 8192, "1_mb": 1 << 20, "4_mb": 1 << 22, "16_mb": 1 << 24, "64_mb": 1 << 26, "256_mb": 1 << 28}
+        sizes = {"cache": 8192, "kb128": 1 << 17, "mb1": 1 << 20, "mb4": 1 << 22, "mb16": 1 << 24, "mb64": 1 << 26, "mb256": 1 << 28}
         checks = 4 * self.operation * (1 - self.overlap)  # of the position
         result = {}
         for name, size in sizes.items():
@@ -90,15 +93,6 @@ class Measured:
             result[size] = max(self.operation, self.extra(kernel, read * 2 / 3) - checks)
         far = self.extra("from_far_map", self.kernels["from_far_map"][1] * 2 / 3) - checks
         return result, far
-
-
-def through(wide, narrow):
-    """(element, byte) with element + 8 byte = wide and element + 4 byte = narrow, neither negative."""
-    byte = (wide - narrow) / 4
-    element = wide - 8 * byte
-    if element < 0:
-        return 0.0, wide / 8
-    return (wide, 0.0) if byte < 0 else (element, byte)
 
 
 def lengths(m, short, long):
@@ -112,50 +106,111 @@ def lengths(m, short, long):
     return (max(ts / ns, tl / nl, 0.0), 0.0) if segment < 0 else (element, segment)
 
 
-def constants(wide, narrow, far_bytes):
+def caches(loads, far, far_bytes):
+    """(cachedLoad, sharedLoad, randomLoad, ownBytes, cacheBytes): the model's two caches that fit the loads best."""
+    loads = {**loads, far_bytes: far}
+    cached = loads[min(loads)]
+
+    def time(size, shared, random, own, cache):
+        inner, any_cache = min(1, own / size), min(1, cache / size)
+        return inner * cached + (any_cache - inner) * shared + (1 - any_cache) * random
+
+    def error(model):
+        return sum(math.log(time(size, *model) / t) ** 2 for size, t in loads.items())
+
+    powers = [1 << k for k in range(13, 29)]
+    best = min((error((shared, random, own, cache)), (shared, random, own, cache))
+               for own in powers for cache in powers if own <= cache
+               for shared in sorted(set(loads.values()))
+               for random in (far * k / 20 for k in range(20, 30)) if cached <= shared <= random)[1]
+    return (cached, *best)
+
+
+DIVISIONS = (4, 15)  # divisions and other operations of scanning_divisions and filtering_divisions
+
+
+def collectives(wide, narrow, fused):
+    """(collectiveOverlap, passes, (scanElement, scanByte), (filterElement, filterByte)) that fit best: kernels with a scan or
+    a filter of 64 and of 32 bits, and after divisions."""
+    operations = DIVISIONS[0] * wide.division + DIVISIONS[1] * wide.operation
+
+    def case(measured, name, width, read, written, work):
+        time, _, n, _ = measured.kernels[name]
+        return (time - wide.launch) / n, width, read * wide.byte, written * wide.byte, work
+
+    scans = [case(wide, "scanning_scan", 8, 8, 8, 0), case(narrow, "scanning_scan", 4, 4, 4, 0),
+             case(fused, "scanning_divisions_map_scan", 8, 8, 8, operations)]
+    filters = [case(wide, "filtering_filter", 8, 8, 4, 0), case(narrow, "filtering_filter", 4, 4, 2, 0),
+               case(fused, "filtering_divisions_filter", 8, 8, 8, operations)]
+
+    def error(cases, overlap, passes, element, byte):
+        total = 0
+        for time, width, read, written, work in cases:
+            moving, working = passes * read + written, passes * work + element + width * byte
+            total += math.log((max(moving, working) + (1 - overlap) * min(moving, working)) / time) ** 2
+        return total
+
+    def best(cases, overlap, passes):
+        grid = [0] + [scans[0][0] * 1.2 ** -k for k in range(20)]
+        return min((error(cases, overlap, passes, e, b / 8), (e, b / 8)) for e in grid for b in grid)
+
+    found = []
+    for overlap in (k / 20 for k in range(21)):
+        for passes in (1, 2):
+            scan, kept = best(scans, overlap, passes), best(filters, overlap, passes)
+            found.append((scan[0] + kept[0], overlap, passes, scan[1], kept[1]))
+    return min(found)[1:]
+
+
+def constants(wide, narrow, fused, far_bytes):
     for m in (wide, narrow):
         m.find_arithmetic()
     loads, far = wide.loads()
-    cached = max(min(loads.values()), wide.operation)
-
-    def missing(cache, size):
-        return max(0.0, 1 - cache / size)
-
-    def error(cache):
-        random = cached + (far - cached) / max(1e-9, missing(cache, far_bytes))
-        return sum(math.log((cached + missing(cache, size) * (random - cached)) / t) ** 2 for size, t in loads.items())
-
-    cache = min((error(1 << k), 1 << k) for k in range(12, int(math.log2(far_bytes))))[1]
+    cached, shared, random, own, cache = caches(loads, far, far_bytes)
     permute = wide.extra("reordering_permute")
-    random_store = (wide.extra("permuting_permute") - permute) / max(1e-9, missing(cache, 8 * wide.n))
-    scan = through(wide.extra("scanning_scan"), narrow.extra("scanning_scan"))
-    kept = through(wide.extra("filtering_filter"), narrow.extra("filtering_filter"))
+    random_store = (wide.extra("permuting_permute") - permute) / max(1e-9, 1 - cache / (8 * wide.n))
+    overlap, passes, scan, kept = collectives(wide, narrow, fused)
     segmented = lengths(wide, "short_scales_map", "long_scales_map")
     folded = lengths(wide, "short_sums_reduce", "long_sums_reduce")
+    running = lengths(wide, "short_running_scan", "long_running_scan")
+    flat = wide.extra("scanning_scan")
+    headed = (max(0.0, running[0] - flat), running[1])
+    numbered = fused.kernels["numbered_lists_map_reduce"]
+    numbered_element = max(0.0, (numbered[0] - wide.launch - wide.byte * numbered[1]) / numbered[2] - segmented[0])
+    guarded = max(0.0, wide.extra("picking_filter") - wide.extra("filtering_filter"))
     kinds = ("division", "exponential", "logarithm", "trigonometric")
     ratio = math.exp(sum(math.log(getattr(narrow, k) / getattr(wide, k)) for k in kinds) / len(kinds))
     return {
         "launch": wide.launch,
         "byte": wide.byte,
         "cachedLoad": cached,
-        "randomLoad": max(cached, cached + (far - cached) / missing(cache, far_bytes)),
+        "sharedLoad": shared,
+        "randomLoad": random,
+        "ownBytes": own,
         "cacheBytes": cache,
+        "guardedLoad": guarded,
         "operation": wide.operation,
         "integerDivision": wide.integer_division,
+        "longDivision": wide.long_division,
         "division": wide.division,
         "exponential": wide.exponential,
         "logarithm": wide.logarithm,
         "trigonometric": wide.trigonometric,
         "float32": min(1.0, ratio),
         "overlap": wide.overlap,
+        "collectiveOverlap": overlap,
+        "passes": passes,
         "scanElement": scan[0],
         "scanByte": scan[1],
         "filterElement": kept[0],
         "filterByte": kept[1],
         "segmentedElement": segmented[0],
         "segment": segmented[1],
+        "numberedElement": numbered_element,
         "foldedElement": folded[0],
         "foldedSegment": folded[1],
+        "headedElement": headed[0],
+        "headedSegment": headed[1],
         "permuteElement": permute,
         "randomStore": max(0.0, random_store),
     }
@@ -165,16 +220,16 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("wide")
     parser.add_argument("narrow")
+    parser.add_argument("fused")
     parser.add_argument("--write")
     options = parser.parse_args()
-    wide, narrow = Measured(options.wide), Measured(options.narrow)
+    wide, narrow, fused = (Measured(path) for path in (options.wide, options.narrow, options.fused))
     target = wide.profile["target"]
     far = next(k for k in wide.profile["kernels"] if k["kernel"].startswith("calibrate_map") and
                k["elements"] == max(x["elements"] for x in wide.profile["kernels"]))["elements"] * 8
-    found = constants(wide, narrow, far)
+    found = constants(wide, narrow, fused, far)
     text = "".join(f"    .{name} = {value:.3g},\n" for name, value in found.items())
-    print(f"{target}, fastest of {len(wide.profile['kernels']) // len(wide.kernels)} runs, "
-          f"copy {wide.profile['copyBytesPerSecond'] / 1e9:.1f} GB/s")
+    print(f"{target}, copy {wide.profile['copyBytesPerSecond'] / 1e9:.1f} GB/s")
     print(text, end="")
     if options.write:
         with open(options.write, encoding="utf-8") as file:

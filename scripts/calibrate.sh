@@ -18,16 +18,20 @@ case $target in
   cuda) bits=26 big=$((1 << 27)) repetitions=4 ;;
   *) echo "calibrate.sh: no target $target" >&2 && exit 2 ;;
 esac
-program=$(mktemp -d)/calibration.nesl
-trap 'rm -r "$(dirname "$program")"' EXIT
-cp bench/calibration.nesl "$program"
+programs=$(mktemp -d)
+trap 'rm -r "$programs"' EXIT
+for part in alone fused; do cp bench/calibration.nesl "$programs/$part.nesl"; done
 for ((k = 0; k < repetitions; ++k)); do
-  echo "n = $((1 << bits)); calibrate(n, $((bits / 2)), $big, 1000, 7);" >>"$program"
+  echo "n = $((1 << bits)); calibrate(n, $((bits / 2)), $big, 1000, 7);" >>"$programs/alone.nesl"
+  echo "n = $((1 << bits)); calibrate_fused(n, $((bits / 2)));" >>"$programs/fused.nesl"
 done
 for width in 64 32; do
   OMP_WAIT_POLICY=passive "$kelpie" run --target="$target" --fusion=none --int=$width --float=$width \
-    --profile="$output/$target-$width.json" "$program" >"$output/$target-$width.out"
+    --profile="$output/$target-$width.json" "$programs/alone.nesl" >"$output/$target-$width.out"
 done
+OMP_WAIT_POLICY=passive "$kelpie" run --target="$target" \
+  --profile="$output/$target-fused.json" "$programs/fused.nesl" >"$output/$target-fused.out"
 if [ -z "${CALIBRATE_ONLY_MEASURE:-}" ]; then
-  python3 scripts/calibrate.py "$output/$target-64.json" "$output/$target-32.json" --write fusion/cost_constants.cpp
+  python3 scripts/calibrate.py "$output/$target-64.json" "$output/$target-32.json" "$output/$target-fused.json" \
+    --write fusion/cost_constants.cpp
 fi
