@@ -91,7 +91,17 @@ class Region {
     const cluster = this.data.clusters.find((c) => c.nodes.includes(v));
     if (cluster && cluster.text && this.strategy === this.data.chosen)
       parts.push(make("div", {}, "its kernel, " + (cluster.rules.join(", ") || "not fused")), make("pre", {}, cluster.text));
+    if (cluster && cluster.code && this.strategy === this.data.chosen) parts.push(this.code(cluster));
     return parts;
+  }
+  // The generated kernel: long, so open only where it was opened before.
+  code(cluster) {
+    const lines = cluster.code.trim().split("\n").length;
+    const box = make("details", { open: this.codeOpen === true },
+      make("summary", {}, "generated code of " + cluster.kernel + ", " + lines + (lines === 1 ? " line" : " lines")),
+      make("pre", { className: "code" }, cluster.code.trim()));
+    box.addEventListener("toggle", () => { this.codeOpen = box.open; });
+    return box;
   }
   pair(a, b) {
     const [low, high] = a < b ? [a, b] : [b, a];
