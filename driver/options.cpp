@@ -149,7 +149,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   addFile(*build, options);
 
   CLI::App* bench = app.add_subcommand("bench", "Measure a function of a program on data sets");
-  bench->add_option("--entry", options.entry, "Function to measure; without --data an expression")
+  bench->add_option("-e,--entry", options.entry, "Function to measure; without --data an expression")
       ->type_name("FUNCTION");
   bench
       ->add_option("--data", options.data,
@@ -158,7 +158,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
       ->allow_extra_args(false)
       ->type_name("DATA");
   bench
-      ->add_option("--runs", options.runs, "Runs on each data set; default: until the median is known to 1 %")
+      ->add_option("-r,--runs", options.runs, "Runs on each data set; default: until the median is known to 1 %")
       ->check(CLI::PositiveNumber.description(""))
       ->type_name("N");
   bench->add_option("--json", options.jsonFile, "Write the results to a file, too")->type_name("FILE");

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Puts what scripts/gpu-check.sh needs into .bundle/: programs, tests, benchmarks and the libraries that a bare
+# Puts what scripts/gpu-check.sh and scripts/gpu-programs.sh need into .bundle/: programs, tests, benchmarks and the libraries that a bare
 # machine may lack, so that a GPU machine needs neither a build nor a network.
 #
 #   scripts/make-bundle.sh [build folder, default build]
@@ -14,6 +14,11 @@ peers=()
 if [[ $(ninja -C "$build" -t targets all) == *$'\ngpu_peers:'* ]]; then
   targets+=(gpu_peers)
   peers=("$build/bench/gpu_peers" "$build/bench/gpu_peer_spmv")
+fi
+if [[ $(ninja -C "$build" -t targets all) == *$'\nprogram_peers:'* ]]; then
+  targets+=(program_peers)
+  for source in bench/programs/*_peer.cu; do peers+=("$build/bench/$(basename "$source" .cu)"); done
+  peers+=("$build/bench/launch_costs")
 fi
 ninja -C "$build" -j "$jobs" "${targets[@]}"
 

@@ -142,7 +142,7 @@ TEST_F(BenchCommand, FailuresAreReported) {
   EXPECT_THAT(failure("--entry last --data '[1]'", program), HasSubstr("`last` is not defined"));
   EXPECT_THAT(failure("--entry first --data '[1'", program), HasSubstr("error"));
   EXPECT_THAT(failure("--entry first --data 'random [1'", program), HasSubstr("`]` is expected"));
-  EXPECT_THAT(failure("--entry first --data '[1]'", "x = 1 / 0;" + program), HasSubstr("error"));
+  EXPECT_THAT(failure("-e first --data '[1]'", "x = 1 / 0;" + program), HasSubstr("error"));
   EXPECT_EQ(kelpie("bench -", program).status, 2);
   EXPECT_EQ(kelpie("bench --entry first").status, 2);
   EXPECT_EQ(kelpie("bench --entry first --runs 0 --data '[1]' -", program).status, 2);

@@ -1,0 +1,17 @@
+# shellcheck shell=bash
+# Sourced in the project's folder, $here, by scripts that run the programs of .bundle/ on a GPU machine: finds the toolkit's
+# libraries, and tells how a program of the bundle is called.
+# Where the toolkit's libraries are, for NVRTC and cuSPARSE.
+for library in libnvrtc.so.13 libcusparse.so.12; do
+  found=$(ldconfig -p | awk -v l="$library" '$1 == l {print $NF; exit}')
+  [ -n "$found" ] || found=$(find /usr/local /opt /usr/lib -name "$library" 2>/dev/null | head -1)
+  [ -n "$found" ] && extra="${extra:+$extra:}$(dirname "$found")"
+done
+export LD_LIBRARY_PATH="$here/.bundle/lib${extra:+:$extra}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+
+run=()
+if ! .bundle/bin/kelpie --version >/dev/null 2>&1; then
+  # The machine's C library is older than the one the programs were built with: bring ours.
+  run=("$here/.bundle/core/$(cd .bundle/core && ls | grep '^ld-linux')" --library-path "$here/.bundle/core:$LD_LIBRARY_PATH")
+fi
+program() { echo "${run[@]}" "$here/.bundle/bin/$1"; }
