@@ -36,6 +36,8 @@ JOBS = [
     ("triangles", "triangles", "rmat", "digest", "triangles", "triangles", (["18", "2000000"], ["10", "20000"])),
     ("kmeans", "kmeans", "input", "digest", "kmeans", "kmeans", (["1000000", "32"], ["10000", "8"])),
     ("nbody", "nbody", "input", "digest", "nbody", "nbody", (["16384"], ["500"])),
+    *(("barnes_hut", "barnes_hut", kind, "digest", "barnes_hut", "barnes_hut", (["1000000"], ["1000"]))
+      for kind in ("uniform", "plummer")),
     ("mandelbrot", "mandelbrot", "input", "digest", "mandelbrot", "mandelbrot", (["2048"], ["200"])),
     *(("jacobi", "jacobi", "input", "digest", "jacobi", job, (["512"], ["50"]))
       for job in ("jacobi", "jacobi as a graph")),
