@@ -34,7 +34,8 @@ JOBS = [
     ("triangles", "triangles", "random", "digest", "triangles", "triangles",
      (["1000000", "10000000"], ["1000", "20000"])),
     ("triangles", "triangles", "rmat", "digest", "triangles", "triangles", (["18", "2000000"], ["10", "20000"])),
-    ("kmeans", "kmeans", "input", "digest", "kmeans", "kmeans", (["1000000", "32"], ["10000", "8"])),
+    *(("kmeans", function, "input", "digest", "kmeans", "kmeans", (["1000000", "32"], ["10000", "8"]))
+      for function in ("kmeans", "kmeans_by_key")),
     ("nbody", "nbody", "input", "digest", "nbody", "nbody", (["16384"], ["500"])),
     *(("barnes_hut", "barnes_hut", kind, "digest", "barnes_hut", "barnes_hut", (["1000000"], ["1000"]))
       for kind in ("uniform", "plummer")),
