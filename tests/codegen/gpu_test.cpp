@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include "codegen/cuda/cuda_module.h"
 #include "runtime/cuda/cuda.h"
@@ -133,23 +134,86 @@ TEST_F(Gpu, FloatResultsAreReproducible) {
   cuda_->release(program);
 }
 
+/// Memory of a target, given back at the end.
+class Held final : public runtime::Scratch {
+ public:
+  explicit Held(runtime::Target& target) : target_(target) {}
+  ~Held() override {
+    for (auto p : pointers_) target_.deallocate(p);
+  }
+  runtime::DevicePointer take(size_t bytes) override {
+    pointers_.push_back(target_.allocate(bytes));
+    return pointers_.back();
+  }
+
+ private:
+  runtime::Target& target_;
+  std::vector<runtime::DevicePointer> pointers_;
+};
+
+/// The same of one piece, so that nobody asks the device for memory between launches.
+class Arena final : public runtime::Scratch {
+ public:
+  Arena(runtime::Target& target, size_t bytes) : memory_(target), next_(memory_.take(bytes)), left_(bytes) {}
+  runtime::DevicePointer take(size_t bytes) override {
+    const size_t size = (bytes + 255) / 256 * 256;
+    if (size > left_) return nullptr;
+    left_ -= size;
+    return std::exchange(next_, static_cast<std::byte*>(next_) + size);
+  }
+
+ private:
+  Held memory_;
+  runtime::DevicePointer next_;
+  size_t left_;
+};
+
+/// Launches without a wait between them, which go to the device in graphs (runtime/cuda/launch_queue.h):
+/// other kernels and arguments in the same places from round to round.
+TEST_F(Gpu, LongRowsOfLaunches) {
+  constexpr int kLaunches = 100;
+  constexpr int64_t n = 1000;
+  KnownKernels known;
+  runtime::ProgramKernels program = known.programKernels();
+  auto failure = cuda_->prepare(program);
+  ASSERT_EQ(failure, std::nullopt) << *failure;
+  Arena memory(*cuda_, size_t{1} << 26);
+  std::vector<runtime::KernelArgument> inputs(kLaunches);
+  std::vector<runtime::DevicePointer> outputs(kLaunches);
+  for (int k = 0; k < kLaunches; ++k) {
+    const std::vector<float> values(n, static_cast<float>(k + 1));
+    inputs[k].pointer = memory.take(n * sizeof(float));
+    outputs[k] = memory.take(n * sizeof(float));
+    ASSERT_EQ(cuda_->upload(inputs[k].pointer, values.data(), n * sizeof(float)), std::nullopt);
+  }
+  std::optional<runtime::DeviceError> error;
+  for (int round = 0; round < 4; ++round) {
+    ASSERT_EQ(cuda_->synchronise(error), std::nullopt);
+    const auto isSum = [round](int k) { return (k + round) % 3 == 0; };
+    for (int k = 0; k < kLaunches; ++k) {
+      const size_t kernel = known.number(isSum(k) ? "sum" : "scan");
+      ASSERT_EQ(program.kernels[kernel].info.parameters.size(), 1u);
+      codegen::LaunchExtents extents;
+      extents.elements = n;
+      failure = cuda_->launch({&program, kernel, extents, {&inputs[k], 1}, {&outputs[k], 1}, &memory});
+      ASSERT_EQ(failure, std::nullopt) << *failure;
+    }
+    ASSERT_EQ(cuda_->synchronise(error), std::nullopt);
+    ASSERT_FALSE(error);
+    for (int k = 0; k < kLaunches; ++k) {
+      std::vector<float> values(n);
+      ASSERT_EQ(cuda_->download(values.data(), outputs[k], n * sizeof(float)), std::nullopt);
+      const int64_t written = isSum(k) ? 1 : n;
+      for (int64_t i = 0; i < written; ++i)
+        ASSERT_EQ(values[i], static_cast<float>((isSum(k) ? n : i) * (k + 1)))
+            << "round " << round << ", launch " << k;
+    }
+  }
+  cuda_->release(program);
+}
+
 TEST_F(Gpu, SortsStablyBySegment) {
   runtime::InterpTarget interp;
-  class Held final : public runtime::Scratch {
-   public:
-    explicit Held(runtime::Target& target) : target_(target) {}
-    ~Held() override {
-      for (auto p : pointers_) target_.deallocate(p);
-    }
-    runtime::DevicePointer take(size_t bytes) override {
-      pointers_.push_back(target_.allocate(bytes));
-      return pointers_.back();
-    }
-
-   private:
-    runtime::Target& target_;
-    std::vector<runtime::DevicePointer> pointers_;
-  };
   const std::vector<int64_t> offsets = {0, 0, 5, 5, 6, 5000, 5000, 20'000};
   const int64_t n = offsets.back();
   for (ScalarType type : {ScalarType::Bool, ScalarType::Char, ScalarType::Int32, ScalarType::Int64,
