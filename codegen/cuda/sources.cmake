@@ -10,7 +10,13 @@ add_custom_command(
 target_sources(kelpie_codegen PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/cuda_module.cpp
   ${CMAKE_CURRENT_LIST_DIR}/level_text.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_collectives.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_elements.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_finish.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_frame.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_generator.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_plan.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_segments.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_split.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_text.cpp
   ${KELPIE_DEVICE_LIBRARY})

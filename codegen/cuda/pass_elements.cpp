@@ -1,0 +1,241 @@
+#include "codegen/cuda/pass_elements.h"
+
+#include <algorithm>
+
+#include "ir/diagnostic.h"
+
+namespace kelpie::codegen::cuda {
+
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::Soac;
+using lcu::SoacKind;
+using lcu::VarId;
+
+namespace {
+
+ExpressionEmitter elementEmitter(const PassText& t, const Dialect& d, size_t stage) {
+  ExpressionEmitter emitter(d, 8 + t.depth);
+  std::vector<ExprRef> thunks;
+  for (uint32_t b : t.plan.stages[stage].bindings) {
+    auto own = thunksOf(t.kernel.bindings[b]);
+    thunks.insert(thunks.end(), own.begin(), own.end());
+  }
+  lcu::forEachNode(thunks, [&](ExprRef e) {
+    if (e->kind != ExprKind::Load) return;
+    ExprRef at = e->operands[0];
+    if (at->kind != ExprKind::Param || at->index != 0) return;
+    if (t.packNames.contains(e->index)) {
+      emitter.define(e, t.packNames.at(e->index) + "[row].item[S::slot(v)]");
+    } else if (t.itemArrays.contains(e->index)) {
+      emitter.define(e, t.items(e->index) + "[row][v]");
+    }
+  });
+  return emitter;
+}
+
+/// Puts a copy of the text from `begin` on before it, for tiles all of whose items are in the tile. Only of
+/// short texts: it is compiled twice.
+void specialiseWhole(PassText& t, size_t begin) {
+  constexpr size_t kShort = 4000;
+  const std::string text = t.text.substr(begin);
+  if (text.size() > kShort) return;
+  std::string whole = text;
+  whole.replace(whole.find(kInside), std::string_view(kInside).size(), "{");
+  t.text.resize(begin);
+  t.line(2, "if (tile.count == S::kItems) {{");
+  t.text += whole;
+  t.line(2, "}} else {{");
+  t.text += text;
+  t.line(2, "}}");
+}
+
+/// Later thunks of the same stage read the value of a Map by name.
+void defineLocal(PassText& t, VarId v, const std::string& text, ScalarType type, size_t stage,
+                 ExpressionEmitter& emitter) {
+  ExprRef load = nullptr;
+  for (uint32_t b : t.plan.stages[stage].bindings) {
+    lcu::forEachNode(thunksOf(t.kernel.bindings[b]), [&](ExprRef e) {
+      if (e->kind == ExprKind::Load && e->index == v) load = e;
+    });
+  }
+  if (!load) return;
+  t.line(8, "const {} {} = {};", typeName(type), t.stem(v), text);
+  emitter.define(load, t.stem(v));
+}
+
+void compacted(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter) {
+  const Soac& soac = t.kernel.bindings[b];
+  auto texts = emitter.emit({soac.where});
+  t.flush(emitter);
+  std::string test = fmt::format("keeps{}", b + 1);
+  t.line(8, "const bool {} = {};", test, texts[0]);
+  if (!t.plan.levels[stage].countsOnly) t.line(8, "own{}[row][v].count{} = {};", stage + 1, b + 1, test);
+  t.line(8, "keep{} |= uint32_t({}) << (row * S::kWidth + v);", b + 1, test);
+  if (soac.pull.empty()) return;
+  // The pull of a filter is evaluated for survivors only, in a scope of its own; elements are there
+  // already.
+  const bool scoped =
+      soac.kind == SoacKind::Filter && !std::all_of(soac.pull.begin(), soac.pull.end(), [&](ExprRef e) {
+        return e->kind == ExprKind::Load && e->operands[0]->kind == ExprKind::Param &&
+               e->operands[0]->index == 0 &&
+               (t.packNames.contains(e->index) || t.itemArrays.contains(e->index));
+      });
+  ExpressionEmitter inner = emitter;
+  ExpressionEmitter& used = scoped ? inner : emitter;
+  if (scoped) t.line(8, "if ({}) {{", test);
+  texts = used.emit(soac.pull);
+  t.flush(used);
+  for (size_t j = 0; j < texts.size(); ++j) {
+    if (!t.compactedOutput(soac, j, true) && !t.compactedOutput(soac, j, false)) continue;
+    t.line(scoped ? 10 : 8, "{}[row][v] = {};", t.items(soac.results[j + 1]), texts[j]);
+  }
+  if (scoped) t.line(8, "}}");
+}
+
+void permuted(PassText& t, const Soac& soac, ExpressionEmitter& emitter) {
+  std::vector<ExprRef> roots = {soac.destination};
+  roots.insert(roots.end(), soac.pull.begin(), soac.pull.end());
+  auto texts = emitter.emit(roots);
+  t.flush(emitter);
+  std::string to = emitter.freshName("destination");
+  t.line(8, "const int64_t {} = {};", to, texts[0]);
+  for (size_t j = 0; j < soac.results.size(); ++j) {
+    const std::string* out = t.outputName(soac.results[j]);
+    if (!out) continue;
+    if (soac.unique) {
+      t.line(8, "{}[{}] = {};", *out, to, texts[j + 1]);
+    } else {
+      t.line(8, "atomicMax(reinterpret_cast<long long*>({} + {}), static_cast<long long>({}));", *out, to,
+             texts[j + 1]);
+    }
+  }
+}
+
+void elementBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter) {
+  const Soac& soac = t.kernel.bindings[b];
+  t.failBinding = t.pass.bindings[b];
+  auto emit = [&](const std::vector<ExprRef>& roots) {
+    auto texts = emitter.emit(roots);
+    t.flush(emitter);
+    return texts;
+  };
+  emit(soac.effects);
+  switch (soac.kind) {
+    case SoacKind::Map: {
+      auto texts = emit(soac.pull);
+      for (size_t j = 0; j < soac.results.size(); ++j) {
+        VarId v = soac.results[j];
+        if (t.keepsItems(v, stage)) t.line(8, "{}[row][v] = {};", t.items(v), texts[j]);
+        defineLocal(t, v, texts[j], soac.pull[j]->type, stage, emitter);
+      }
+      break;
+    }
+    case SoacKind::Scan: {
+      auto texts = emit(soac.pull);
+      for (size_t j = 0; j < texts.size(); ++j) {
+        t.line(8, "own{}[row][v].{} = {};", stage + 1, t.stem(soac.results[j]), texts[j]);
+      }
+      break;
+    }
+    case SoacKind::Reduce: {
+      auto texts = emit(soac.pull);
+      const auto operations = laneOperations(soac.combine);
+      const bool lanes = !soac.space.segmented() && !operations.empty();
+      for (size_t j = 0; j < texts.size(); ++j) {
+        const std::string& field = t.stem(soac.results[j]);
+        if (lanes) {
+          std::string value = fmt::format("{}({})", typeName(soac.pull[j]->type), texts[j]);
+          t.line(8, "acc.{} = {};", field,
+                 operationText(operations[j], soac.pull[j]->type, "acc." + field, value));
+        } else {
+          t.line(8, "own{}[row][v].{} = {};", stage + 1, field, texts[j]);
+        }
+      }
+      break;
+    }
+    case SoacKind::Filter:
+    case SoacKind::Partition:
+      compacted(t, b, stage, emitter);
+      break;
+    case SoacKind::Permute:
+      permuted(t, soac, emitter);
+      break;
+    case SoacKind::Once:
+      throw InternalError("a Once binding among element bindings");
+  }
+}
+
+}  // namespace
+
+void writeLoads(PassText& t, size_t number) {
+  const StagePlan& stage = t.plan.stages[number];
+  if (stage.packs.empty()) return;
+  for (VarId v : stage.packs) {
+    t.packNames[v] = t.unique(identifier(t.program.vars.at(v).name) + "_pack");
+    t.line(2, "Pack<{}, S::kWidth> {}[S::kRows];", typeName(t.typeOf(v)), t.packNames[v]);
+  }
+  for (VarId v : stage.packs) {
+    t.line(2, "loadPacks<S>({}, tile, {});", t.parameterNames.at({ParameterKind::Array, v}),
+           t.packNames.at(v));
+  }
+}
+
+void writeStage(PassText& t, size_t number) {
+  const StagePlan& stage = t.plan.stages[number];
+  const bool hasLevel = !t.plan.levels[number].fields.empty() && !t.plan.levels[number].countsOnly;
+  if (number > 0) writeLoads(t, number);
+  if (hasLevel) t.line(2, "{}::Value own{}[S::kRows][S::kWidth];", t.levelName(number), number + 1);
+  std::vector<VarId> stored;
+  for (uint32_t b : stage.bindings) {
+    const Soac& soac = t.kernel.bindings[b];
+    bool compacts = soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition;
+    if (compacts) t.line(2, "uint32_t keep{} = 0;", b + 1);
+    if (soac.kind == SoacKind::Map) {
+      for (VarId v : soac.results) {
+        if (!t.keepsItems(v, number)) continue;
+        t.line(2, "{} {}[S::kRows][S::kWidth];", typeName(t.typeOf(v)), t.items(v));
+        if (t.outputNames.contains(v)) stored.push_back(v);
+      }
+    } else if (compacts) {
+      for (size_t j = 0; j < soac.pull.size(); ++j) {
+        if (!t.compactedOutput(soac, j, true) && !t.compactedOutput(soac, j, false)) continue;
+        t.line(2, "{} {}[S::kRows][S::kWidth];", typeName(soac.pull[j]->type), t.items(soac.results[j + 1]));
+      }
+    }
+  }
+  const size_t loops = t.text.size();
+  t.line(2, "KELPIE_UNROLL");
+  t.line(2, "{}", kRowLoop);
+  t.line(4, "KELPIE_UNROLL");
+  t.line(4, "{}", kItemLoop);
+  t.line(6, "const int offset = S::offset(row, v);");
+  if (hasLevel) t.line(6, "own{}[row][v] = {}::identity();", number + 1, t.levelName(number));
+  t.line(6, "{}", kInside);
+  t.line(8, "const int64_t i = tile.base + offset;");
+  bool segment = false, position = false;
+  for (uint32_t b : stage.bindings) {
+    segment |= t.info.bindings[b].usesSegment || t.info.bindings[b].usesPosition;
+    position |= t.info.bindings[b].usesPosition;
+  }
+  if (segment) {
+    t.line(8, "const int64_t s = {} + number[row][v];",
+           t.plan.ranges() ? "range.firstSegment + range.segment" : "tile.firstSegment");
+  }
+  if (position) t.line(8, "const int64_t p = i - segments.begin(s);");
+  Dialect d = t.dialect();
+  t.failElement = "i";
+  ExpressionEmitter emitter = elementEmitter(t, d, number);
+  for (uint32_t b : stage.bindings) elementBinding(t, b, number, emitter);
+  t.line(6, "}}");
+  t.line(4, "}}");
+  for (VarId v : stored) t.line(4, "storeRow<S>({}, tile, row, {}[row]);", t.outputNames.at(v), t.items(v));
+  t.line(2, "}}");
+  if (t.plan.ranges() || (t.plan.scanned() && !t.plan.merged())) specialiseWhole(t, loops);
+  for (uint32_t b : stage.bindings)
+    if (t.kernel.bindings[b].kind == SoacKind::Map)
+      for (VarId v : t.kernel.bindings[b].results)
+        if (t.keepsItems(v, number)) t.itemArrays.insert(v);
+}
+
+}  // namespace kelpie::codegen::cuda

@@ -1,0 +1,248 @@
+#include "codegen/cuda/pass_frame.h"
+
+#include <algorithm>
+
+#include "codegen/cuda/pass_elements.h"
+#include "codegen/cuda/pass_segments.h"
+
+namespace kelpie::codegen::cuda {
+
+using lcu::Soac;
+using lcu::SoacKind;
+
+namespace {
+
+/// The block that takes no tile.
+void scanner(PassText& t) {
+  t.line(2, "if (order < 0) {{");
+  if (t.checksLate()) t.line(4, "if (failed) return;");
+  for (size_t k = 0; k < t.plan.levels.size(); ++k) {
+    if (t.plan.levels[k].fields.empty()) continue;
+    t.line(4, "if (warpIndex() == {}) scanTiles<{}>({});", k, t.levelType(k), t.states(k));
+  }
+  if (t.plan.finishes()) {
+    t.line(2, "}} else {{");
+    t.depth += 2;
+  } else {
+    t.line(4, "return;");
+    t.line(2, "}}");
+  }
+}
+
+}  // namespace
+
+void writeComments(PassText& t) {
+  t.line(0, "// ---- {} {}", t.pass.entry,
+         std::string(std::max<size_t>(4, 100 - std::min<size_t>(96, t.pass.entry.size())), '-'));
+  std::string previous;
+  for (const Soac& soac : t.kernel.bindings) {
+    std::string text = soac.origin.empty() ? "" : "in " + soac.origin;
+    if (t.options.describe && soac.span.known()) {
+      std::string where = t.options.describe(soac.span);
+      if (!where.empty()) text += (text.empty() ? "" : ": ") + where;
+    }
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    if (!text.empty() && text.back() == '\\') text += ' ';
+    if (!text.empty() && text != previous) t.line(0, "// {}", text);
+    previous = text;
+  }
+}
+
+void writeStructures(PassText& t) {
+  const TileShape& s = t.plan.shape;
+  t.line(0, "using S = Shape<{}, {}, {}, {}>;", s.threads, s.rows, s.width, s.backward);
+  for (size_t k = 0; k < t.plan.levels.size(); ++k) {
+    if (!t.plan.levels[k].fields.empty() && !t.plan.levels[k].countsOnly)
+      t.text += levelText(t.plan.levels[k], t.levelName(k), t.kernel, t.fieldNames());
+  }
+  if (!t.plan.reductions.empty())
+    t.text += reductionText(t.plan.reductions, "Reduction", t.kernel, t.fieldNames());
+  t.line(0, "struct Shared {{");
+  if (t.plan.finishes()) t.line(2, "uint32_t finished;");
+  if (t.plan.merged()) t.line(2, "SegmentMap<S>::Shared map;");
+  if (t.plan.heads()) t.line(2, "SegmentHeads<S>::Shared heads;");
+  if (t.plan.ranges()) {
+    t.line(2, "{}::Shared range;", t.rangeType());
+    t.line(2, "{}::Shared segments;", t.segmentReduceType());
+  }
+  for (size_t k = 0; k < t.plan.levels.size() && !t.plan.ranges(); ++k) {
+    if (t.plan.levels[k].countsOnly) {
+      t.line(2, "BlockCount<S>::Shared {};", t.scanName(k));
+    } else if (!t.plan.levels[k].fields.empty()) {
+      t.line(2, "BlockScan<S, {}>::Shared {};", t.levelName(k), t.scanName(k));
+    }
+  }
+  if (!t.plan.reductions.empty()) t.line(2, "BlockReduce<S::kWarps, Reduction>::Shared reduction;");
+  for (const LevelPlan& level : t.plan.levels) {
+    for (const Field& f : level.fields) {
+      const Soac& soac = t.kernel.bindings[f.binding];
+      if (f.count && soac.space.segmented()) {
+        t.line(2, "TileRanks<S> ranks{};", f.binding + 1);
+      } else if (soac.kind == SoacKind::Reduce && f.segmented && !t.plan.ranges()) {
+        t.line(2, "{} {}[S::kItems];  // by segment", typeName(f.type), t.fieldName(f));
+      }
+    }
+  }
+  if (t.plan.bufferBytesPerItem > 0) {
+    t.line(2, "alignas(16) unsigned char buffer[{} * {}];", t.plan.bufferItems, t.plan.bufferBytesPerItem);
+  }
+  t.line(0, "}};");
+}
+
+void writeSignature(PassText& t) {
+  std::vector<std::string> parameters = {"const Launch launch", "const int64_t n"};
+  if (t.pass.segmented()) {
+    parameters.push_back("const int64_t m");
+    parameters.push_back("const int64_t length");
+  }
+  if (t.plan.merged()) parameters.push_back("const int64_t* __restrict__ splits");
+  if (t.plan.heads()) parameters.push_back("const int64_t* __restrict__ starts");
+  for (size_t p = 0; p < t.info.parameters.size(); ++p) {
+    const KernelParameter& parameter = t.info.parameters[p];
+    auto type = typeName(parameter.type);
+    switch (parameter.kind) {
+      case ParameterKind::Array:
+      case ParameterKind::Cell:
+        parameters.push_back(fmt::format("const {}* __restrict__ {}", type, t.names[p]));
+        break;
+      case ParameterKind::Size:
+        parameters.push_back(fmt::format("const int64_t {}", t.names[p]));
+        break;
+      case ParameterKind::Scalar:
+        parameters.push_back(fmt::format("const {} {}", type, t.names[p]));
+    }
+  }
+  for (const KernelOutput& o : t.info.outputs) {
+    parameters.push_back(fmt::format("{}* __restrict__ {}", typeName(o.type), t.outputNames.at(o.var)));
+  }
+  std::string bounds = std::to_string(t.plan.shape.threads);
+  if (t.plan.blocksAtOnce > 1) bounds += ", " + std::to_string(t.plan.blocksAtOnce);
+  std::string text =
+      fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", bounds, t.pass.entry);
+  size_t column = text.size();
+  for (size_t k = 0; k < parameters.size(); ++k) {
+    std::string piece = parameters[k] + (k + 1 < parameters.size() ? "," : ") {");
+    if (column + piece.size() > 108) {
+      text += "\n    ";
+      column = 4;
+    } else if (k > 0) {
+      piece = " " + piece;
+    }
+    text += piece;
+    column += piece.size();
+  }
+  t.line(0, "{}", text);
+  t.line(2, "using namespace {};", t.parts());
+  if (t.plan.grid != Grid::Single) t.line(2, "KELPIE_SHARED(Shared, shared);");
+  // Who works long looks first; others load their tile meanwhile.
+  if (t.checksLate()) {
+    t.line(2, "const bool failed = failedBefore(launch);");
+  } else {
+    t.line(2, "if (failedBefore(launch)) return;");
+  }
+  for (const auto& [v, name] : t.cellValues) {
+    t.line(2, "const {} {} = *{};", typeName(t.typeOf(v)), name,
+           t.parameterNames.at({ParameterKind::Cell, v}));
+  }
+}
+
+void writePrologue(PassText& t) {
+  if (t.pass.segmented()) {
+    if (t.info.offsetsParameter) {
+      t.line(2, "const OffsetSegments segments{{{}, m}};", t.names[*t.info.offsetsParameter]);
+    } else {
+      t.line(2, "const RegularSegments segments{{length, m}};");
+    }
+  }
+  if (t.plan.ranges()) {
+    t.line(2, "{} range(launch, segments, n, shared.range);", t.rangeType());
+    t.line(2, "const int64_t order = shared.range.order;");
+    t.line(2, "const auto ends = segments.from(range.firstSegment);");
+    if (!t.plan.reductions.empty()) t.line(2, "Reduction::Value acc = Reduction::identity();");
+    t.line(2, "{} reduce;", t.segmentReduceType());
+    t.line(2, "const auto result = [&](int64_t segment, const Level1::Value& reduced) {{");
+    writeSegmentBody(t);
+    t.line(2, "}};");
+    t.line(2, "while (range.more()) {{");
+    t.depth += 2;
+  } else if (t.plan.scanned()) {
+    if (t.plan.merged()) t.line(2, "SegmentMap<S>::clear(shared.map);");
+    if (t.plan.heads()) t.line(2, "SegmentHeads<S>::clear(shared.heads);");
+    t.line(2, "const int64_t order = tileOfBlock();");
+    scanner(t);
+  } else if (t.plan.grid == Grid::Chunks) {
+    t.line(2, "Reduction::Value acc = Reduction::identity();");
+    t.line(2, "for (int64_t order = blockIdx.x; order < launch.tiles; order += gridDim.x) {{");
+    t.depth += 2;
+  } else {
+    if (t.plan.merged()) t.line(2, "SegmentMap<S>::clear(shared.map);");
+    t.line(2, "const int64_t order = blockIdx.x;");
+  }
+  if (t.plan.merged()) {
+    t.line(2, "SegmentMap<S>::lookUp(order, segments, launch.tiles, n, splits, shared.map);");
+    t.line(2, "__syncthreads();");
+    t.line(2,
+           "const SegmentTile tile = SegmentMap<S>::locate(order, launch.tiles, n + m, shared.map.split);");
+  } else if (t.plan.ranges()) {
+    t.line(2, "const Tile tile = range.tile();");
+    t.line(2, "const bool ending = range.endsIn(tile);");
+  } else {
+    t.line(2, "const Tile tile = flatTile<S>(order, launch.tiles, n);");
+  }
+  if (!t.plan.stages.empty()) writeLoads(t, 0);
+  if (t.checksLate()) t.line(2, "if (failed) return;");
+  if (t.plan.ranges()) t.line(2, "if (ending) range.mark(ends, tile, shared.range);");
+  if (t.plan.ranges() && t.plan.numbersInThunks) {
+    t.line(2, "int number[S::kRows][S::kWidth];");
+    t.line(2, "range.numbers(ending, shared.range, number);");
+  }
+  if (t.reducesByTile()) t.line(2, "Reduction::Value acc = Reduction::identity();");
+  if (t.plan.heads()) {
+    t.line(2, "__syncthreads();");
+    t.line(2, "SegmentHeads<S>::mark(segments, tile, n, starts, shared.heads);");
+    t.line(2, "__syncthreads();");
+    t.line(2, "const uint32_t heads = SegmentHeads<S>::heads(shared.heads);");
+  }
+  if (t.plan.merged()) {
+    t.line(2, "SegmentMap<S>::mark(segments, tile, shared.map);");
+    std::vector<std::string> initial;
+    for (const LevelPlan& level : t.plan.levels) {
+      for (const Field& f : level.fields) {
+        const Soac& soac = t.kernel.bindings[f.binding];
+        if (soac.kind != SoacKind::Reduce || !f.segmented) continue;
+        initial.push_back(fmt::format("shared.{}[k] = {};", t.fieldName(f),
+                                      literalText(soac.combine.identity[f.component])));
+      }
+    }
+    if (!initial.empty()) {
+      t.line(2, "for (int k = threadIdx.x; k < tile.ends; k += S::kThreads) {{  // what empty segments keep");
+      for (const std::string& text : initial) t.line(4, "{}", text);
+      t.line(2, "}}");
+    }
+    t.line(2, "__syncthreads();");
+    if (t.plan.borders) t.line(2, "const SegmentMap<S> borders(tile, shared.map);");
+    if (t.plan.numbersInThunks) t.declareNumbers();
+  }
+}
+
+void writeEndOfTile(PassText& t) {
+  if (t.reducesByTile()) {
+    t.line(2, "const Reduction::Value sum = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
+    t.storePartial("order", "sum");
+  }
+  if (t.plan.ranges()) {
+    t.line(2, "reduce.tile(own1, tile, ending, range, ends, shared.segments, shared.range, result);");
+  }
+  if (t.depth > 0) {
+    t.depth -= 2;
+    t.line(2, "}}");
+  }
+  if (!t.plan.ranges()) return;
+  t.line(2, "reduce.finish(range, order, {}, shared.segments, result);", t.states(0));
+  if (!t.plan.reductions.empty()) {
+    t.line(2, "const Reduction::Value sum = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
+    t.storePartial("order", "sum");
+  }
+}
+
+}  // namespace kelpie::codegen::cuda

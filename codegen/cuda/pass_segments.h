@@ -1,0 +1,13 @@
+// Results of segments: reductions are stored, epilogues computed, survivors' offsets ranked.
+#pragma once
+
+#include "codegen/cuda/pass_text.h"
+
+namespace kelpie::codegen::cuda {
+
+/// What is done for each segment: its results are stored, epilogues computed.
+void writeSegmentBody(PassText& t);
+/// The same for all segments that end in a tile of the merged list.
+void writeSegmentResults(PassText& t);
+
+}  // namespace kelpie::codegen::cuda

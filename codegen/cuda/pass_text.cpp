@@ -1,0 +1,185 @@
+#include "codegen/cuda/pass_text.h"
+
+#include <algorithm>
+
+namespace kelpie::codegen::cuda {
+
+using lcu::ExprRef;
+using lcu::Soac;
+using lcu::SoacKind;
+using lcu::VarId;
+
+PassText::PassText(CudaPass& ownPass, const lcu::Program& ownProgram, const CudaOptions& ownOptions)
+    : pass(ownPass),
+      kernel(ownPass.kernel),
+      info(ownPass.info),
+      program(ownProgram),
+      options(ownOptions),
+      plan(planPass(kernel, info, program, options)) {
+  chooseNames();
+  placeScratch();
+}
+
+std::string PassText::unique(const std::string& wanted) {
+  std::string name = wanted;
+  for (int k = 2; !taken.insert(name).second; ++k) name = fmt::format("{}_{}", wanted, k);
+  return name;
+}
+
+void PassText::chooseNames() {
+  taken = {"i",        "s",       "p",       "n",      "m",       "S",        "Shared", "Reduction",
+           "row",      "v",       "bit",     "offset", "order",   "tile",     "shared", "launch",
+           "segments", "splits",  "borders", "number", "segment", "begin",    "end",    "k",
+           "inside",   "length",  "test",    "total",  "out",     "kelpie",   "range",  "reduce",
+           "result",   "reduced", "ending",  "ends",   "sum",     "partials", "empty",  "lower",
+           "kept",     "dropped", "failed",  "acc",    "heads",   "packs",    "starts"};
+  for (const auto& p : info.parameters) names.push_back(unique(p.name));
+  for (const auto& o : info.outputs) outputNames[o.var] = unique(o.name);
+  for (size_t p = 0; p < info.parameters.size(); ++p) {
+    const KernelParameter& parameter = info.parameters[p];
+    parameterNames[{parameter.kind, parameter.var}] = names[p];
+    if (parameter.kind == ParameterKind::Cell) cellValues[parameter.var] = unique(names[p] + "Value");
+  }
+  for (const Soac& soac : kernel.bindings)
+    for (VarId v : soac.results)
+      stems[v] = unique(identifier(program.vars.at(v).name) + "_" + std::to_string(v));
+}
+
+std::string PassText::fieldName(const Field& f) const {
+  const Soac& soac = kernel.bindings[f.binding];
+  return f.count ? fmt::format("count{}", f.binding + 1) : stem(soac.results[f.component]);
+}
+
+const std::string* PassText::outputName(VarId v) const {
+  auto it = outputNames.find(v);
+  return it == outputNames.end() ? nullptr : &it->second;
+}
+
+Dialect PassText::dialect() const {
+  Dialect d;
+  d.param = [](uint32_t number) { return std::string(number == 0 ? "i" : number == 1 ? "s" : "p"); };
+  d.host = [this](VarId v, ScalarType) {
+    if (auto it = cellValues.find(v); it != cellValues.end()) return it->second;
+    return parameterNames.at({ParameterKind::Scalar, v});
+  };
+  d.load = [this](ExprRef load, const std::string& position) {
+    return parameterNames.at({ParameterKind::Array, load->index}) + "[" + position + "]";
+  };
+  d.size = [this](VarId v) { return parameterNames.at({ParameterKind::Size, v}); };
+  d.fail = [this](lcu::SiteId site, const std::string& a, const std::string& b) {
+    return fmt::format("recordError(launch.error, launch.number, {}, {}, {}, {}, {});", failElement,
+                       failBinding, site, a, b);
+  };
+  d.variableName = [this](VarId v) { return identifier(program.vars.at(v).name); };
+  d.wrapCalls = true;
+  d.shortCircuit = true;
+  return d;
+}
+
+void PassText::placeScratch() {
+  std::set<VarId> needed;
+  for (uint32_t b : plan.finish) {
+    auto reads = info.bindings[b].localReads;
+    needed.insert(reads.begin(), reads.end());
+  }
+  for (const LevelPlan& level : plan.levels) {
+    for (const Field& f : level.fields) {
+      const Soac& soac = kernel.bindings[f.binding];
+      if (f.segmented || soac.kind == SoacKind::Scan || (f.count && soac.space.segmented())) continue;
+      VarId cell = f.count ? soac.results[0] : soac.results[f.component];
+      if (needed.contains(cell)) {
+        scratchCells[cell] = pass.fixedBytes;
+        pass.fixedBytes += 16;
+      }
+    }
+  }
+  for (const LevelPlan& level : plan.levels) {
+    statesBefore.push_back(pass.stateWords);
+    constexpr int64_t kPayload = 12;  // bytes of a state word
+    pass.stateWords += 2 * static_cast<int>((level.bytes() + kPayload - 1) / kPayload);
+  }
+  if (!plan.reductions.empty()) {
+    LevelPlan all;
+    all.fields = plan.reductions;
+    pass.bytesPerTile += (all.bytes() + 15) / 16 * 16;
+  }
+}
+
+FieldNames PassText::fieldNames() const {
+  return [this](const Field& f) { return fieldName(f); };
+}
+
+bool PassText::reducesByTile() const {
+  return !plan.reductions.empty() && !plan.ranges() && plan.grid != Grid::Chunks;
+}
+
+bool PassText::checksLate() const { return plan.grid == Grid::Tiles || plan.heads(); }
+
+std::string PassText::levelType(size_t k) const {
+  return plan.levels[k].countsOnly ? "BlockCount<S>::Level" : levelName(k);
+}
+
+std::string PassText::states(size_t k) const {
+  return fmt::format("States<{}::Carry>(launch, {})", levelType(k), statesBefore[k]);
+}
+
+std::string PassText::rangeType() const {
+  return plan.numbersInThunks ? "SegmentRange<S, true>" : "SegmentRange<S>";
+}
+
+std::string PassText::segmentReduceType() const {
+  return plan.numbersInThunks ? "SegmentReduce<S, Level1, true>" : "SegmentReduce<S, Level1>";
+}
+
+void PassText::declareNumbers() {
+  line(2, "int number[S::kRows][S::kWidth];");
+  line(2, "SegmentMap<S>::numbers(tile, shared.map, number);");
+  numbersDeclared = true;
+}
+
+void PassText::storePartial(const char* number, const char* value) {
+  line(2, "if (threadIdx.x == 0) BlockReduce<S::kWarps, Reduction>::storeShared({} + {}, {});", partials(),
+       number, value);
+}
+
+std::string PassText::partials() const {
+  return fmt::format("reinterpret_cast<Words<Reduction::Value>*>(launch.values + {})", pass.fixedBytes);
+}
+
+bool PassText::keepsItems(VarId v, size_t stage) const {
+  if (outputNames.contains(v)) return true;
+  for (size_t k = stage + 1; k < plan.stages.size(); ++k)
+    for (uint32_t b : plan.stages[k].bindings) {
+      const auto& reads = info.bindings[b].localReads;
+      if (std::find(reads.begin(), reads.end(), v) != reads.end()) return true;
+    }
+  return false;
+}
+
+const std::string* PassText::compactedOutput(const Soac& soac, size_t j, bool kept) const {
+  if (!kept && soac.kind != SoacKind::Partition) return nullptr;
+  return outputName(soac.results[1 + j + (kept ? 0 : soac.pull.size())]);
+}
+
+bool PassText::hasSegmentOffsets() const {
+  for (const LevelPlan& level : plan.levels)
+    for (const Field& f : level.fields)
+      if (f.count && kernel.bindings[f.binding].space.segmented()) return true;
+  return false;
+}
+
+std::string PassText::countedLower(size_t level, const Field& f) const {
+  const std::string lower = scanName(level) + ".lower";
+  return plan.levels[level].countsOnly ? lower : lower + "." + fieldName(f);
+}
+
+std::string PassText::countOf(size_t level, const Field& f) const {
+  if (plan.levels[level].countsOnly) return scanName(level) + ".count";
+  return fmt::format("uint32_t({}.total.{} - {})", scanName(level), fieldName(f), countedLower(level, f));
+}
+
+std::string PassText::rankOf(size_t level, const Field& f) const {
+  return plan.levels[level].countsOnly ? scanName(level) + ".rank" : fmt::format("rank{}", f.binding + 1);
+}
+
+}  // namespace kelpie::codegen::cuda

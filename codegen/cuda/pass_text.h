@@ -1,0 +1,124 @@
+// The text of a pass while it is written: what all its parts share.
+//
+// In:  a pass with its kernel, and the plan. The parts (pass_frame.h, pass_elements.h, pass_collectives.h,
+//      pass_segments.h, pass_finish.h) append lines, and leave here what later ones have to know: how results
+//      are called, where reads of arrays find their values, what has been declared.
+// Out: `text`.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/cuda/level_text.h"
+#include "codegen/cuda/pass_plan.h"
+#include "codegen/expression_emitter.h"
+
+namespace kelpie::codegen::cuda {
+
+/// Loops over the items of a thread; the test of items in tiles that are not whole.
+inline constexpr const char* kRowLoop = "for (int row = 0; row < S::kRows; ++row) {";
+inline constexpr const char* kItemLoop = "for (int v = 0; v < S::kWidth; ++v) {";
+inline constexpr const char* kInside = "if (tile.contains(offset)) {";
+
+class PassText {
+ public:
+  /// Plans the pass, chooses names, and lays out its scratch memory (CudaPass::fixedBytes, bytesPerTile,
+  /// stateWords).
+  PassText(CudaPass& ownPass, const lcu::Program& ownProgram, const CudaOptions& ownOptions);
+
+  /// Appends a line, indented by `indent` and `depth` spaces; by none where `indent` is 0.
+  template <class... Args>
+  void line(int indent, fmt::format_string<Args...> format, Args&&... args) {
+    const std::string added = fmt::format(format, std::forward<Args>(args)...);
+    if (!added.empty()) text += std::string(static_cast<size_t>(indent + (indent > 0 ? depth : 0)), ' ');
+    text += added + "\n";
+  }
+  /// Moves what an emitter has to say before its expressions to the text.
+  void flush(ExpressionEmitter& emitter) { text += emitter.takeStatements(); }
+
+  // ---- names
+  /// The namespace of the pass's own types.
+  std::string parts() const { return pass.entry + "_parts"; }
+  std::string unique(const std::string& wanted);
+  /// Stem of everything that concerns result `v` of this kernel.
+  const std::string& stem(lcu::VarId v) const { return stems.at(v); }
+  /// Its items in registers.
+  std::string items(lcu::VarId v) const { return stem(v) + "_items"; }
+  /// Of a field in its level's structures.
+  std::string fieldName(const Field& f) const;
+  FieldNames fieldNames() const;
+  std::string levelName(size_t k) const { return fmt::format("Level{}", k + 1); }
+  std::string scanName(size_t k) const { return fmt::format("scan{}", k + 1); }
+  std::string levelType(size_t k) const;
+  /// An expression: the state words of a level.
+  std::string states(size_t k) const;
+  std::string rangeType() const;
+  std::string segmentReduceType() const;
+  /// Null: the result does not leave the kernel.
+  const std::string* outputName(lcu::VarId v) const;
+  ScalarType typeOf(lcu::VarId v) const { return program.vars.at(v).type; }
+  /// How expressions of this pass name things.
+  Dialect dialect() const;
+  // Of a count: survivors of lower tiles, of this one, and before the first of each row in the tile.
+  std::string countedLower(size_t level, const Field& f) const;
+  std::string countOf(size_t level, const Field& f) const;
+  std::string rankOf(size_t level, const Field& f) const;
+  /// An expression: where blocks leave partial results of reductions.
+  std::string partials() const;
+
+  // ---- what the plan implies
+  /// Flat reductions beside scans or segments: each tile leaves a partial result.
+  bool reducesByTile() const;
+  /// Where a block's one tile follows from its number, and nothing that is loaded before is used as an index.
+  bool checksLate() const;
+  /// Whether items of a result are kept behind its stage: they are stored, or read by later stages.
+  bool keepsItems(lcu::VarId v, size_t stage) const;
+  /// Null: these survivors, or dropped ones, do not leave the kernel.
+  const std::string* compactedOutput(const lcu::Soac& soac, size_t j, bool kept) const;
+  /// A segmented filter has offsets to write even if there are no segments.
+  bool hasSegmentOffsets() const;
+
+  // ---- text that several parts need
+  /// Declares the segments of items, of a tile of the merged list.
+  void declareNumbers();
+  /// Leaves the block's partial result.
+  void storePartial(const char* number, const char* value);
+
+  CudaPass& pass;
+  const lcu::Kernel& kernel;
+  const KernelInfo& info;
+  const lcu::Program& program;
+  const CudaOptions& options;
+  const PassPlan plan;
+
+  std::string text;
+  int depth = 0;                   ///< spaces before the lines of the tile's loop or branch
+  std::vector<std::string> names;  ///< of the parameters
+  std::map<std::pair<ParameterKind, lcu::VarId>, std::string> parameterNames;
+  std::map<lcu::VarId, std::string> outputNames;
+  std::map<lcu::VarId, std::string> stems;       ///< of everything that concerns a result of the kernel
+  std::map<lcu::VarId, std::string> cellValues;  ///< cells whose values have names
+  std::map<lcu::VarId, std::string> packNames;   ///< arrays whose elements have been loaded
+  std::set<lcu::VarId> itemArrays;               ///< results whose items are in registers
+  bool numbersDeclared = false;
+  std::map<lcu::VarId, int64_t> scratchCells;  ///< where Once bindings find what other blocks wrote
+  std::vector<int> statesBefore;  ///< by level: state words of a tile that belong to lower levels
+  std::string failElement = "0";  ///< what a failing check reports
+  uint32_t failBinding = 0;       ///< ... and of which binding
+
+ private:
+  void chooseNames();
+  /// Cells that Once bindings read but other blocks write: results of levels.
+  void placeScratch();
+
+  std::set<std::string> taken;
+};
+
+inline std::string_view typeName(ScalarType t) { return cTypeName(t); }
+
+}  // namespace kelpie::codegen::cuda
