@@ -84,6 +84,7 @@ class Repl {
 
  private:
   void take(const std::string& line);
+  uint32_t addPending();
   void evaluate(uint32_t file);
   void command(std::string_view text);
   void showType(std::string_view expression);
@@ -111,6 +112,8 @@ class Repl {
   std::unique_ptr<Backend> backend_;
   std::optional<Runner> runner_;
   FormReader pending_;  ///< lines of a form that is not complete
+  uint32_t line_ = 0,
+           firstPending_ = 1;  ///< of the input: the last that was read, where the pending form begins
   bool ended_ = false, failed_ = false;
 };
 
@@ -143,6 +146,7 @@ int Repl::run() {
     setEvaluating(true);
     switch (status) {
       case LineEditor::Status::Line:
+        ++line_;
         guarded([&] { take(line); });
         break;
       case LineEditor::Status::Interrupted:
@@ -151,7 +155,7 @@ int Repl::run() {
       case LineEditor::Status::End:
         if (editor_->interactive()) output_.write("\n");
         ended_ = pending_.empty() || !editor_->interactive();
-        if (!pending_.empty()) guarded([&] { evaluate(sources_.add(kInput, pending_.take())); });
+        if (!pending_.empty()) guarded([&] { evaluate(addPending()); });
         break;
     }
   }
@@ -180,7 +184,13 @@ void Repl::take(const std::string& line) {
     if (!text.empty()) command(text);
     return;
   }
-  if (pending_.add(line)) evaluate(sources_.add(kInput, pending_.take()));
+  if (pending_.empty()) firstPending_ = line_;
+  if (pending_.add(line)) evaluate(addPending());
+}
+
+/// Lines of a terminal have no numbers, so each form begins at line 1.
+uint32_t Repl::addPending() {
+  return sources_.add(kInput, pending_.take(), editor_->interactive() ? 1 : firstPending_);
 }
 
 void Repl::evaluate(uint32_t file) {

@@ -83,9 +83,9 @@ const char* colourOf(Severity severity) {
 
 }  // namespace
 
-uint32_t SourceManager::add(std::string name, std::string text) {
+uint32_t SourceManager::add(std::string name, std::string text, uint32_t firstLine) {
   if (text.size() > kMaximalSize) throw InternalError("source text of 4 GiB or more");
-  File file{std::move(name), std::move(text), {0}};
+  File file{std::move(name), std::move(text), firstLine, {0}};
   for (size_t at = file.text.find('\n'); at != std::string::npos; at = file.text.find('\n', at + 1))
     file.lines.push_back(static_cast<uint32_t>(at + 1));
   files_.push_back(std::move(file));
@@ -136,7 +136,7 @@ Location SourceManager::locate(uint32_t file, uint32_t offset) const {
   const auto next = std::upper_bound(source.lines.begin(), source.lines.end(), offset);
   const uint32_t begin = *(next - 1);
   const std::string_view before = std::string_view(source.text).substr(begin, offset - begin);
-  return {static_cast<uint32_t>(next - source.lines.begin()),
+  return {static_cast<uint32_t>(next - source.lines.begin()) + source.firstLine - 1,
           static_cast<uint32_t>(countCharacters(before) + 1)};
 }
 
@@ -149,7 +149,7 @@ std::string SourceManager::describe(Span span) const {
 void SourceManager::renderExcerpt(std::string& out, Span span, const char* colour) const {
   const File& source = get(span.file);
   const Location location = locate(span.file, span.begin);
-  const size_t lineBegin = source.lines[location.line - 1];
+  const size_t lineBegin = source.lines[location.line - source.firstLine];
   const size_t lineEnd = std::min(source.text.find('\n', lineBegin), source.text.size());
   const size_t begin = std::min<size_t>(span.begin, lineEnd);
   const size_t end = std::clamp<size_t>(span.end, begin, lineEnd);

@@ -25,8 +25,9 @@ struct Location {
 
 class SourceManager {
  public:
-  /// Registers a text under a name; returns its number. At most 4 GiB - 1 bytes.
-  uint32_t add(std::string name, std::string text);
+  /// Registers a text under a name; returns its number. At most 4 GiB - 1 bytes. A part of a longer text says
+  /// which line of that it begins with.
+  uint32_t add(std::string name, std::string text, uint32_t firstLine = 1);
   /// Reads a file ("-": standard input, named <stdin>). On failure returns nothing and says why in `problem`.
   std::optional<uint32_t> load(const std::string& path, std::string& problem);
 
@@ -48,6 +49,7 @@ class SourceManager {
  private:
   struct File {
     std::string name, text;
+    uint32_t firstLine = 1;
     std::vector<uint32_t> lines;  ///< offset of the first byte of each line
   };
   const File& get(uint32_t file) const;

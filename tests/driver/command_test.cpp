@@ -56,6 +56,15 @@ TEST_F(Command, StaticErrorsAreAllReportedAndNothingRuns) {
   EXPECT_EQ(outcome.status, 1);
 }
 
+TEST_F(Command, LinesOfPipedInputAreCounted) {
+  const Outcome outcome = kelpie("repl --target=reference", "1;\n\n  1/0;\nfunction g(x) =\n  x + tt;\n1 +");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.output, "it = 1 : int\n");
+  EXPECT_THAT(outcome.messages, HasSubstr("<input>:3:3: error: division by zero [K0501]\n 3 |   1/0;\n"));
+  EXPECT_THAT(outcome.messages, HasSubstr("<input>:5:7: error: `tt` is not defined"));
+  EXPECT_THAT(outcome.messages, HasSubstr("<input>:6:4: error: the last form is not ended"));
+}
+
 TEST_F(Command, AFloodOfErrorsIsCut) {
   std::string program = "[x0";
   for (int i = 1; i < 500; ++i) program += ", x" + std::to_string(i);
