@@ -36,7 +36,7 @@ const char* const kMutual = "function odd_one(n) : int -> bool = if n < 1 then f
 
 class Generator {
  public:
-  Generator(uint32_t seed, int size) : random_(seed), size_(size) {
+  Generator(uint32_t seed, int size) : random_(seed), size_(size), unguarded_(seed % 4 == 3) {
     int_ = scalar(Type::Int), float_ = scalar(Type::Float), bool_ = scalar(Type::Bool),
     char_ = scalar(Type::Char);
   }
@@ -120,6 +120,9 @@ class Generator {
     return text + "]";
   }
 
+  /// A small number, often a position that exists.
+  std::string position() { return pick(3) ? std::to_string(pick(3)) : "rem(" + leaf(int_) + ", 4)"; }
+
   std::string leaf(const TypePtr& type) {
     std::vector<const Variable*> fitting;
     for (const Variable& v : scope_)
@@ -141,6 +144,7 @@ class Generator {
         return "(let " + x + " = " + expression(t, d) + " in " + in({{x, t}}, type, d) + ")";
       }
       case 2: {
+        if (unguarded_ && pick(2)) return "elt(" + expression(sequence(type), d) + ", " + position() + ")";
         std::string v = fresh();
         return "(let " + v + " = " + expression(sequence(type), d) + " in if #" + v + " > 0 then " + v +
                "[rem(abs(" + expression(int_, d - 1) + "), #" + v + ")] else " + leaf(type) + ")";
@@ -252,6 +256,7 @@ class Generator {
 
   std::string sequenceExpression(const TypePtr& type, int d) {
     const TypePtr& element = type->first;
+    if (unguarded_ && pick(8) == 0) return unguarded(type, d);
     const uint32_t special = pick(14);
     std::string v = fresh();
     auto bound = [&](const std::string& body) {
@@ -315,6 +320,30 @@ class Generator {
     return each(element, d);
   }
 
+  /// Functions that fail for some of their arguments.
+  std::string unguarded(const TypePtr& type, int d) {
+    const TypePtr& element = type->first;
+    switch (pick(8)) {
+      case 0:
+        return "take(" + expression(type, d) + ", " + position() + ")";
+      case 1:
+        return "subseq(" + expression(type, d) + ", 0, " + position() + ")";
+      case 2:
+        return "rep(" + expression(type, d) + ", " + leaf(element) + ", " + position() + ")";
+      case 3:
+        return "first(rest_tail(" + expression(type, d) + "))";
+      case 4:
+        return "(" + expression(type, d) + " -> {rem(i, 4) : i in " + expression(sequence(int_), d) + "})";
+      case 5:
+        return "put(" + expression(type, d) + ", [0:" + position() + "], " + expression(type, d) + ")";
+      case 6:
+        return "flag_merge(" + expression(sequence(bool_), d) + ", " + expression(type, d) + ", " +
+               expression(type, d) + ")";
+      default:
+        return "flatten(transpose(" + expression(sequence(type), d) + "))";
+    }
+  }
+
   std::string expressionWithFlags(const TypePtr& type, int d) {
     std::string v = fresh();
     return "let " + v + " = " + expression(type, d) + " in (" + v + ", {evenp(i) : i in [0:#" + v + "]})";
@@ -322,6 +351,7 @@ class Generator {
 
   std::mt19937 random_;
   int size_;
+  bool unguarded_;  ///< programs that fail in some way more often than not
   TypePtr int_, float_, bool_, char_;
   std::vector<Variable> scope_;
   int names_ = 0;
