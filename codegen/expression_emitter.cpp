@@ -139,6 +139,10 @@ std::string stemOf(ExprRef e, const Dialect& dialect) {
       return "chosen";
     case ExprKind::Loop:
       return "state";
+    case ExprKind::Recursion:
+      return "recursion";
+    case ExprKind::Call:
+      return "called";
     case ExprKind::Op:
       if (isComparison(e->op)) return "test";
       return std::string(toString(e->op)) + "_";
@@ -288,7 +292,13 @@ struct ExpressionEmitter::Run {
   ExpressionEmitter& emitter;
   Schedule schedule;
   std::unordered_map<ExprRef, uint32_t> uses;
-  std::string failed;  ///< name of the flag "this evaluation recorded an error"; empty when no Loop needs it
+  std::string failed;  ///< name of the flag "this evaluation recorded an error"; empty when nothing needs it
+  std::string stack;   ///< name of the k_recursion of this evaluation
+  struct Function {
+    ExprRef recursion;
+    std::string values, self;  ///< names of its type of results and of itself inside
+  };
+  std::unordered_map<uint32_t, Function> functions;  ///< of recursions, by id
 
   struct Frame {
     uint32_t block;
@@ -299,7 +309,7 @@ struct ExpressionEmitter::Run {
     std::vector<std::string> firstValues;  ///< If: the then values; Loop: the names of the variables
     std::string condition;
   };
-  std::vector<Frame> stack;
+  std::vector<Frame> frames;
 
   static void line(Frame& f, const std::string& text, int deeper = 0) {
     f.text += std::string(static_cast<size_t>(f.indent + deeper), ' ') + text + "\n";
@@ -320,20 +330,24 @@ struct ExpressionEmitter::Run {
   }
 
   std::string run() {
-    stack.push_back({0, emitter.indent_, 0, 0, "", "", {}, ""});
-    if (schedule.hasLoop && schedule.hasCheck) {
+    enter(0, emitter.indent_);
+    if ((schedule.hasLoop && schedule.hasCheck) || schedule.hasRecursion) {
       failed = emitter.freshName("failed");
-      line(stack.back(), "bool " + failed + " = false;");
+      line(frames.back(), "bool " + failed + " = false;");
+    }
+    if (schedule.hasRecursion) {
+      stack = emitter.freshName("stack");
+      line(frames.back(), fmt::format("k_recursion {}{{{}}};", stack, emitter.dialect_.recursion));
     }
     while (true) {
-      Frame& f = stack.back();
+      Frame& f = frames.back();
       const ScheduleBlock& block = schedule.blocks[f.block];
       if (f.step == block.steps.size()) {
-        if (stack.size() == 1) return f.text;
+        if (frames.size() == 1) return f.text;
         std::string text = std::move(f.text);
         uint32_t finished = f.block;
-        stack.pop_back();
-        finishBlock(stack.back(), finished, std::move(text));
+        frames.pop_back();
+        finishBlock(frames.back(), finished, std::move(text));
         continue;
       }
       const ScheduleStep& step = block.steps[f.step];
@@ -343,6 +357,13 @@ struct ExpressionEmitter::Run {
           break;
         case ExprKind::Loop:
           startLoop(f, step);
+          break;
+        case ExprKind::Recursion:
+          startRecursion(f, step);
+          break;
+        case ExprKind::Call:
+          call(f, step.node);
+          ++f.step;
           break;
         case ExprKind::Check:
           check(f, step.node);
@@ -355,7 +376,7 @@ struct ExpressionEmitter::Run {
     }
   }
 
-  void enter(uint32_t block, int indent) { stack.push_back({block, indent, 0, 0, "", "", {}, ""}); }
+  void enter(uint32_t block, int indent) { frames.push_back({block, indent, 0, 0, "", "", {}, ""}); }
 
   void operation(Frame& f, ExprRef e) {
     Text text = emitter.operationText(e);
@@ -400,6 +421,65 @@ struct ExpressionEmitter::Run {
     enter(step.first, f.indent + 2);
   }
 
+  void startRecursion(Frame& f, const ScheduleStep& step) {
+    ExprRef e = step.node;
+    const std::string name = emitter.freshName(stemOf(e, emitter.dialect_));
+    functions[e->index] = {e, emitter.freshName("values"), name + "_self"};
+    f.firstValues = {name};
+    for (size_t k = 0; k < recursionArguments(e).size(); ++k)
+      emitter.loopVars_[loopVarKey(e->index, static_cast<uint32_t>(k))] = emitter.freshName("argument");
+    enter(step.first, f.indent + 2);
+  }
+
+  /// The function is a lambda, so that it reads what is around it; it is given itself.
+  void finishRecursion(Frame& f, ExprRef e, const std::string& body) {
+    const Function& function = functions.at(e->index);
+    const std::string& name = f.firstValues[0];
+    const auto arguments = recursionArguments(e), results = recursionResults(e);
+    std::string members, parameters = "const auto& " + function.self, given = name;
+    for (size_t k = 0; k < results.size(); ++k)
+      members += fmt::format(" {} value_{};", cTypeName(results[k]->type), k);
+    for (uint32_t k = 0; k < arguments.size(); ++k) {
+      parameters += fmt::format(", {} {}", cTypeName(arguments[k]->type),
+                                emitter.loopVars_.at(loopVarKey(e->index, k)));
+      given += ", " + emitter.textOf(arguments[k]).text;
+    }
+    line(f, fmt::format("struct {} {{{} }};", function.values, members));
+    line(f, fmt::format("const auto {} = [&]({}) -> {} {{", name, parameters, function.values));
+    f.text += body;
+    const std::string out = emitter.freshName("result");
+    line(f, fmt::format("{} {};", function.values, out), 2);
+    for (size_t k = 0; k < results.size(); ++k)
+      line(f, fmt::format("{}.value_{} = {};", out, k, emitter.textOf(results[k]).text), 2);
+    line(f, fmt::format("return {};", out), 2);
+    line(f, "};");
+    const std::string values = emitter.freshName("recursive");
+    line(f, fmt::format("const {} {} = {}({});", function.values, values, name, given));
+    emitter.multiple_[e] = membersOf(values, results.size());
+  }
+
+  void call(Frame& f, ExprRef e) {
+    const Function& function = functions.at(e->index);
+    const std::string name = emitter.freshName(stemOf(e, emitter.dialect_));
+    std::string given = function.self;
+    for (ExprRef argument : e->operands) given += ", " + emitter.textOf(argument).text;
+    const auto site =
+        emitter.dialect_.stackSite.value_or(static_cast<lcu::SiteId>(function.recursion->constant.i));
+    line(f, fmt::format("{} {}{{}};", function.values, name));
+    line(f, fmt::format("if (!{} && !k_recurse({}, [&] {{ {} = {}({}); }})) {{", failed, stack, name,
+                        function.self, given));
+    line(f, emitter.dialect_.fail(site, "0", "0"), 2);
+    line(f, failed + " = true;", 2);
+    line(f, "}");
+    emitter.multiple_[e] = membersOf(name, e->count);
+  }
+
+  static std::vector<std::string> membersOf(const std::string& values, size_t count) {
+    std::vector<std::string> members;
+    for (size_t k = 0; k < count; ++k) members.push_back(fmt::format("{}.value_{}", values, k));
+    return members;
+  }
+
   /// A nested block of the current step of `f` is complete.
   void finishBlock(Frame& f, uint32_t finished, std::string text) {
     const ScheduleStep& step = schedule.blocks[f.block].steps[f.step];
@@ -412,6 +492,8 @@ struct ExpressionEmitter::Run {
         return;
       }
       finishIf(f, step.node, text);
+    } else if (step.node->kind == ExprKind::Recursion) {
+      finishRecursion(f, step.node, text);
     } else {
       if (first) {
         f.firstText = std::move(text);
@@ -477,7 +559,7 @@ struct ExpressionEmitter::Run {
 };
 
 std::vector<std::string> ExpressionEmitter::emit(const std::vector<ExprRef>& roots) {
-  Run run{*this, scheduleExpressions(roots, available_), {}, "", {}};
+  Run run{*this, scheduleExpressions(roots, available_), {}, "", "", {}, {}};
   run.countUses(roots);
   out_ += run.run();
   for (const ScheduleStep& step : run.schedule.blocks[0].steps) available_.insert(step.node);

@@ -7,12 +7,14 @@
 // The text uses these functions, which the support header of a target provides as overloads for the scalar
 // types (ir/scalar.h is their meaning): k_div k_rem (int; x/0 = 0), k_max k_min, k_shl k_shr, k_sqrt k_exp
 // k_ln k_sin k_cos k_tan k_asin k_acos k_atan k_sinh k_cosh k_tanh k_floor, k_convert<T>(x),
-// k_double_bits(u64) and k_float_bits(u32) for infinities and NaNs; with Dialect::wrapCalls also k_add k_sub
-// k_mul on ints (the plain operators are used otherwise: then signed overflow must wrap, -fwrapv). Types are
-// bool, uint8_t (char), int32_t, int64_t, float, double.
+// k_double_bits(u64) and k_float_bits(u32) for infinities and NaNs; for recursions a type k_recursion, and
+// k_recurse(recursion, call), which calls `call` if there is stack for it and says whether there was; with
+// Dialect::wrapCalls also k_add k_sub k_mul on ints (the plain operators are used otherwise: then signed
+// overflow must wrap, -fwrapv). Types are bool, uint8_t (char), int32_t, int64_t, float, double.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -38,6 +40,10 @@ struct Dialect {
   /// A statement (with its semicolon) that records an error; payloads are any expression texts.
   std::function<std::string(lcu::SiteId, const std::string& payload0, const std::string& payload1)> fail;
   std::function<std::string(lcu::VarId)> variableName;  ///< readable stem for the names of loaded values
+  /// What a `k_recursion` is made with: it watches the stack of one evaluation (see below).
+  std::string recursion;
+  /// Recorded where the stack ends, if not the site of the Recursion.
+  std::optional<lcu::SiteId> stackSite;
   bool wrapCalls = false;
   /// `and`, `or` of bools as && and ||. The assembler of CUDA 13.0 (ptxas, all levels but -O0) gets
   /// `(x >= 0) & (x < 1)` on a widened int32 wrong, seen on an H200; the short-circuit form is right.
@@ -80,7 +86,7 @@ class ExpressionEmitter {
   std::string out_;
   std::unordered_map<std::string, int> nameCounts_;
   std::unordered_map<lcu::ExprRef, Text> texts_;                         ///< single-valued nodes
-  std::unordered_map<lcu::ExprRef, std::vector<std::string>> multiple_;  ///< values of Ifs and Loops
+  std::unordered_map<lcu::ExprRef, std::vector<std::string>> multiple_;  ///< values of multi-valued ones
   std::unordered_map<uint64_t, std::string> loopVars_;                   ///< (loop, number) -> name
   std::unordered_set<lcu::ExprRef> available_;
 };

@@ -33,6 +33,10 @@ std::vector<ExprRef> elseValues(ExprRef e) {
 std::vector<ExprRef> loopInitial(ExprRef e) { return {e->operands.begin(), e->operands.begin() + e->count}; }
 ExprRef loopCondition(ExprRef e) { return e->operands[e->count]; }
 std::vector<ExprRef> loopNext(ExprRef e) { return {e->operands.begin() + e->count + 1, e->operands.end()}; }
+std::vector<ExprRef> recursionArguments(ExprRef e) {
+  return {e->operands.begin(), e->operands.end() - e->count};
+}
+std::vector<ExprRef> recursionResults(ExprRef e) { return {e->operands.end() - e->count, e->operands.end()}; }
 
 namespace {
 
@@ -99,6 +103,12 @@ class Scheduler {
     auto it = number_.find(e);
     if (it != number_.end()) set.unite(need_[it->second]);
   }
+  /// What `es` need that does not change with the loop or recursion `id` around them.
+  void addOuterNeed(NodeSet& set, const std::vector<ExprRef>& es, uint32_t id) const {
+    needOf(es).forEach([&](size_t other) {
+      if (!dependsOn(other, id)) set.insert(other);
+    });
+  }
   bool dependsOn(size_t node, uint32_t loop) const {
     return std::binary_search(loops_[node].begin(), loops_[node].end(), loop);
   }
@@ -116,7 +126,7 @@ class Scheduler {
         if (it != number_.end())
           loops.insert(loops.end(), loops_[it->second].begin(), loops_[it->second].end());
       }
-      if (e->kind == ExprKind::LoopVar) loops.push_back(e->index);
+      if (e->kind == ExprKind::LoopVar || e->kind == ExprKind::Call) loops.push_back(e->index);
       std::sort(loops.begin(), loops.end());
       loops.erase(std::unique(loops.begin(), loops.end()), loops.end());
       if (e->kind == ExprKind::If) {
@@ -127,9 +137,12 @@ class Scheduler {
       } else if (e->kind == ExprKind::Loop) {
         schedule_.hasLoop = true;
         for (ExprRef o : loopInitial(e)) addNeed(need, o);
-        needOf({loopCondition(e)}).forEach([&](size_t other) {
-          if (!dependsOn(other, e->index)) need.insert(other);
-        });
+        addOuterNeed(need, {loopCondition(e)}, e->index);
+        loops.erase(std::remove(loops.begin(), loops.end(), e->index), loops.end());
+      } else if (e->kind == ExprKind::Recursion) {
+        schedule_.hasRecursion = true;
+        for (ExprRef o : recursionArguments(e)) addNeed(need, o);
+        addOuterNeed(need, recursionResults(e), e->index);
         loops.erase(std::remove(loops.begin(), loops.end(), e->index), loops.end());
       } else {
         if (e->kind == ExprKind::Check) schedule_.hasCheck = true;
@@ -171,18 +184,15 @@ class Scheduler {
         if (step.node->kind == ExprKind::If) {
           step.first = newBlock(thenValues(step.node));
           step.second = newBlock(elseValues(step.node));
+          tasks.push_back({step.second, {}});
         } else if (step.node->kind == ExprKind::Loop) {
           step.first = newBlock({loopCondition(step.node)});
           step.second = newBlock(loopNext(step.node));
+          loopBodies_[step.first] = step.second;
+        } else if (step.node->kind == ExprKind::Recursion) {
+          step.first = newBlock(recursionResults(step.node));
         }
-        if (step.first != 0) {
-          if (step.node->kind == ExprKind::Loop) {
-            loopBodies_[step.first] = step.second;
-          } else {
-            tasks.push_back({step.second, {}});
-          }
-          tasks.push_back({step.first, {}});
-        }
+        if (step.first != 0) tasks.push_back({step.first, {}});
         schedule_.blocks[task.block].steps.push_back(step);
       }
       // The body of a loop may use what its condition computed: it is entered while that is placed.

@@ -1,14 +1,15 @@
 // Placement of scalar expressions: turns a DAG of λcu expressions into nested blocks of steps.
 //
 // In:  the roots whose values are wanted, and nodes that are available already.
-// Out: a `Schedule`: block 0 computes the roots; the branches of each If and the condition and the body of
-//      each Loop are blocks of their own. Within a block, steps come operands before users.
+// Out: a `Schedule`: block 0 computes the roots; the branches of each If, the condition and the body of each
+//      Loop and the body of each Recursion are blocks of their own. Within a block, steps come operands
+//      before users.
 // Invariant: a node is placed in the outermost block that needs it on *every* path through that block and
 // never
 //      outside of one; so nothing is evaluated that the definition (ir/expr.h) does not evaluate, and nothing
 //      twice on one path. A value needed by both branches of an If is needed by the If; one that the
-//      condition of a Loop needs and that does not change with the Loop is needed by the Loop. A value needed
-//      in two unrelated branches is placed in each.
+//      condition of a Loop or the body of a Recursion needs and that does not change with it is needed by the
+//      Loop or Recursion. A value needed in two unrelated branches is placed in each.
 //
 // Shared by the code generators and by the evaluator of λcu (runtime/interp).
 #pragma once
@@ -27,6 +28,7 @@ bool isAtom(lcu::ExprRef e);
 struct ScheduleStep {
   lcu::ExprRef node;
   /// If: blocks of the then and the else values. Loop: blocks of the condition and of the next values.
+  /// Recursion: `first` is the block of the results. Block 0 is no such block.
   uint32_t first = 0, second = 0;
 };
 
@@ -37,17 +39,19 @@ struct ScheduleBlock {
 
 struct Schedule {
   std::vector<ScheduleBlock> blocks;
-  bool hasLoop = false, hasCheck = false;
+  bool hasLoop = false, hasCheck = false, hasRecursion = false;
 };
 
 Schedule scheduleExpressions(const std::vector<lcu::ExprRef>& roots,
                              const std::unordered_set<lcu::ExprRef>& available = {});
 
-/// Operands of an If or a Loop by role.
+/// Operands of an If, a Loop or a Recursion by role.
 std::vector<lcu::ExprRef> thenValues(lcu::ExprRef ifNode);
 std::vector<lcu::ExprRef> elseValues(lcu::ExprRef ifNode);
 lcu::ExprRef loopCondition(lcu::ExprRef loop);
 std::vector<lcu::ExprRef> loopInitial(lcu::ExprRef loop);
 std::vector<lcu::ExprRef> loopNext(lcu::ExprRef loop);
+std::vector<lcu::ExprRef> recursionArguments(lcu::ExprRef recursion);
+std::vector<lcu::ExprRef> recursionResults(lcu::ExprRef recursion);
 
 }  // namespace kelpie::codegen

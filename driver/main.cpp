@@ -20,10 +20,10 @@
 #include "driver/runner.h"
 #include "driver/source_line.h"
 #include "frontend/ast_print.h"
-#include "frontend/deep_stack.h"
 #include "frontend/parser.h"
 #include "frontend/session.h"
 #include "fusion/emit_lp.h"
+#include "ir/deep_stack.h"
 #include "runtime/services.h"
 
 namespace kelpie::driver {

@@ -144,17 +144,21 @@ void Analysis::findCycles() {
     const bool cycle = component.size() > 1 || std::binary_search(callees_[f].begin(), callees_[f].end(), f);
     for (FunctionId member : component) functions_[member].recursive = cycle;
     if (cycle && component.size() == 1) findTailRecursion(f);
+    if (cycle && !functions_[f].scalarLoop) findScalarRecursion(component);
     for (FunctionId member : component) {
       FunctionFacts& facts = functions_[member];
       const ExpPtr& body = program_.functions[member].body;
-      facts.uncontained = (cycle && !facts.scalarLoop) || !body;
+      const bool scalar = facts.scalarLoop || facts.scalarRecursion;
+      facts.uncontained = (cycle && !scalar) || !body;
       facts.effects = !body;
+      facts.repeats = scalar;
       for (FunctionId callee : callees_[member]) {
         facts.uncontained |= functions_[callee].uncontained;
+        facts.repeats |= functions_[callee].repeats;
         facts.effects |= functions_[callee].effects;
       }
       if (body) facts.effects |= effects(body);
-      facts.delayable = body && (cycle ? facts.scalarLoop : delayable(body));
+      facts.delayable = body && (cycle ? scalar : delayable(body));
     }
     for (FunctionId member : component)  // effects of a cycle belong to all its members
       for (FunctionId other : component) functions_[member].effects |= functions_[other].effects;
@@ -204,23 +208,107 @@ void Analysis::findTailRecursion(FunctionId f) {
                              [](const CoreType& t) { return t.isScalar(); });
   for (size_t k = 0; k < function.parameters.size(); ++k)
     scalars &= facts.invariant[k] || function.parameters[k].type.isScalar();
-  facts.scalarLoop = scalars && delayableBody(function.body, f);
+  facts.scalarLoop = scalars && delayableBody(function.body, {f});
 }
 
-bool Analysis::delayableBody(const ExpPtr& start, FunctionId self) const {
+/// The functions of a cycle are compiled inside each other (scalar_recursion.cpp), so their code may not grow
+/// too much by that.
+void Analysis::findScalarRecursion(const std::vector<FunctionId>& cycle) {
+  constexpr size_t kMostNodes = 2000;
+  for (FunctionId f : cycle)
+    if (!program_.functions[f].body || !delayableBody(program_.functions[f].body, cycle)) return;
+  findUnchanged(cycle);
+  for (FunctionId f : cycle) {
+    const core::Function& function = program_.functions[f];
+    for (const CoreType& type : function.result)
+      if (!type.isScalar()) return;
+    if (function.result.empty()) return;
+    for (size_t k = 0; k < function.parameters.size(); ++k)
+      if (!functions_[f].invariant[k] && !function.parameters[k].type.isScalar()) return;
+    std::vector<FunctionId> around;
+    if (expandedSize(f, cycle, around) > kMostNodes) return;
+  }
+  for (FunctionId f : cycle) functions_[f].scalarRecursion = !effects(program_.functions[f].body);
+}
+
+/// Decides which parameters every call within the cycle passes on as they are: sets of parameters that are
+/// handed to each other and to nothing else, at most one of each function.
+void Analysis::findUnchanged(const std::vector<FunctionId>& cycle) {
+  std::unordered_map<FunctionId, size_t> first;  // number of a function's first parameter
+  size_t count = 1;                              // number 0 stands for everything that is no such parameter
+  for (FunctionId f : cycle) {
+    first[f] = count;
+    count += program_.functions[f].parameters.size();
+  }
+  std::vector<size_t> set(count);
+  for (size_t k = 0; k < count; ++k) set[k] = k;
+  const auto find = [&](size_t k) {
+    while (set[k] != k) k = set[k] = set[set[k]];
+    return k;
+  };
+  const auto unite = [&](size_t a, size_t b) {
+    a = find(a);
+    b = find(b);
+    set[std::max(a, b)] = std::min(a, b);
+  };
+  for (FunctionId caller : cycle) {
+    const auto& own = program_.functions[caller].parameters;
+    forEachExp(program_.functions[caller].body, [&](const core::Exp& e) {
+      const auto* call = std::get_if<core::Call>(&e.node);
+      if (!call || !first.contains(call->function)) return;
+      for (size_t k = 0; k < call->arguments.size(); ++k) {
+        const core::Atom& argument = call->arguments[k];
+        size_t from = 0;
+        for (size_t j = 0; j < own.size() && !argument.isConstant(); ++j)
+          if (own[j].id == argument.var()) from = first[caller] + j;
+        unite(first[call->function] + k, from);
+      }
+    });
+  }
+  for (FunctionId f : cycle) {
+    const size_t parameters = program_.functions[f].parameters.size();
+    for (size_t k = 0; k < parameters; ++k)
+      for (size_t j = 0; j < k; ++j)
+        if (find(first[f] + k) == find(first[f] + j)) unite(first[f] + k, 0);
+  }
+  for (FunctionId f : cycle) {
+    std::vector<bool>& invariant = functions_[f].invariant;
+    invariant.assign(program_.functions[f].parameters.size(), false);
+    for (size_t k = 0; k < invariant.size(); ++k) invariant[k] = find(first[f] + k) != 0;
+  }
+}
+
+/// Core nodes of `f` with every call of the cycle replaced by the function called, unless that is `around`.
+size_t Analysis::expandedSize(FunctionId f, const std::vector<FunctionId>& cycle,
+                              std::vector<FunctionId>& around) const {
+  size_t size = functions_[f].size;
+  around.push_back(f);
+  forEachExp(program_.functions[f].body, [&](const core::Exp& e) {
+    const auto* call = std::get_if<core::Call>(&e.node);
+    const auto in = [&](const std::vector<FunctionId>& set) {
+      return std::find(set.begin(), set.end(), call->function) != set.end();
+    };
+    if (call && in(cycle) && !in(around)) size += expandedSize(call->function, cycle, around);
+  });
+  around.pop_back();
+  return size;
+}
+
+bool Analysis::delayableBody(const ExpPtr& start, const std::vector<FunctionId>& selves) const {
   for (ExpPtr e = start;;) {
     if (auto* let = std::get_if<core::Let>(&e->node)) {
-      if (!delayableBody(let->rhs, self)) return false;
+      if (!delayableBody(let->rhs, selves)) return false;
       e = let->body;
       continue;
     }
     if (auto* branch = std::get_if<core::If>(&e->node)) {
-      if (!delayableBody(branch->thenBranch, self)) return false;
+      if (!delayableBody(branch->thenBranch, selves)) return false;
       e = branch->elseBranch;
       continue;
     }
     if (auto* call = std::get_if<core::Call>(&e->node))
-      return call->function == self || functions_[call->function].delayable;
+      return functions_[call->function].delayable ||
+             std::find(selves.begin(), selves.end(), call->function) != selves.end();
     if (auto* prim = std::get_if<core::Prim>(&e->node)) return isDelayable(prim->op);
     if (auto* invariant = std::get_if<core::Invariant>(&e->node)) {
       e = invariant->body;
@@ -230,8 +318,15 @@ bool Analysis::delayableBody(const ExpPtr& start, FunctionId self) const {
   }
 }
 
-bool Analysis::delayable(const ExpPtr& e) const {
-  return delayableBody(e, static_cast<FunctionId>(functions_.size()));
+bool Analysis::delayable(const ExpPtr& e) const { return delayableBody(e, {}); }
+
+bool Analysis::repeats(const ExpPtr& e) const {
+  bool found = false;
+  forEachExp(e, [&](const core::Exp& x) {
+    auto* call = std::get_if<core::Call>(&x.node);
+    found |= call && functions_[call->function].repeats;
+  });
+  return found;
 }
 
 bool Analysis::uncontained(const ExpPtr& e) const {

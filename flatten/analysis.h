@@ -22,7 +22,12 @@ class Analysis {
   /// Tail recursive, and its iterations need no kernels: a scalar loop inside a thunk. All results and all
   /// parameters that change from one iteration to the next are scalars.
   bool scalarLoop(core::FunctionId f) const { return functions_[f].scalarLoop; }
-  /// Parameters of a scalar loop that every recursive call passes on unchanged.
+  /// Recursive otherwise, but it still needs no kernels: a recursive function inside a thunk. All results of
+  /// the functions of its cycle and all parameters that change are scalars.
+  bool scalarRecursion(core::FunctionId f) const { return functions_[f].scalarRecursion; }
+  /// Takes steps whose number cannot be told: reaches a scalar loop or a scalar recursion.
+  bool repeats(const core::ExpPtr& e) const;
+  /// Parameters that every recursive call passes on unchanged.
   const std::vector<bool>& invariantParameters(core::FunctionId f) const { return functions_[f].invariant; }
   /// Contains a call that reaches a recursive function which does not become a scalar loop.
   bool uncontained(const core::ExpPtr& e) const;
@@ -40,8 +45,8 @@ class Analysis {
 
  private:
   struct FunctionFacts {
-    bool recursive = false, tailRecursive = false, scalarLoop = false;
-    bool uncontained = false, delayable = false, effects = false;
+    bool recursive = false, tailRecursive = false, scalarLoop = false, scalarRecursion = false;
+    bool uncontained = false, delayable = false, effects = false, repeats = false;
     std::vector<bool> invariant;
     size_t size = 0;
   };
@@ -50,7 +55,11 @@ class Analysis {
   void findTailRecursion(core::FunctionId f);
   bool tailCallsOnly(const core::ExpPtr& e, core::FunctionId f, std::vector<bool>& invariant) const;
   bool callsDirectly(const core::ExpPtr& e, core::FunctionId f) const;
-  bool delayableBody(const core::ExpPtr& e, core::FunctionId self) const;
+  void findScalarRecursion(const std::vector<core::FunctionId>& cycle);
+  void findUnchanged(const std::vector<core::FunctionId>& cycle);
+  size_t expandedSize(core::FunctionId f, const std::vector<core::FunctionId>& cycle,
+                      std::vector<core::FunctionId>& around) const;
+  bool delayableBody(const core::ExpPtr& e, const std::vector<core::FunctionId>& selves) const;
 
   const core::Program& program_;
   std::vector<FunctionFacts> functions_;

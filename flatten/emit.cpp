@@ -180,18 +180,15 @@ void Flattener::notePending(ExprRef e, Context& context) {
 
 void Flattener::dropEvaluated(std::vector<ExprRef>& pending, const std::vector<ExprRef>& roots) const {
   if (pending.empty()) return;
-  // Nodes evaluated whenever the roots are: all operands, except the branches of an If and the steps of a
-  // Loop.
+  // Nodes evaluated whenever the roots are: all operands, except the branches of an If and what a Loop or
+  // a Recursion repeats.
   std::unordered_set<ExprRef> evaluated;
   std::vector<ExprRef> work(roots);
   while (!work.empty()) {
     ExprRef e = work.back();
     work.pop_back();
     if (!evaluated.insert(e).second) continue;
-    size_t count = e->operands.size();
-    if (e->kind == ExprKind::If) count = 1;
-    if (e->kind == ExprKind::Loop) count = e->count + 1;
-    for (size_t k = 0; k < count; ++k) work.push_back(e->operands[k]);
+    for (size_t k = 0; k < lcu::strictOperands(e); ++k) work.push_back(e->operands[k]);
   }
   std::erase_if(pending, [&](ExprRef e) { return evaluated.contains(e); });
 }

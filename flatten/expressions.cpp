@@ -296,8 +296,9 @@ Values Flattener::compileEach(const core::Exp& e, const core::Each& node, Contex
 
 Values Flattener::compileInvariant(const core::Exp& e, const core::Invariant& node, Context& context,
                                    Frame& frame) {
-  if (context.isRoot() || delayed_ > 0 || (analysis_.delayable(node.body) && !analysis_.effects(node.body)))
-    return compile(node.body, context, frame);
+  const bool anywhere =
+      analysis_.delayable(node.body) && !analysis_.effects(node.body) && !analysis_.repeats(node.body);
+  if (context.isRoot() || delayed_ > 0 || anywhere) return compile(node.body, context, frame);
   // Once for all instances, if there are any.
   for (Context* c = &context; c; c = c->parent) flushPending(*c);
   lcu::HostIf hostIf;

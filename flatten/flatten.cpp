@@ -131,6 +131,7 @@ Values Flattener::compileCall(const core::Exp& e, const core::Call& node, Contex
   }
   const core::FunctionId f = node.function;
   if (analysis_.scalarLoop(f)) return compileScalarLoop(f, arguments, context);
+  if (analysis_.scalarRecursion(f)) return compileScalarRecursion(f, e.span, arguments, context);
   if (!analysis_.recursive(f)) {
     const bool affordable =
         inlined_ + analysis_.size(f) <= kInlineBudget || analysis_.size(f) <= kAlwaysInline;

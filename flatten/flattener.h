@@ -1,9 +1,9 @@
 // The flattener's working state; private to flatten/. The entry point is flatten.h.
 //
 // Files: flatten.cpp (program, functions, calls), expressions.cpp (let, if, apply-to-each), scalar_loops.cpp,
-// primitives.cpp (sequence primitives), effects.cpp (services, random numbers), translate.cpp (values across
-// contexts), stores.cpp (views -> stores, dense columns, the canonical form at boundaries), emit.cpp
-// (statements).
+// scalar_recursion.cpp, primitives.cpp (sequence primitives), effects.cpp (services, random numbers),
+// translate.cpp (values across contexts), stores.cpp (views -> stores, dense columns, the canonical form at
+// boundaries), emit.cpp (statements).
 #pragma once
 
 #include <deque>
@@ -64,6 +64,15 @@ class Flattener {
   Values compileScalarLoop(core::FunctionId f, const Values& arguments, Context& context);
   struct LoopShape;
   std::vector<ExprRef> loopStep(core::ExpPtr e, const LoopShape& shape, Context& context, Frame& frame);
+
+  // ---- scalar recursion (any other recursion inside a thunk) ----
+  Values compileScalarRecursion(core::FunctionId f, Span span, const Values& arguments, Context& context);
+  struct ScalarRecursion {
+    uint32_t id;
+    Span call;  ///< of the first recursive call
+  };
+  /// Those whose functions are being compiled.
+  std::unordered_map<core::FunctionId, ScalarRecursion> recursions_;
 
   // ---- functions ----
   struct Instance {

@@ -118,7 +118,7 @@ class Hoisting {
     std::unordered_set<VarId> needed;
     for (size_t k = count; k-- > 0;) {
       if (!invariant[k]) continue;
-      moves[k] = !analysis_.delayable(body.lets[k].rhs);
+      moves[k] = !analysis_.delayable(body.lets[k].rhs) || analysis_.repeats(body.lets[k].rhs);
       for (const Var& var : body.lets[k].vars) moves[k] = moves[k] || needed.contains(var.id);
       if (moves[k]) needed.insert(uses[k].begin(), uses[k].end());
     }

@@ -58,7 +58,7 @@ bool isCheap(const Soac& map) {
   }
   lcu::forEachNode(map.pull, [&](ExprRef n) {
     operations += n->kind == ExprKind::Op || n->kind == ExprKind::Convert || n->kind == ExprKind::If;
-    simple &= n->kind != ExprKind::Loop && (n->kind != ExprKind::Op || n->op <= ScalarOp::Sqrt);
+    simple &= !lcu::isUnbounded(n) && (n->kind != ExprKind::Op || n->op <= ScalarOp::Sqrt);
     if (n->kind == ExprKind::Load && !isReused(n, map.space)) read += static_cast<size_t>(sizeOf(n->type));
   });
   return simple && operations <= kOperations && read <= kept;

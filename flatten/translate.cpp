@@ -45,7 +45,7 @@ bool Flattener::cheap(ExprRef e) const {
   lcu::forEachNode({e}, [&](ExprRef n) {
     ++nodes;
     loads += n->kind == ExprKind::Load;
-    simple &= n->kind != ExprKind::If && n->kind != ExprKind::Loop && n->kind != ExprKind::LoopVar;
+    simple &= n->kind != ExprKind::If && !lcu::isUnbounded(n) && n->kind != ExprKind::LoopVar;
     simple &= n->kind != ExprKind::Op || n->op < ScalarOp::Sqrt;
     if (n->kind == ExprKind::Op) simple &= n->op != ScalarOp::Div && n->op != ScalarOp::Rem;
   });

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/deep_stack.h"
 #include "frontend/effects.h"
 #include "frontend/instance_vector.h"
 #include "frontend/interpreter_primitives.h"
 #include "ir/check_messages.h"
+#include "ir/deep_stack.h"
 
 namespace kelpie {
 
@@ -480,7 +480,7 @@ class Interpreter {
 
   void checkProgress(const core::Exp& exp, const Scope& scope) const {
     const char here = 0;
-    if (&here < lowestStack_) fail(exp, scope, "the recursion is too deep: the stack is exhausted");
+    if (&here < lowestStack_) fail(exp, scope, check_message::kTooDeep);
     checkInterrupt(errorSpan(exp, scope));
   }
 

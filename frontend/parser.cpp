@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "frontend/deep_stack.h"
 #include "frontend/form_parser.h"
 #include "frontend/form_scanner.h"
 #include "frontend/lexer.h"
+#include "ir/deep_stack.h"
 
 namespace kelpie {
 

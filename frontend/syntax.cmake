@@ -2,7 +2,6 @@
 target_sources(kelpie_frontend PRIVATE
   ast_builder.cpp
   ast_print.cpp
-  deep_stack.cpp
   form_parser.cpp
   form_reader.cpp
   form_scanner.cpp

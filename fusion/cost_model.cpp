@@ -102,6 +102,8 @@ AccessPattern patternOf(ExprRef position) {
       case ExprKind::Op:
         return e->op == ScalarOp::Mul || e->op == ScalarOp::Rem || isFloat(e->type);
       case ExprKind::Loop:
+      case ExprKind::Recursion:
+      case ExprKind::Call:
         return true;
       default:
         return false;
@@ -200,10 +202,10 @@ double CostModel::arithmetic(const std::vector<ExprRef>& thunks) const {
   std::unordered_map<ExprRef, Facts> facts;
   double total = 0;
   lcu::forEachNode(thunks, [&](ExprRef e) {
-    Facts own{e->kind == ExprKind::Param, e->kind == ExprKind::LoopVar};
+    Facts own{e->kind == ExprKind::Param, e->kind == ExprKind::LoopVar || e->kind == ExprKind::Call};
     for (ExprRef operand : e->operands) {
       own.varies |= facts[operand].varies;
-      own.inLoop |= facts[operand].inLoop && e->kind != ExprKind::Loop;
+      own.inLoop |= facts[operand].inLoop && e->kind != ExprKind::Loop && e->kind != ExprKind::Recursion;
       own.product |= facts[operand].product;
     }
     const bool ofProduct = !e->operands.empty() && facts[e->operands[0]].product;

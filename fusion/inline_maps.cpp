@@ -31,7 +31,7 @@ struct Candidate {
 
 bool mayBeCopied(ExprRef pull) {
   return !pull->canFail && !lcu::anyNode({pull}, [](ExprRef e) {
-    return e->kind == ExprKind::Loop || (e->kind == ExprKind::Param && e->index > 0);
+    return lcu::isUnbounded(e) || (e->kind == ExprKind::Param && e->index > 0);
   });
 }
 

@@ -191,13 +191,16 @@ void ExprReader::lets(LcuParser::LetsContext* lets) {
            elseValues = values(conditional->tuple(1)->values());
       requireSameTypes(conditional, thenValues, elseValues, "branches of a conditional");
       bound = arena_.select(holds, std::move(thenValues), std::move(elseValues));
-    } else if (auto* one = dynamic_cast<LcuParser::LetLoopContext*>(let)) {
-      names = {one->name()};
-      bound = loop(one->loop());
+    } else if (auto* repeated = dynamic_cast<LcuParser::LetLoopContext*>(let)) {
+      names = repeated->bound()->name();
+      bound = loop(repeated->loop());
+    } else if (auto* recursive = dynamic_cast<LcuParser::LetRecursionContext*>(let)) {
+      names = recursive->bound()->name();
+      bound = recursion(recursive->recursion());
     } else {
-      auto& several = dynamic_cast<LcuParser::LetLoopsContext&>(*let);
-      names = several.name();
-      bound = loop(several.loop());
+      auto& again = dynamic_cast<LcuParser::LetCallContext&>(*let);
+      names = again.bound()->name();
+      bound = call(&again);
     }
     if (names.size() != bound.size())
       fail(let, fmt::format("{} names for {} values", names.size(), bound.size()));
@@ -220,6 +223,40 @@ std::vector<ExprRef> ExprReader::loop(LcuParser::LoopContext* loop) {
   const auto next = expressions(steps);
   requireSameTypes(loop, initial, next, "start and step of a loop");
   return arena_.loop(id, initial, holds, next);
+}
+
+std::vector<ExprRef> ExprReader::recursion(LcuParser::RecursionContext* recursion) {
+  const Frame frame(*this);
+  Recursion& known = recursions_[recursion->name()->getText()];
+  known = {arena_.newLoop(), {}, {}};
+  const uint32_t id = known.id;
+  std::vector<ExprRef> arguments;
+  const auto starts = recursion->loopStart();
+  for (auto* start : starts) {
+    arguments.push_back(value(start->value()));
+    known.arguments.push_back(arguments.back()->type);
+  }
+  for (uint32_t k = 0; k < starts.size(); ++k)
+    bindName(starts[k]->name(), arena_.loopVar(id, k, arguments[k]->type));
+  for (auto* type : recursion->names()->name()) known.results.push_back(scalarType(type));
+  const std::vector<ScalarType> types = known.results;
+  const auto results = values(recursion->values());
+  bool fits = results.size() == types.size();
+  for (size_t k = 0; k < results.size() && fits; ++k) fits = results[k]->type == types[k];
+  if (!fits) fail(recursion, "the results of a recursion are not of its types");
+  return arena_.recursion(id, site(recursion->SITE(), recursion), std::move(arguments), results);
+}
+
+std::vector<ExprRef> ExprReader::call(LcuParser::LetCallContext* call) {
+  const auto known = recursions_.find(call->name()->getText());
+  if (known == recursions_.end()) fail(call, fmt::format("unknown recursion `{}`", call->name()->getText()));
+  const Recursion recursion = known->second;
+  std::vector<ExprRef> arguments;
+  for (auto* argument : call->value()) arguments.push_back(value(argument));
+  bool fits = arguments.size() == recursion.arguments.size();
+  for (size_t k = 0; k < arguments.size() && fits; ++k) fits = arguments[k]->type == recursion.arguments[k];
+  if (!fits) fail(call, "a call with arguments of other types than the recursion has");
+  return arena_.call(recursion.id, std::move(arguments), recursion.results);
 }
 
 std::vector<ExprRef> ExprReader::expressions(const std::vector<LcuParser::ExpressionContext*>& es) {

@@ -52,6 +52,8 @@ class ExprReader {
   void bindName(LcuParser::NameContext* name, ExprRef value);
   void lets(LcuParser::LetsContext* lets);
   std::vector<ExprRef> loop(LcuParser::LoopContext* loop);
+  std::vector<ExprRef> recursion(LcuParser::RecursionContext* recursion);
+  std::vector<ExprRef> call(LcuParser::LetCallContext* call);
   ExprRef expression(LcuParser::ExpressionContext* expression);
   std::vector<ExprRef> expressions(const std::vector<LcuParser::ExpressionContext*>& es);
   ExprRef condition(LcuParser::ExpressionContext* expression);
@@ -66,6 +68,12 @@ class ExprReader {
   ExprArena& arena_;
   std::unordered_map<std::string, VarId> globals_, locals_;
   std::unordered_map<const LcuParser::BinderContext*, VarId> binders_;
+  /// Of the recursions around: what a call needs to know.
+  struct Recursion {
+    uint32_t id;
+    std::vector<ScalarType> arguments, results;
+  };
+  std::unordered_map<std::string, Recursion> recursions_;
   std::unordered_map<std::string, ExprRef> names_;
   std::vector<std::pair<std::string, ExprRef>> hidden_;  ///< what the names were before, for leaving a let
 };

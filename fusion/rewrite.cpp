@@ -133,7 +133,7 @@ class Rewriter {
     int nodes = 0;
     bool heavy = false;
     lcu::forEachNode(thunksOf(map), [&](ExprRef e) {
-      heavy |= e->kind == ExprKind::Loop || e->kind == ExprKind::Check ||
+      heavy |= lcu::isUnbounded(e) || e->kind == ExprKind::Check ||
                (e->kind == ExprKind::Op && e->op >= ScalarOp::Sqrt && e->op != ScalarOp::Floor);
       ++nodes;
     });

@@ -70,7 +70,7 @@ Soac intoConsumer(const Soac& map, const Soac& consumer, lcu::Program& program) 
 /// Whether evaluating `e` for an element that the guard would keep out is safe and cheap.
 bool isHarmless(ExprRef e, const lcu::Space& space, const lcu::Program& program) {
   return !lcu::anyNode({e}, [&](ExprRef node) {
-    if (node->kind == ExprKind::Check || node->kind == ExprKind::Loop) return true;
+    if (node->kind == ExprKind::Check || lcu::isUnbounded(node)) return true;
     return node->kind == ExprKind::Load &&
            !(isElement(node) && program.vars[node->index].extent == space.extent);
   });
@@ -130,10 +130,7 @@ bool alwaysEvaluates(const std::vector<ExprRef>& roots, ExprRef e) {
     work.pop_back();
     if (node == e) return true;
     if (!seen.insert(node).second) continue;
-    size_t count = node->operands.size();
-    if (node->kind == ExprKind::If) count = 1;
-    if (node->kind == ExprKind::Loop) count = node->count + 1;
-    for (size_t k = 0; k < count; ++k) work.push_back(node->operands[k]);
+    for (size_t k = 0; k < lcu::strictOperands(node); ++k) work.push_back(node->operands[k]);
   }
   return false;
 }

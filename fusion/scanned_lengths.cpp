@@ -20,9 +20,7 @@ bool adds(const Soac& scan, size_t k, lcu::ExprArena& arena) {
          scan.combine.result[k] == arena.add(arena.param(left), arena.param(right));
 }
 
-bool mayBeCopied(ExprRef pull) {
-  return !pull->canFail && !lcu::anyNode({pull}, [](ExprRef e) { return e->kind == ExprKind::Loop; });
-}
+bool mayBeCopied(ExprRef pull) { return !pull->canFail && !lcu::anyNode({pull}, lcu::isUnbounded); }
 
 class Replacer {
  public:

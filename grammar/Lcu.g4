@@ -78,12 +78,15 @@ lets : 'let' let (';' let)* 'in' ;
 let
     : name '=' value                                                     # letValue
     | '(' name (',' name)+ ')' '=' 'if' expression 'then' tuple 'else' tuple  # letIf
-    | name '=' loop                                                      # letLoop
-    | '(' name (',' name)+ ')' '=' loop                                  # letLoops
+    | bound '=' loop                                                     # letLoop
+    | bound '=' recursion                                                # letRecursion
+    | bound '=' 'call' name '(' (value (',' value)*)? ')'                # letCall
     ;
+bound : name | '(' name (',' name)+ ')' ;
 tuple : '(' values ')' ;
 loop : 'loop' '(' loopStart (',' loopStart)* ')' '{' lets? 'while' expression 'next' expression (',' expression)* '}' ;
 loopStart : name '=' value ;
+recursion : 'recursion' name '(' (loopStart (',' loopStart)*)? ')' ':' names SITE '{' values '}' ;
 
 expression
     : literal                                                 # constantExpression

@@ -20,6 +20,7 @@ constexpr const char* kPieceSum =
     "the pieces of a partition have {0} elements together, the sequence has {1}";
 constexpr const char* kSlice = "{0} elements from position {1} reach outside the sequence";
 constexpr const char* kNegativeLength = "the length {0} is negative";
+constexpr const char* kTooDeep = "the recursion is too deep: the stack is exhausted";
 constexpr const char* kRandom = "the argument of rand must be positive";
 
 }  // namespace kelpie::check_message

@@ -110,8 +110,8 @@ bool isNonNegative(const Expr& e) {
 
 struct ExprArena::Impl {
   std::deque<Expr> nodes;
-  /// Loops with their variables named by how deep loops nest below them, keys of `table` only: loops that
-  /// differ in the id alone have the same one.
+  /// Loops and recursions with their variables named by how deep such nodes nest below them, keys of `table`
+  /// only: those that differ in the id alone have the same one.
   std::deque<Expr> aliases;
   std::unordered_map<const Expr*, ExprRef, HashNode, SameNode> table;
   std::vector<uint32_t> loopDepth;  ///< by loop id; 0: not made yet, 1: without loops inside
@@ -140,7 +140,7 @@ ExprRef ExprArena::intern(Expr e) {
     if (ExprRef known = impl_->find(e)) return known;
     std::swap(e.operands[0], e.operands[1]);
   }
-  e.canFail = e.kind == ExprKind::Check;
+  e.canFail = e.kind == ExprKind::Check || e.kind == ExprKind::Recursion || e.kind == ExprKind::Call;
   e.usesParam = e.kind == ExprKind::Param;
   for (ExprRef operand : e.operands) {
     e.canFail |= operand->canFail;
@@ -280,32 +280,71 @@ std::vector<ExprRef> ExprArena::loop(uint32_t loop, std::vector<ExprRef> initial
 
   std::vector<ExprRef> body = {condition};
   body.insert(body.end(), next.begin(), next.end());
+  ExprRef node = repeating(
+      {.kind = ExprKind::Loop, .index = loop, .count = count, .operands = std::move(initial)}, body);
+  std::vector<ExprRef> results;
+  for (uint32_t k = 0; k < count; ++k) results.push_back(project(node, k, next[k]->type));
+  return results;
+}
+
+std::vector<ExprRef> ExprArena::call(uint32_t id, std::vector<ExprRef> arguments,
+                                     const std::vector<ScalarType>& types) {
+  for (ExprRef argument : arguments) require(!isMultiValued(argument), "argument is multi-valued");
+  ExprRef node = intern({.kind = ExprKind::Call,
+                         .index = id,
+                         .count = static_cast<uint32_t>(types.size()),
+                         .operands = std::move(arguments)});
+  std::vector<ExprRef> results;
+  for (uint32_t k = 0; k < types.size(); ++k) results.push_back(project(node, k, types[k]));
+  return results;
+}
+
+std::vector<ExprRef> ExprArena::recursion(uint32_t id, SiteId site, std::vector<ExprRef> arguments,
+                                          const std::vector<ExprRef>& results) {
+  require(id < impl_->loopDepth.size(), "recursion id was not made by newLoop");
+  require(std::ranges::none_of(arguments, isMultiValued) && std::ranges::none_of(results, isMultiValued),
+          "argument or result is multi-valued");
+  Expr e{.kind = ExprKind::Recursion, .index = id, .count = static_cast<uint32_t>(results.size())};
+  e.constant = Scalar::ofInt(kIndex, site);
+  e.operands = std::move(arguments);
+  ExprRef node = repeating(std::move(e), results);
+  std::vector<ExprRef> values;
+  for (uint32_t k = 0; k < results.size(); ++k) values.push_back(project(node, k, results[k]->type));
+  return values;
+}
+
+/// The node with `body` after its operands, under its own id if that is free; or the one there is already
+/// that differs in the id at most.
+ExprRef ExprArena::repeating(Expr node, const std::vector<ExprRef>& body) {
+  const uint32_t own = node.index;
   const auto withId = [&](uint32_t id) {
-    Expr e{.kind = ExprKind::Loop, .index = id, .count = count, .operands = initial};
-    const auto renamed = id == loop ? body : rewrite(body, [&](ExprRef n) {
-      return n->kind == ExprKind::LoopVar && n->index == loop ? loopVar(id, n->count, n->type) : nullptr;
-    });
-    e.operands.insert(e.operands.end(), renamed.begin(), renamed.end());
+    Expr e = node;
+    e.index = id;
+    const auto repeated = id == own ? body : renamed(body, own, id);
+    e.operands.insert(e.operands.end(), repeated.begin(), repeated.end());
     return e;
   };
-  ExprRef node = impl_->find(withId(loop));
-  if (!node) {
-    uint32_t depth = 1;
-    forEachNode(body, [&](ExprRef n) {
-      if (n->kind == ExprKind::Loop) depth = std::max(depth, impl_->loopDepth[n->index] + 1);
-    });
-    Expr alias = withId(std::numeric_limits<uint32_t>::max() - depth);
-    node = impl_->find(alias);
-    if (!node) {
-      const uint32_t id = impl_->loopDepth[loop] == 0 ? loop : newLoop();
-      node = intern(withId(id));
-      impl_->loopDepth[id] = depth;
-      impl_->table.emplace(&impl_->aliases.emplace_back(std::move(alias)), node);
-    }
-  }
-  std::vector<ExprRef> results;
-  for (uint32_t k = 0; k < count; ++k) results.push_back(project(node, k, initial[k]->type));
-  return results;
+  if (ExprRef known = impl_->find(withId(own))) return known;
+  uint32_t depth = 1;
+  forEachNode(body, [&](ExprRef n) {
+    if (n->kind == ExprKind::Loop || n->kind == ExprKind::Recursion)
+      depth = std::max(depth, impl_->loopDepth[n->index] + 1);
+  });
+  Expr alias = withId(std::numeric_limits<uint32_t>::max() - depth);
+  if (ExprRef known = impl_->find(alias)) return known;
+  const uint32_t id = impl_->loopDepth[own] == 0 ? own : newLoop();
+  ExprRef made = intern(withId(id));
+  impl_->loopDepth[id] = depth;
+  impl_->table.emplace(&impl_->aliases.emplace_back(std::move(alias)), made);
+  return made;
+}
+
+/// Variables and calls of `from` become those of `to`.
+std::vector<ExprRef> ExprArena::renamed(const std::vector<ExprRef>& es, uint32_t from, uint32_t to) {
+  const auto variable = [&](ExprRef n) {
+    return n->kind == ExprKind::LoopVar && n->index == from ? loopVar(to, n->count, n->type) : nullptr;
+  };
+  return rewrite(es, variable, from, to);
 }
 
 ExprRef ExprArena::rewrite(ExprRef e, const std::function<ExprRef(ExprRef)>& replace) {
@@ -314,13 +353,20 @@ ExprRef ExprArena::rewrite(ExprRef e, const std::function<ExprRef(ExprRef)>& rep
 
 std::vector<ExprRef> ExprArena::rewrite(const std::vector<ExprRef>& es,
                                         const std::function<ExprRef(ExprRef)>& replace) {
+  return rewrite(es, replace, 0, 0);
+}
+
+/// The same, and calls of recursion `oldCalls` become calls of `newCalls`.
+std::vector<ExprRef> ExprArena::rewrite(const std::vector<ExprRef>& es, const Replace& replace,
+                                        uint32_t oldCalls, uint32_t newCalls) {
   NodeMap<ExprRef> done;                     // null: waits for its operands
   NodeMap<std::vector<ExprRef>> doneValues;  // rebuilt multi-valued nodes: their values
   const auto rebuild = [&](ExprRef e) -> ExprRef {
     if (e->kind == ExprKind::Project)
       if (const auto* values = doneValues.find(e->operands[0])) return (*values)[e->index];
     const auto isUnchanged = [&](ExprRef operand) { return *done.find(operand) == operand; };
-    if (std::ranges::all_of(e->operands, isUnchanged)) return e;
+    const bool otherCall = e->kind == ExprKind::Call && e->index == oldCalls && oldCalls != newCalls;
+    if (!otherCall && std::ranges::all_of(e->operands, isUnchanged)) return e;
     std::vector<ExprRef> operands;
     operands.reserve(e->operands.size());
     for (ExprRef operand : e->operands) operands.push_back(*done.find(operand));
@@ -348,6 +394,17 @@ std::vector<ExprRef> ExprArena::rewrite(const std::vector<ExprRef>& es,
         doneValues.insert(
             e, loop(e->index, part(0, e->count), operands[e->count], part(e->count + 1, e->count)));
         return e;
+      case ExprKind::Recursion: {
+        const size_t arguments = e->operands.size() - e->count;
+        doneValues.insert(e, recursion(e->index, static_cast<SiteId>(e->constant.i), part(0, arguments),
+                                       part(arguments, e->count)));
+        return e;
+      }
+      case ExprKind::Call: {
+        Expr other{.kind = ExprKind::Call, .index = otherCall ? newCalls : e->index, .count = e->count};
+        other.operands = std::move(operands);
+        return intern(std::move(other));
+      }
       default:
         return e;
     }

@@ -2,8 +2,9 @@
 //
 // Equal expressions of one arena are the same pointer, so common subexpressions share for free and symbolic
 // sizes compare by pointer. Expressions form a DAG; evaluation is strict except that the branches of `If`
-// and the steps of `Loop` are evaluated only when reached. A code generator places each shared node once,
-// in the innermost scope (branch, loop body, whole thunk) that needs it unconditionally.
+// the steps of `Loop` and the results of `Recursion` are evaluated only when reached. A code generator places
+// each shared node once, in the innermost scope (branch, loop body, recursive function, whole thunk) that
+// needs it unconditionally.
 //
 // Example, `{x * v[i] : (i,x) in row}` for element i of the space:
 //   mul(val[%i], v[check(and(ge(col[%i],0), lt(col[%i],#v)), col[%i], 0, @3, col[%i], #v)])
@@ -49,8 +50,14 @@ enum class ExprKind : uint8_t {
              // condition, k next values; condition and next values may use LoopVar. While the condition holds
              // (and no error was recorded by this evaluation) all variables step together.
              // Project j is variable j at the end.
-  LoopVar,   // variable `count` of loop `index`, in its condition and next values only
-  Project,   // value number `index` of operands[0], an If or a Loop
+  Recursion,  // multi-valued: a recursive function and its first call. `index` is its id among those of
+              // loops, `count` = k results; operands = n arguments, k results, which may use its LoopVars
+              // (the arguments of the call at hand) and its Calls. Where the stack ends, an error is recorded
+              // for the site `constant`, with payloads 0. Recursions that call each other are nested.
+  Call,       // multi-valued: a call of Recursion `index`, in its results only; operands = n arguments,
+              // `count` = k results. When an error was recorded by this evaluation, the results are zeros.
+  LoopVar,    // variable `count` of Loop or argument `count` of Recursion `index`; in what they repeat only
+  Project,    // value number `index` of operands[0], a multi-valued node
 };
 
 struct Expr {
@@ -67,10 +74,33 @@ struct Expr {
   mutable bool nonNegative = false;
 };
 
-inline bool isMultiValued(ExprRef e) { return e->kind == ExprKind::If || e->kind == ExprKind::Loop; }
-/// The number of values of an If or a Loop.
+/// What it costs to evaluate cannot be told from its nodes.
+inline bool isUnbounded(ExprRef e) {
+  return e->kind == ExprKind::Loop || e->kind == ExprKind::Recursion || e->kind == ExprKind::Call;
+}
+inline bool isMultiValued(ExprRef e) { return e->kind == ExprKind::If || isUnbounded(e); }
+/// The number of values of a multi-valued node.
 inline uint32_t valueCount(ExprRef e) {
   return e->kind == ExprKind::If ? static_cast<uint32_t>(e->operands.size() - 1) / 2 : e->count;
+}
+/// The number of operands, from the first, that are evaluated whenever `e` is; the others are branches or are
+/// repeated.
+inline size_t strictOperands(ExprRef e) {
+  switch (e->kind) {
+    case ExprKind::If:
+      return 1;
+    case ExprKind::Loop:
+      return e->count + 1;
+    case ExprKind::Recursion:
+      return e->operands.size() - e->count;
+    default:
+      return e->operands.size();
+  }
+}
+/// The number of operands, from the first, in which variables and calls of `e` itself may not occur.
+inline size_t outerOperands(ExprRef e) {
+  if (e->kind == ExprKind::Loop) return e->count;
+  return e->kind == ExprKind::Recursion ? e->operands.size() - e->count : e->operands.size();
 }
 /// The value of an Int64 constant; nothing for any other expression.
 std::optional<int64_t> asIndex(ExprRef e);
@@ -84,9 +114,8 @@ std::optional<int64_t> asIndex(ExprRef e);
 ///   - float results keep their bits (x+0.0 stays; x*1.0 is x), and functions that differ between targets
 ///     (exp, sin, ...) are not folded;
 ///   - no operand is evaluated where it was not before (a Load in a branch may be in range only there);
-///   - each loop id belongs to one Loop node: making a second loop with the id of another renames its
-///   variables,
-///     and loops that differ in their ids only are one.
+///   - each loop id belongs to one Loop or Recursion: making a second one with the id of another renames its
+///     variables and calls, and those that differ in their ids only are one.
 /// Operands of the wrong type or number are an InternalError.
 class ExprArena {
  public:
@@ -113,11 +142,17 @@ class ExprArena {
   /// `e`, from now on known to be at least zero wherever it has a value: a length, an entry of a segment
   /// descriptor.
   ExprRef nonNegative(ExprRef e);
-  uint32_t newLoop();  ///< a fresh loop id
+  uint32_t newLoop();  ///< a fresh id of a Loop or a Recursion
   ExprRef loopVar(uint32_t loop, uint32_t number, ScalarType type);
   /// The projections of the finished loop.
   std::vector<ExprRef> loop(uint32_t loop, std::vector<ExprRef> initial, ExprRef condition,
                             std::vector<ExprRef> next);
+  /// The projections of the finished recursion.
+  std::vector<ExprRef> recursion(uint32_t id, SiteId site, std::vector<ExprRef> arguments,
+                                 const std::vector<ExprRef>& results);
+  /// Its results are of the given types.
+  std::vector<ExprRef> call(uint32_t id, std::vector<ExprRef> arguments,
+                            const std::vector<ScalarType>& types);
 
   // Shorthands on Int64 and bool.
   ExprRef add(ExprRef a, ExprRef b) { return op(ScalarOp::Add, a, b); }
@@ -139,8 +174,13 @@ class ExprArena {
   size_t size() const;  ///< nodes created so far; ids are below it
 
  private:
+  using Replace = std::function<ExprRef(ExprRef)>;
   ExprRef project(ExprRef multiValued, uint32_t number, ScalarType type);
   ExprRef intern(Expr e);
+  std::vector<ExprRef> rewrite(const std::vector<ExprRef>& es, const Replace& replace, uint32_t oldCalls,
+                               uint32_t newCalls);
+  std::vector<ExprRef> renamed(const std::vector<ExprRef>& es, uint32_t from, uint32_t to);
+  ExprRef repeating(Expr node, const std::vector<ExprRef>& body);
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -70,7 +70,7 @@ bool isTrivial(ExprRef e) {
   }
 }
 
-/// A conditional of one value is written where its Project stands; every other If and Loop gets names.
+/// A conditional of one value is written where its Project stands; all other multi-valued nodes get names.
 bool isInPlaceIf(ExprRef e) { return e->kind == ExprKind::If && valueCount(e) == 1; }
 
 class Printer {
@@ -97,7 +97,7 @@ class Printer {
   struct Node {
     uint32_t uses = 0;
     std::optional<uint32_t> scope;
-    std::optional<uint32_t> inner, innerElse;  ///< scopes that an If (then, else) or a Loop opens
+    std::optional<uint32_t> inner, innerElse;  ///< scopes that an If (then, else), a Loop, a Recursion opens
     bool named = false;
     int nesting = 0;
     std::vector<std::string> text;  ///< names of the value or values once printed
@@ -140,10 +140,10 @@ class Printer {
         nodes_[e].innerElse = elseScope;
         for (uint32_t j = 0; j < operands.size(); ++j)
           use(operands[j], j == 0 ? scope : j <= k ? thenScope : elseScope);
-      } else if (e->kind == ExprKind::Loop) {
+      } else if (e->kind == ExprKind::Loop || e->kind == ExprKind::Recursion) {
         const uint32_t body = newScope(scope);
         nodes_[e].inner = body;
-        for (uint32_t j = 0; j < operands.size(); ++j) use(operands[j], j < e->count ? scope : body);
+        for (uint32_t j = 0; j < operands.size(); ++j) use(operands[j], j < outerOperands(e) ? scope : body);
       } else {
         for (ExprRef operand : operands) use(operand, scope);
       }
@@ -188,6 +188,10 @@ class Printer {
       conditional(e);
     else if (e->kind == ExprKind::Loop)
       loop(e);
+    else if (e->kind == ExprKind::Recursion)
+      recursion(e);
+    else if (e->kind == ExprKind::Call)
+      call(e);
     else
       node(e, kConditional);
     nodes_[e].text = std::move(bound);
@@ -224,6 +228,38 @@ class Printer {
     out_ += " next ";
     list({e->operands.begin() + e->count + 1, e->operands.end()});
     out_ += " }";
+  }
+
+  /// recursion r1 (k1 = n) : int64 @2 { let t2 = call r1(k1 - 1) in ... }
+  void recursion(ExprRef e) {
+    const size_t count = outerOperands(e);
+    std::vector<std::string>& variables = loops_[e->index];
+    for (size_t k = 0; k < count; ++k) variables.push_back(fmt::format("k{}", ++lastLoopName_));
+    out_ += fmt::format("recursion {} (", recursionName(e->index));
+    for (size_t k = 0; k < count; ++k) {
+      out_ += (k == 0 ? "" : ", ") + loops_[e->index][k] + " = ";
+      expr(e->operands[k], kConditional);
+    }
+    out_ += ") : ";
+    for (size_t k = count; k < e->operands.size(); ++k) {
+      out_ += k == count ? "" : ", ";
+      out_ += kelpie::toString(e->operands[k]->type);
+    }
+    out_ += fmt::format(" @{} {{ ", e->constant.i);
+    lets(*nodes_[e].inner, false);
+    list({e->operands.begin() + static_cast<ptrdiff_t>(count), e->operands.end()});
+    out_ += " }";
+  }
+
+  void call(ExprRef e) {
+    out_ += "call " + recursionName(e->index) + "(";
+    list(e->operands);
+    out_ += ")";
+  }
+
+  std::string recursionName(uint32_t id) {
+    const auto known = recursions_.try_emplace(id, static_cast<int>(recursions_.size()) + 1).first;
+    return fmt::format("r{}", known->second);
   }
 
   void list(const std::vector<ExprRef>& es) {
@@ -301,6 +337,10 @@ class Printer {
         return conditional(e);
       case ExprKind::Loop:
         return loop(e);
+      case ExprKind::Recursion:
+        return recursion(e);
+      case ExprKind::Call:
+        return call(e);
     }
   }
 
@@ -338,6 +378,7 @@ class Printer {
   NodeMap<Node> nodes_;
   std::vector<Scope> scopes_;
   std::unordered_map<uint32_t, std::vector<std::string>> loops_;
+  std::unordered_map<uint32_t, int> recursions_;  ///< numbers in their names, by id
   int lastName_ = 0, lastLoopName_ = 0;
   std::string out_;
 };

@@ -170,7 +170,7 @@ class Verifier {
     if (std::find(es.begin(), es.end(), nullptr) != es.end()) return report(what + " is missing");
     std::unordered_map<uint32_t, ExprRef> loops;
     forEachNode(es, [&](ExprRef e) {
-      if (e->kind == ExprKind::Loop) loops[e->index] = e;
+      if (e->kind == ExprKind::Loop || e->kind == ExprKind::Recursion) loops[e->index] = e;
       node(*e, params, what);
     });
     loopVariables(es, loops, what);
@@ -202,22 +202,32 @@ class Verifier {
         if (e.index >= std::max<size_t>(program_.sites.size(), 1))
           report(fmt::format("{}: error site {} does not exist", what, e.index));
         return;
+      case ExprKind::Recursion:
+        if (e.constant.i < 0 ||
+            e.constant.i >= static_cast<int64_t>(std::max<size_t>(program_.sites.size(), 1)))
+          report(fmt::format("{}: error site {} does not exist", what, e.constant.i));
+        return;
       default:
         return;
     }
   }
 
-  /// Loop variables belong to a loop of the same thunk and are not used outside what it repeats.
+  /// Loop variables and calls belong to a loop or recursion of the same thunk and are not used outside what
+  /// it repeats.
   void loopVariables(const std::vector<ExprRef>& es, const std::unordered_map<uint32_t, ExprRef>& loops,
                      const std::string& what) {
-    const auto isVariable = [](ExprRef e) { return e->kind == ExprKind::LoopVar; };
+    const auto isVariable = [](ExprRef e) {
+      return e->kind == ExprKind::LoopVar || e->kind == ExprKind::Call;
+    };
+    const auto isResult = [](ExprRef e) {
+      return e->kind == ExprKind::Project && e->operands[0]->kind == ExprKind::Call;
+    };
     if (!anyNode(es, isVariable)) return;
     forEachNode(es, [&](ExprRef e) {
-      if (!isVariable(e)) return;
-      const auto loop = loops.find(e->index);
-      if (loop == loops.end() || e->count >= loop->second->count ||
-          loop->second->operands[e->count]->type != e->type)
-        report(fmt::format("{}: variable {} of loop {} has no such loop", what, e->count, e->index));
+      if (!isVariable(e) && !isResult(e)) return;
+      const auto owner = loops.find(isResult(e) ? e->operands[0]->index : e->index);
+      if (owner == loops.end() || !fits(*e, *owner->second))
+        report(fmt::format("{}: a variable or call of loop {} has no such loop", what, e->index));
     });
     std::unordered_set<ExprRef> seen;
     std::vector<ExprRef> work = es;
@@ -226,10 +236,23 @@ class Verifier {
       work.pop_back();
       if (!seen.insert(e).second) continue;
       if (isVariable(e))
-        report(fmt::format("{} uses a variable of loop {} outside the loop", what, e->index));
-      const auto count = e->kind == ExprKind::Loop ? e->count : e->operands.size();
-      work.insert(work.end(), e->operands.begin(), e->operands.begin() + static_cast<ptrdiff_t>(count));
+        report(fmt::format("{} uses a variable or call of loop {} outside the loop", what, e->index));
+      work.insert(work.end(), e->operands.begin(),
+                  e->operands.begin() + static_cast<ptrdiff_t>(outerOperands(e)));
     }
+  }
+
+  /// A variable, a call or the result of a call agrees with the loop or recursion it names.
+  static bool fits(const Expr& e, const Expr& owner) {
+    const size_t variables = owner.kind == ExprKind::Loop ? owner.count : outerOperands(&owner);
+    if (e.kind == ExprKind::LoopVar) return e.count < variables && owner.operands[e.count]->type == e.type;
+    if (owner.kind != ExprKind::Recursion) return false;
+    if (e.kind == ExprKind::Project)
+      return e.index < owner.count && owner.operands[variables + e.index]->type == e.type;
+    if (e.count != owner.count || e.operands.size() != variables) return false;
+    for (size_t k = 0; k < variables; ++k)
+      if (e.operands[k]->type != owner.operands[k]->type) return false;
+    return true;
   }
 
   void hostExpr(ExprRef e, ScalarType type, const std::string& what) {

@@ -2,12 +2,14 @@
 
 #include <dlfcn.h>
 #include <omp.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "codegen/cpu/cpu_module.h"
 #include "codegen/cpu/support_text.h"
+#include "ir/deep_stack.h"
 
 namespace kelpie::runtime {
 
@@ -22,6 +24,7 @@ constexpr double kLookUpAfter =
     0.002;  ///< generating the sources and looking into the cache takes about that
 constexpr double kCompileAfter = 0.15;  ///< a program that came so far will probably go on
 constexpr double kWorthWaiting = 0.5;   ///< a single launch that takes longer waits for the compiler
+constexpr std::chrono::milliseconds kPatience(100);  ///< with loops and recursions in the evaluator
 constexpr double kSecondsPerNode = 5e-9;
 constexpr double kSecondsPerElement = 2e-8;
 constexpr std::chrono::milliseconds kLookEvery(10);
@@ -34,10 +37,27 @@ double costOfElement(const lcu::Kernel& kernel) {
     size_t nodes = 0;
     auto roots = codegen::thunksOf(s);
     roots.insert(roots.end(), s.combine.result.begin(), s.combine.result.end());
-    lcu::forEachNode(roots, [&](lcu::ExprRef e) { nodes += e->kind == lcu::ExprKind::Loop ? 100 : 1; });
+    lcu::forEachNode(roots, [&](lcu::ExprRef e) { nodes += lcu::isUnbounded(e) ? 100 : 1; });
     cost += kSecondsPerElement + kSecondsPerNode * static_cast<double>(nodes);
   }
   return cost;
+}
+
+bool runDeeper(void* stacks, void (*work)(void*), void* what) {
+  return static_cast<StackPool*>(stacks)->run([&] { work(what); });
+}
+
+/// A part of what threads get, whoever started them.
+int64_t ownStack() {
+  rlimit limit{};
+  const bool known = getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  const auto size = known ? static_cast<int64_t>(limit.rlim_cur) : int64_t{1} << 21;
+  return std::clamp<int64_t>(size / 4, 1 << 16, 1 << 20);
+}
+
+bool hasLoops(const lcu::Kernel& kernel) {
+  return std::any_of(kernel.bindings.begin(), kernel.bindings.end(),
+                     [](const lcu::Soac& s) { return lcu::anyNode(codegen::thunksOf(s), lcu::isUnbounded); });
 }
 
 void* takeScratch(void* scratch, size_t bytes) { return static_cast<Scratch*>(scratch)->take(bytes); }
@@ -47,7 +67,10 @@ static_assert(sizeof(codegen::cpu::Argument) == sizeof(KernelArgument));
 }  // namespace
 
 CpuTarget::CpuTarget(CpuOptions options)
-    : HostTarget(options.memoryLimit), options_(std::move(options)), cache_(options_.cache) {
+    : HostTarget(options.memoryLimit),
+      options_(std::move(options)),
+      cache_(options_.cache),
+      ownStack_(ownStack()) {
   if (options_.threads <= 0) options_.threads = omp_get_max_threads();
 }
 CpuTarget::~CpuTarget() = default;
@@ -56,7 +79,10 @@ Failure CpuTarget::prepare(const ProgramKernels& program) {
   HostTarget::prepare(program);
   Compiled& compiled = programs_[&program];
   compiled = {};
-  for (const auto& k : program.kernels) compiled.costs.push_back(costOfElement(*k.kernel));
+  for (const auto& k : program.kernels) {
+    compiled.costs.push_back(costOfElement(*k.kernel));
+    compiled.endless.push_back(hasLoops(*k.kernel));
+  }
   compiled.functions.resize(program.kernels.size());
   if (options_.jit != Jit::Always) return std::nullopt;
   generate(program, compiled);
@@ -157,6 +183,23 @@ void CpuTarget::advance(const LaunchRequest& request, Compiled& compiled) {
   }
 }
 
+void CpuTarget::compileNow(const LaunchRequest& request, Compiled& compiled) {
+  generate(*request.program, compiled);
+  load(compiled);
+  if (compiled.missing == 0) return;
+  if (!compiled.started) startCompiling(compiled);
+  waitForCompilers(compiled);
+}
+
+bool CpuTarget::interpretInTime(const LaunchRequest& request, std::optional<DeviceError>& error) {
+  try {
+    interpret(request, error, std::chrono::steady_clock::now() + kPatience);
+  } catch (const DeadlinePassed&) {
+    return false;
+  }
+  return true;
+}
+
 Failure CpuTarget::execute(const LaunchRequest& request, std::optional<DeviceError>& error) {
   Compiled& compiled = programs_.at(request.program);
   if (options_.jit == Jit::Auto && !compiled.functions[request.kernel]) advance(request, compiled);
@@ -165,6 +208,16 @@ Failure CpuTarget::execute(const LaunchRequest& request, std::optional<DeviceErr
     return call(request, function, error);
   }
   ++cpuStatistics_.interpretedLaunches;
+  const bool mayCompile = options_.jit == Jit::Auto && cpuStatistics_.compileFailure.empty();
+  if (compiled.endless[request.kernel] && mayCompile) {
+    if (interpretInTime(request, error)) return std::nullopt;
+    compileNow(request, compiled);
+    if (KernelFunction function = compiled.functions[request.kernel]) {
+      --cpuStatistics_.interpretedLaunches;
+      ++cpuStatistics_.compiledLaunches;
+      return call(request, function, error);
+    }
+  }
   interpret(request, error);
   return std::nullopt;
 }
@@ -172,6 +225,7 @@ Failure CpuTarget::execute(const LaunchRequest& request, std::optional<DeviceErr
 Failure CpuTarget::call(const LaunchRequest& request, KernelFunction function,
                         std::optional<DeviceError>& error) {
   ErrorRecord record;
+  StackPool stacks(codegen::cpu::kDeepStack);
   KernelLaunch launch{request.extents.elements,
                       request.extents.segments,
                       request.extents.length,
@@ -181,7 +235,10 @@ Failure CpuTarget::call(const LaunchRequest& request, KernelFunction function,
                       &record,
                       request.scratch,
                       takeScratch,
-                      options_.threads};
+                      options_.threads,
+                      ownStack_,
+                      &stacks,
+                      runDeeper};
   if (function(&launch) != 0) return "out of memory for the temporary data of a kernel";
   if (record.recorded != 0) {
     error = DeviceError{static_cast<lcu::SiteId>(record.site), record.payload0, record.payload1};

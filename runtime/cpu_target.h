@@ -64,6 +64,8 @@ class CpuTarget final : public HostTarget {
     std::chrono::steady_clock::time_point lastLook;
     std::vector<Unit> units;
     std::vector<double> costs;  ///< by kernel: estimated seconds for one element in the evaluator
+    std::vector<bool>
+        endless;  ///< by kernel: has loops or recursions, so that the estimate may be far too low
     std::vector<codegen::cpu::KernelFunction> functions;  ///< by kernel; null: not there yet
   };
 
@@ -74,11 +76,16 @@ class CpuTarget final : public HostTarget {
   void waitForCompilers(Compiled& compiled);
   /// Jit::Auto, before a launch: whatever brings the program nearer to compiled kernels.
   void advance(const LaunchRequest& request, Compiled& compiled);
+  /// Jit::Auto: compiles, and waits for it.
+  void compileNow(const LaunchRequest& request, Compiled& compiled);
+  /// False if evaluating takes so long that compiling is worth while.
+  bool interpretInTime(const LaunchRequest& request, std::optional<DeviceError>& error);
   Failure call(const LaunchRequest& request, codegen::cpu::KernelFunction function,
                std::optional<DeviceError>& error);
 
   CpuOptions options_;
   ObjectCache cache_;
+  const int64_t ownStack_;  ///< bytes of a thread's stack that recursions in kernels may take
   CpuStatistics cpuStatistics_;
   std::unordered_map<const ProgramKernels*, Compiled> programs_;
 };

@@ -67,10 +67,11 @@ Failure HostTarget::launch(const LaunchRequest& request) {
   return failure;
 }
 
-void HostTarget::interpret(const LaunchRequest& request, std::optional<DeviceError>& error) {
+void HostTarget::interpret(const LaunchRequest& request, std::optional<DeviceError>& error,
+                           std::optional<Deadline> deadline) {
   auto& code = code_.at(request.program).at(request.kernel);
   if (!code) code = std::make_unique<KernelCode>(request.program->kernels.at(request.kernel));
-  error = evaluateKernel(*code, request, work_);
+  error = evaluateKernel(*code, request, work_, deadline);
   counted_ = true;
 }
 

@@ -38,8 +38,9 @@ class HostTarget : public Target {
   virtual Failure execute(const LaunchRequest& request, std::optional<DeviceError>& error) = 0;
   /// How many threads share a large copy.
   virtual int copyThreads() const { return 1; }
-  /// Evaluates the launch by definition, and counts its work.
-  void interpret(const LaunchRequest& request, std::optional<DeviceError>& error);
+  /// Evaluates the launch by definition, and counts its work. May throw DeadlinePassed.
+  void interpret(const LaunchRequest& request, std::optional<DeviceError>& error,
+                 std::optional<Deadline> deadline = std::nullopt);
 
  private:
   size_t memoryLimit_;

@@ -12,12 +12,12 @@
 #include <filesystem>
 
 #include "driver/pipeline.h"
-#include "frontend/deep_stack.h"
 #include "frontend/session.h"
 #include "fusion/fuse.h"
 #include "fusion/solve_greedy.h"
 #include "fusion/solve_ilp.h"
 #include "fusion/textbook.h"
+#include "ir/deep_stack.h"
 #include "tests/fusion/random_program.h"
 
 namespace kelpie {

@@ -33,6 +33,9 @@ struct k_launch {
   void* scratch;
   void* (*take)(void* scratch, size_t bytes);  ///< temporary memory until the launch is over; null: none left
   int32_t threads;
+  int64_t own_stack;
+  void* stacks;
+  bool (*deeper)(void* stacks, void (*work)(void* what), void* what);
 };
 
 constexpr int64_t k_epilogue = int64_t(1) << 61;  ///< key of segment 0 in an epilogue
@@ -75,6 +78,50 @@ static inline void k_atomic_max(int64_t* to, int64_t value) {
   while (seen < value &&
          !__atomic_compare_exchange_n(to, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
+}
+
+// ---- recursions
+// ----------------------------------------------------------------------------------------------------------
+
+/// Watches the stack of one evaluation: at first the thread's own, then, if that does not suffice, a large
+/// one.
+struct k_recursion {
+  const k_launch* launch;
+  const char* lowest = static_cast<const char*>(__builtin_frame_address(0)) - launch->own_stack;
+  bool deep = false;
+};
+
+constexpr int64_t k_deep_stack = (int64_t(1) << 28) - (int64_t(1) << 16);
+
+template <typename Call>
+struct k_deep_call {
+  k_recursion& recursion;
+  const Call& call;
+  static void run(void* self) {
+    const k_deep_call& job = *static_cast<k_deep_call*>(self);
+    job.recursion.lowest = static_cast<const char*>(__builtin_frame_address(0)) - k_deep_stack;
+    job.call();
+  }
+};
+
+template <typename Call>
+__attribute__((noinline, cold)) static bool k_recurse_deep(k_recursion& recursion, const Call& call) {
+  if (recursion.deep) return false;
+  const char* lowest = recursion.lowest;
+  recursion.deep = true;
+  k_deep_call<Call> job{recursion, call};
+  const bool ran = recursion.launch->deeper(recursion.launch->stacks, k_deep_call<Call>::run, &job);
+  recursion.deep = false;
+  recursion.lowest = lowest;
+  return ran;
+}
+
+template <typename Call>
+static inline bool k_recurse(k_recursion& recursion, const Call& call) {
+  if (static_cast<const char*>(__builtin_frame_address(0)) < recursion.lowest)
+    return k_recurse_deep(recursion, call);
+  call();
+  return true;
 }
 
 // ---- scalar operations: ir/scalar.h says what they mean

@@ -129,6 +129,7 @@ Dialect KernelText::dialect() {
     return format("{}[{}]", p->name, position);
   };
   d.size = [this](VarId v) { return info_.parameter(ParameterKind::Size, v)->name; };
+  d.recursion = "launch";
   d.fail = [this](lcu::SiteId site, const std::string& payload0, const std::string& payload1) {
     return format("k_fail(launch, {}, {}, {}, {}, {});", key_, errorBinding_, site, payload0, payload1);
   };
@@ -291,8 +292,11 @@ void KernelText::partials() {
 }
 
 void KernelText::openBlocks() {
+  // Where elements loop or recurse, each block may be long, and they differ.
+  const bool repeats = std::any_of(kernel_.bindings.begin(), kernel_.bindings.end(),
+                                   [](const Soac& s) { return lcu::anyNode(thunksOf(s), lcu::isUnbounded); });
   line(format("#pragma omp parallel for schedule(dynamic, {}) num_threads(launch->threads) if (blocks > {})",
-              kBlocksAtOnce, kParallelBlocks));
+              repeats ? 1 : kBlocksAtOnce, repeats ? 1 : kParallelBlocks));
   open("for (int64_t block = 0; block < blocks; ++block) {");
 }
 

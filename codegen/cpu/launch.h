@@ -26,7 +26,13 @@ struct KernelLaunch {
   void* scratch;
   void* (*take)(void* scratch, size_t bytes);
   int32_t threads;
+  /// Bytes of its thread's stack that a recursion may take; then it goes on by deeper(stacks, ...), which
+  /// calls work(what) on a stack of kDeepStack bytes and gives false if it cannot.
+  int64_t ownStack;
+  void* stacks;
+  bool (*deeper)(void* stacks, void (*work)(void* what), void* what);
 };
+constexpr size_t kDeepStack = size_t{1} << 28;
 
 /// Gives 0; 1 when temporary memory ran out.
 using KernelFunction = int32_t (*)(const KernelLaunch*);

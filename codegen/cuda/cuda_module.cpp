@@ -28,6 +28,9 @@ int64_t CudaPass::blocks(int64_t tiles) const {
 CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program, const std::string& entry,
                           const CudaOptions& options) {
   CudaKernel result;
+  for (const lcu::Soac& soac : kernel.bindings)
+    result.recursive |=
+        lcu::anyNode(thunksOf(soac), [](lcu::ExprRef e) { return e->kind == lcu::ExprKind::Recursion; });
   for (KernelPart& part : splitIntoPasses(kernel)) {
     std::string name = entry;
     if (!result.passes.empty()) name += fmt::format("_{}", result.passes.size() + 1);

@@ -69,10 +69,16 @@ struct CudaPass {
   int64_t blocks(int64_t tiles) const;
 };
 
+/// Where the stack of a thread ends a recursion, this is recorded instead of a site of the program.
+constexpr lcu::SiteId kStackSite = 0xffffffff;
+/// Stack of a thread that kernels with recursions need (recursion.cuh).
+constexpr size_t kStackBytes = size_t{32} << 10;
+
 /// A kernel with its passes; arrays between passes are results of the earlier and parameters of the later
 /// ones.
 struct CudaKernel {
   std::vector<CudaPass> passes;
+  bool recursive = false;  ///< a thunk has a Recursion
 };
 
 struct CudaOptions {

@@ -234,7 +234,7 @@ class Planner {
           for (ExprRef e : soac.pull) stored(e->type);
       }
       lcu::forEachNode(thunks, [&](ExprRef e) {
-        weight.nodes += e->kind == ExprKind::Loop ? 8 : 1;
+        weight.nodes += lcu::isUnbounded(e) ? 8 : 1;
         if (e->kind != ExprKind::Load) return;
         const ExprRef at = e->operands[0];
         weight.gathers |= at->usesParam && at->kind != ExprKind::Param;

@@ -71,6 +71,7 @@ Dialect PassText::dialect() const {
                        failBinding, site, a, b);
   };
   d.variableName = [this](VarId v) { return identifier(program.vars.at(v).name); };
+  d.stackSite = kStackSite;
   d.wrapCalls = true;
   d.shortCircuit = true;
   return d;

@@ -68,6 +68,15 @@ CudaTarget::~CudaTarget() {
     if (p) device_->deallocate(p);
 }
 
+DevicePointer CudaTarget::allocate(size_t bytes) {
+  DevicePointer pointer = device_->allocate(bytes);
+  if (pointer) allocations_[static_cast<const std::byte*>(pointer)] = bytes;
+  return pointer;
+}
+void CudaTarget::deallocate(DevicePointer pointer) {
+  allocations_.erase(static_cast<const std::byte*>(pointer));
+  device_->deallocate(pointer);
+}
 Failure CudaTarget::upload(DevicePointer to, const void* from, size_t bytes) {
   return device_->upload(to, from, bytes);
 }
@@ -251,14 +260,30 @@ Failure CudaTarget::launch(const LaunchRequest& request) {
   PreparedKernel& kernel = it->second[request.kernel];
   if (!kernel.loaded)
     if (auto failure = load(kernel)) return failure;
+  if (kernel.text.recursive && !stackReserved_) {
+    stackReserved_ = true;
+    if (auto failure = device_->reserveStack(codegen::cuda::kStackBytes)) return failure;
+  }
   ++launches_;
   return timed([&] { return launchPasses(request, kernel); });
+}
+
+Failure CudaTarget::finishRecursive(const LaunchRequest& request) {
+  ErrorWord word{};
+  if (auto failure = device_->download(&word, error_, sizeof word)) return failure;
+  if (word.launch != launches_ || word.site != codegen::cuda::kStackSite) return std::nullopt;
+  if (auto failure = device_->clear(error_, sizeof word)) return failure;
+  std::optional<DeviceError> error;
+  if (auto failure = evaluateOnHost(request, *device_, allocations_, error)) return failure;
+  if (!error) return std::nullopt;
+  word = {launches_, 0, 0, error->site, {error->payload0, error->payload1}, 0};
+  return device_->upload(error_, &word, sizeof word);
 }
 
 Failure CudaTarget::launchPasses(const LaunchRequest& request, PreparedKernel& kernel) {
   for (size_t pass = 0; pass < kernel.passes.size(); ++pass)
     if (auto failure = launchPass(request, kernel, pass)) return failure;
-  return std::nullopt;
+  return kernel.text.recursive ? finishRecursive(request) : std::nullopt;
 }
 
 /// Positions of a permute that nobody writes hold its fill.

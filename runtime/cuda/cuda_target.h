@@ -11,6 +11,7 @@
 #include "codegen/cuda/cuda_module.h"
 #include "runtime/cuda/argument_block.h"
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/host_evaluation.h"
 #include "runtime/cuda/host_reader.h"
 #include "runtime/target.h"
 
@@ -22,8 +23,8 @@ class CudaTarget final : public Target {
   ~CudaTarget() override;
 
   std::string name() const override { return "cuda"; }
-  DevicePointer allocate(size_t bytes) override { return device_->allocate(bytes); }
-  void deallocate(DevicePointer pointer) override { device_->deallocate(pointer); }
+  DevicePointer allocate(size_t bytes) override;
+  void deallocate(DevicePointer pointer) override;
   size_t memoryLimit() const override { return device_->memoryLimit(); }
   Failure upload(DevicePointer to, const void* from, size_t bytes) override;
   Failure download(void* to, DevicePointer from, size_t bytes) override;
@@ -71,6 +72,8 @@ class CudaTarget final : public Target {
   Failure timed(const Work& work);
   Failure launchPasses(const LaunchRequest& request, PreparedKernel& kernel);
   Failure prepare(const ProgramKernels& program, bool soon);
+  /// Waits for a kernel with recursions, and evaluates it on the host if a stack was too small.
+  Failure finishRecursive(const LaunchRequest& request);
   Failure start();  ///< allocates the error word and the counters, once
   Failure reserveStates(int64_t words);
   PreparedKernel generate(const KernelEntry& entry, const lcu::Program& program) const;
@@ -90,6 +93,8 @@ class CudaTarget final : public Target {
   uint64_t launches_ = 0, epochs_ = 0;
   DevicePointer error_ = nullptr, counters_ = nullptr, states_ = nullptr;
   int64_t stateWords_ = 0;
+  Allocations allocations_;
+  bool stackReserved_ = false;
   bool timing_ = false;
   int marked_ = 0;               ///< launches whose times the device still holds
   std::vector<double> seconds_;  ///< of launches before those

@@ -56,6 +56,8 @@ class Device {
   virtual Failure compile(const std::string& source, const std::vector<std::string>& entries,
                           std::unique_ptr<Module>& module) = 0;
   virtual CompilerStatistics compilerStatistics() const { return {}; }
+  /// From now on every thread may have that much stack.
+  virtual Failure reserveStack(size_t bytes) = 0;
   /// `arguments` are addresses of the arguments, as for cuLaunchKernel.
   virtual Failure launch(Function function, int64_t blocks, int threads, void** arguments) = 0;
   virtual Failure grade(const GradeRequest& request) = 0;

@@ -28,6 +28,7 @@ struct Driver {
   int (*primaryCtxRetain)(void**, int) = nullptr;
   int (*primaryCtxRelease)(int) = nullptr;
   int (*ctxSetCurrent)(void*) = nullptr;
+  int (*ctxSetLimit)(int, size_t) = nullptr;
   int (*streamCreate)(void**, unsigned) = nullptr;
   int (*streamSynchronize)(void*) = nullptr;
   int (*streamQuery)(void*) = nullptr;
@@ -61,6 +62,7 @@ struct Driver {
     library.get(primaryCtxRetain, "cuDevicePrimaryCtxRetain");
     library.get(primaryCtxRelease, "cuDevicePrimaryCtxRelease_v2");
     library.get(ctxSetCurrent, "cuCtxSetCurrent");
+    library.get(ctxSetLimit, "cuCtxSetLimit");
     library.get(streamCreate, "cuStreamCreate");
     library.get(streamSynchronize, "cuStreamSynchronize");
     library.get(streamQuery, "cuStreamQuery");
@@ -104,6 +106,7 @@ struct Driver {
 
 constexpr int kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76;  // CUdevice_attribute
 constexpr int kReleaseThreshold = 4;                                       // CUmemPool_attribute
+constexpr int kStackSize = 0;                                             // CUlimit
 constexpr size_t kStagingBytes = 4096;
 constexpr int kNotReady = 600;  // CUresult
 constexpr int kLooksPerQuery = 10000;
@@ -162,6 +165,10 @@ class DriverDevice final : public Device {
     uint64_t keepAll = UINT64_MAX;
     return driver_.failure(driver_.memPoolSetAttribute(pool_, kReleaseThreshold, &keepAll),
                            "cuMemPoolSetAttribute");
+  }
+
+  Failure reserveStack(size_t bytes) override {
+    return driver_.failure(driver_.ctxSetLimit(kStackSize, bytes), "cuCtxSetLimit");
   }
 
   DevicePointer allocate(size_t bytes) override {

@@ -7,6 +7,7 @@ target_sources(kelpie_runtime PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/cuda_target.cpp
   ${CMAKE_CURRENT_LIST_DIR}/device_grade.cpp
   ${CMAKE_CURRENT_LIST_DIR}/driver_device.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/host_evaluation.cpp
   ${CMAKE_CURRENT_LIST_DIR}/host_reader.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel_compiler.cpp
   ${CMAKE_CURRENT_LIST_DIR}/launch_queue.cpp

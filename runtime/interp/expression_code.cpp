@@ -1,5 +1,6 @@
 #include "runtime/interp/expression_code.h"
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
@@ -99,7 +100,7 @@ class ExpressionCode::Compiler {
     uint32_t block;
     size_t step = 0;
     uint32_t jump = 0;   ///< instruction to patch: over the then branch, or out of the loop
-    uint32_t start = 0;  ///< first instruction of a loop
+    uint32_t start = 0;  ///< first instruction of a loop; Enter of a recursion
   };
 
   uint32_t fresh() {
@@ -172,7 +173,7 @@ class ExpressionCode::Compiler {
         if (stack.empty()) return;
         Frame& outer = stack.back();
         const ScheduleStep& step = schedule_.blocks[outer.block].steps[outer.step];
-        if (finished == step.first) {
+        if (finished == step.first && step.second != 0) {
           middle(outer, step);
           stack.push_back({step.second});
         } else {
@@ -182,9 +183,12 @@ class ExpressionCode::Compiler {
         continue;
       }
       const ScheduleStep& step = block.steps[f.step];
-      if (step.node->kind == ExprKind::If || step.node->kind == ExprKind::Loop) {
+      if (step.first != 0) {
         begin(f, step);
         stack.push_back({step.first});
+      } else if (step.node->kind == ExprKind::Call) {
+        call(step.node);
+        ++f.step;
       } else {
         simple(step.node);
         ++f.step;
@@ -201,11 +205,72 @@ class ExpressionCode::Compiler {
     }
   }
 
+  /// What a call of a recursion under way has to know.
+  struct Recursion {
+    uint32_t function, start;  ///< its first instruction
+    std::vector<uint32_t> arguments, results;
+  };
+  uint32_t registerCount() const { return static_cast<uint32_t>(out_.initial_.size()); }
+
+  std::vector<uint32_t> registersOf(const std::vector<ExprRef>& es) {
+    std::vector<uint32_t> registers;
+    for (ExprRef e : es) registers.push_back(registerOf(e));
+    return registers;
+  }
+  void move(uint32_t from, uint32_t to) {
+    Instruction& i = emit(Code::Move);
+    i.a = from;
+    i.result = to;
+  }
+
+  /// Everything numbered between `low` and `high` is of the function; its arguments come first. The results
+  /// are outside, so that they stay when the caller's registers come back. What is a constant or an input is
+  /// saved and restored with the rest, and never changes.
+  void beginRecursion(Frame& f, ExprRef e) {
+    const std::vector<uint32_t> initial = registersOf(codegen::recursionArguments(e));
+    Recursion& recursion = recursions_[e->index];
+    recursion = {static_cast<uint32_t>(out_.functions_.size()), 0, {}, multiple_.at(e)};
+    out_.functions_.push_back({registerCount(), 0, static_cast<lcu::SiteId>(e->constant.i), multiple_.at(e)});
+    for (uint32_t k = 0; k < initial.size(); ++k) {
+      recursion.arguments.push_back(fresh());
+      loopVars_[(uint64_t{e->index} << 32) | k] = recursion.arguments[k];
+      move(initial[k], recursion.arguments[k]);
+    }
+    f.start = here();
+    emit(Code::Enter).index = recursion.function;
+    recursion.start = here();
+  }
+
+  void finishRecursion(Frame& f, ExprRef e) {
+    moveAll(codegen::recursionResults(e), multiple_[e]);
+    const uint32_t function = recursions_.at(e->index).function;
+    out_.functions_[function].high = registerCount();
+    emit(Code::Return).index = function;
+    out_.code_[f.start].result = here();
+  }
+
+  void call(ExprRef e) {
+    const std::vector<uint32_t> given = registersOf(e->operands);
+    const Recursion& recursion = recursions_.at(e->index);
+    std::vector<uint32_t> values;
+    for (size_t k = 0; k < e->count; ++k) values.push_back(fresh());
+    multiple_[e] = values;
+    const uint32_t first = static_cast<uint32_t>(out_.passed_.size());
+    for (size_t k = 0; k < given.size(); ++k) out_.passed_.emplace_back(given[k], recursion.arguments[k]);
+    Instruction& i = emit(Code::Call);
+    i.index = recursion.function;
+    i.result = recursion.start;
+    i.a = first;
+    i.b = static_cast<uint32_t>(out_.passed_.size());
+    for (size_t k = 0; k < e->count; ++k) move(recursion.results[k], values[k]);
+  }
+
   void begin(Frame& f, const ScheduleStep& step) {
     ExprRef e = step.node;
     std::vector<uint32_t> values;
     for (uint32_t k = 0; k < lcu::valueCount(e); ++k) values.push_back(fresh());
     multiple_[e] = values;
+    if (e->kind == ExprKind::Recursion) return beginRecursion(f, e);
     if (e->kind == ExprKind::If) {
       uint32_t condition = registerOf(e->operands[0]);
       f.jump = here();
@@ -235,6 +300,7 @@ class ExpressionCode::Compiler {
 
   void finish(Frame& f, const ScheduleStep& step) {
     ExprRef e = step.node;
+    if (e->kind == ExprKind::Recursion) return finishRecursion(f, e);
     if (e->kind == ExprKind::If) {
       moveAll(codegen::elseValues(e), multiple_[e]);
     } else {
@@ -352,6 +418,7 @@ class ExpressionCode::Compiler {
   std::unordered_map<ExprRef, uint32_t> registers_;
   std::unordered_map<ExprRef, std::vector<uint32_t>> multiple_;
   std::unordered_map<uint64_t, uint32_t> loopVars_;
+  std::unordered_map<uint32_t, Recursion> recursions_;  ///< by id
 };
 
 ExpressionCode::ExpressionCode(const std::vector<ExprRef>& roots, Mode mode,
@@ -367,11 +434,21 @@ std::optional<uint32_t> ExpressionCode::paramRegister(uint32_t number) const {
   return std::nullopt;
 }
 
+namespace {
+/// Of one evaluation; reached by endless recursion only.
+constexpr size_t kMostStack = (size_t{1} << 29) / sizeof(Register);
+}  // namespace
+
 void ExpressionCode::run(Register* r, const void* const* arrays, Environment& environment,
                          uint64_t& gathered) const {
   constexpr uint32_t kRepetitions = 4096;  // between two looks whether to go on
   uint32_t repetitions = 0;
   bool failed = false;
+  std::vector<Register> stack, passed;  // saved registers and, last, where to go on; arguments on their way
+  const auto save = [&](const Function& function, size_t next) {
+    stack.insert(stack.end(), r + function.low, r + function.high);
+    stack.push_back({.i = static_cast<int64_t>(next)});
+  };
   const size_t end = code_.size();
   for (size_t pc = 0; pc < end; ++pc) {
     const Instruction& i = code_[pc];
@@ -463,6 +540,36 @@ void ExpressionCode::run(Register* r, const void* const* arrays, Environment& en
           r[i.result] = r[i.c];
         }
         break;
+      case Code::Enter:
+        save(functions_[i.index], i.result - size_t{1});
+        break;
+      case Code::Call: {
+        if (++repetitions % kRepetitions == 0 && environment.interrupted()) throw Interrupted{};
+        const Function& function = functions_[i.index];
+        if (!failed && stack.size() + (function.high - function.low) >= kMostStack) {
+          environment.fail(function.site, 0, 0);
+          failed = true;
+        }
+        if (failed) {
+          for (uint32_t result : function.results) r[result] = {};
+          break;
+        }
+        passed.clear();
+        for (uint32_t k = i.a; k < i.b; ++k) passed.push_back(r[passed_[k].first]);
+        save(function, pc);
+        for (uint32_t k = i.a; k < i.b; ++k) r[passed_[k].second] = passed[k - i.a];
+        pc = i.result - size_t{1};
+        break;
+      }
+      case Code::Return: {
+        const Function& function = functions_[i.index];
+        pc = static_cast<size_t>(stack.back().i);
+        stack.pop_back();
+        const size_t kept = stack.size() - (function.high - function.low);
+        std::copy(stack.begin() + static_cast<ptrdiff_t>(kept), stack.end(), r + function.low);
+        stack.resize(kept);
+        break;
+      }
       case Code::Repeat:
         if (++repetitions % kRepetitions == 0 && environment.interrupted()) throw Interrupted{};
         pc = i.result - size_t{1};

@@ -29,7 +29,7 @@ Scalar toScalar(ScalarType type, Register r);
 Register loadElement(ScalarType type, const void* array, int64_t position);
 void storeElement(ScalarType type, void* array, int64_t position, Register value);
 
-/// Thrown out of a loop that was interrupted.
+/// Thrown out of a loop or recursion that was interrupted.
 struct Interrupted {};
 
 /// What the machine asks of its surroundings while it runs.
@@ -107,6 +107,9 @@ class ExpressionCode {
     Repeat,  ///< the jump back of a loop
     JumpIfFalse,
     JumpIfFailed,
+    Enter,  ///< the first call of a recursion: its function follows
+    Call,  ///< saves the registers of the function, passes arguments `a` to `b` of passed_, goes to its begin
+    Return,  ///< restores them and goes to where the call was
   };
   struct Instruction {
     Code code;
@@ -114,8 +117,14 @@ class ExpressionCode {
     ScalarType to = ScalarType::Int64;    ///< Convert
     ScalarOp op{};
     bool gathers = false;
-    uint32_t result = 0, a = 0, b = 0, c = 0;  ///< registers; Jump*: target in `result`
+    uint32_t result = 0, a = 0, b = 0, c = 0;  ///< registers; Jump*, Call: target in `result`
     uint32_t payload0 = 0, payload1 = 0, index = 0;
+  };
+  /// A recursive function: the registers from `low` to `high` belong to the call at hand.
+  struct Function {
+    uint32_t low = 0, high = 0;
+    lcu::SiteId site = 0;           ///< where the stack ends
+    std::vector<uint32_t> results;  ///< registers outside
   };
   class Compiler;
 
@@ -125,6 +134,8 @@ class ExpressionCode {
   std::vector<lcu::VarId> arrays_, cells_;
   std::vector<std::pair<uint32_t, uint32_t>> params_;  ///< (number, register)
   std::vector<uint32_t> results_;
+  std::vector<Function> functions_;                    ///< Enter, Call and Return name one by `index`
+  std::vector<std::pair<uint32_t, uint32_t>> passed_;  ///< arguments of calls: from one register to another
 };
 
 }  // namespace kelpie::runtime

@@ -53,7 +53,8 @@ namespace {
 /// after.
 class ErrorLog final : public Environment {
  public:
-  explicit ErrorLog(const std::atomic<bool>* interrupt) : interrupt_(interrupt) {}
+  ErrorLog(const std::atomic<bool>* interrupt, std::optional<Deadline> deadline)
+      : interrupt_(interrupt), deadline_(deadline) {}
   static constexpr int64_t kEpilogue = int64_t{1} << 61;
   static constexpr int64_t kFinish = int64_t{1} << 62;
 
@@ -63,11 +64,15 @@ class ErrorLog final : public Environment {
     error = DeviceError{site, payload0, payload1};
     recordedKey = key;
   }
-  bool interrupted() const override { return interrupt_ && interrupt_->load(std::memory_order_relaxed); }
+  bool interrupted() const override {
+    if (deadline_ && std::chrono::steady_clock::now() > *deadline_) throw DeadlinePassed{};
+    return interrupt_ && interrupt_->load(std::memory_order_relaxed);
+  }
   std::optional<DeviceError> error;
 
  private:
   const std::atomic<bool>* interrupt_;
+  std::optional<Deadline> deadline_;
   int64_t recordedKey = 0;
 };
 
@@ -78,7 +83,8 @@ struct Range {
 
 class Evaluator {
  public:
-  Evaluator(const KernelCode& code, const LaunchRequest& request, LaunchWork& work)
+  Evaluator(const KernelCode& code, const LaunchRequest& request, LaunchWork& work,
+            std::optional<Deadline> deadline)
       : code_(code),
         request_(request),
         entry_(request.program->kernels.at(request.kernel)),
@@ -87,7 +93,7 @@ class Evaluator {
         work_(work),
         n_(request.extents.elements),
         m_(request.extents.segments),
-        log_(request.interrupt) {}
+        log_(request.interrupt, deadline) {}
 
   std::optional<DeviceError> run() {
     bindParameters();
@@ -559,8 +565,8 @@ class Evaluator {
 }  // namespace
 
 std::optional<DeviceError> evaluateKernel(const KernelCode& code, const LaunchRequest& request,
-                                          LaunchWork& work) {
-  return Evaluator(code, request, work).run();
+                                          LaunchWork& work, std::optional<Deadline> deadline) {
+  return Evaluator(code, request, work, deadline).run();
 }
 
 }  // namespace kelpie::runtime

@@ -14,6 +14,7 @@
 //   bytes written  the elements written of every result that leaves the kernel (survivors only, for filters)
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -42,8 +43,13 @@ class KernelCode {
   std::vector<Binding> bindings_;
 };
 
+using Deadline = std::chrono::steady_clock::time_point;
+/// Thrown by evaluateKernel when a loop or recursion goes on after the deadline. What the launch wrote is
+/// undefined; it can be begun again.
+struct DeadlinePassed {};
+
 /// Runs one launch in the memory of the host. Gives the first error: least element, then order of bindings.
 std::optional<DeviceError> evaluateKernel(const KernelCode& code, const LaunchRequest& request,
-                                          LaunchWork& work);
+                                          LaunchWork& work, std::optional<Deadline> deadline = std::nullopt);
 
 }  // namespace kelpie::runtime

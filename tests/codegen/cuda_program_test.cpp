@@ -65,6 +65,28 @@ TEST(CudaPrograms, LaunchesAreTimed) {
   EXPECT_EQ(outcomes[0].targetStatistics.kernels[0].work.bytesWritten, 3000u * 8);
 }
 
+TEST(CudaPrograms, ScalarRecursion) {
+  expectAgreement(
+      "function ways(n) = if n < 2 then 1 else ways(n-1) + ways(n-2); {ways(n) : n in [0,1,5,12]};"
+      "function ack(m, n) = if m == 0 then n+1 else if n == 0 then ack(m-1, 1) else ack(m-1, ack(m, n-1));"
+      "sum({ack(m, n) : m in [0,1,2,2]; n in [3,3,3,7]});"
+      "function odd(n) : int -> bool; function even(n) = if n == 0 then t else odd(n-1); function odd(n) : "
+      "int -> bool = if n == 0 then f else even(n-1);"
+      "{x in [4,7,10,1] | even(x)};"
+      "function bad(n) = if n == 0 then 0 else bad(n-1) + 6 / (n - 2); {bad(n) : n in [1,0,5]};");
+}
+
+/// Deeper than a thread's stack on the device: the host evaluates the launch.
+TEST(CudaPrograms, DeepScalarRecursion) {
+  expectAgreement(
+      "function down(n) = if n == 0 then 0 else 1 + down(n-1);"
+      "v = {down(n) : n in [10,20000,1,15000]}; v; plus_scan({down(n * 1000) : n in [0:20] | rem(n, 2) == "
+      "0});"
+      "function worse(a, n) = if n == 0 then a[0] / (a[1] - 7) else 1 + worse(a, n-1);"
+      "{worse(w, n) : n in [10,9000,3]; w in [[1,2],[3,4],[5,6]]};"
+      "{worse(w, n) : n in [10,9000,3]; w in [[1,2],[3,7],[5,6]]};");
+}
+
 TEST(CudaPrograms, IndexOutOfRange) { expectAgreement("{let v = [1,2,3] in v[i] : i in [0,1,3]};"); }
 
 }  // namespace

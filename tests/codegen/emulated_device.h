@@ -31,6 +31,7 @@ class EmulatedDevice : public runtime::cuda::Device {
   runtime::Failure await(const uint64_t* shared, uint64_t value) override;
   runtime::Failure compile(const std::string& source, const std::vector<std::string>& entries,
                            std::unique_ptr<runtime::cuda::Module>& module) override;
+  runtime::Failure reserveStack(size_t /*bytes*/) override { return std::nullopt; }
   runtime::Failure launch(runtime::cuda::Function function, int64_t blocks, int threads,
                           void** arguments) override;
   runtime::Failure grade(const runtime::GradeRequest& request) override;

@@ -56,6 +56,89 @@ TEST(Flatten, Recursion) {
       "function double(a, k) = if k == 0 then a else double(a ++ a, k - 1); double([1,2], 3);");
 }
 
+const char* const kScalarRecursion =
+    "function ways(n) = if n < 2 then 1 else ways(n-1) + ways(n-2);"
+    "{ways(n) : n in [0,1,5,12]}; ways(9); {{ways(n) : n in v} : v in [[3,4],[] int,[5]]};"
+    "function ack(m, n) = if m == 0 then n+1 else if n == 0 then ack(m-1, 1) else ack(m-1, ack(m, n-1));"
+    "{ack(m, n) : m in [0,1,2,2]; n in [3,3,3,7]}; ack(2, 5);"
+    // of two results; of floats and chars
+    "function both(n) = if n == 0 then (1, 0.5) else let (a, b) = both(n-1); (c, d) = both(n/2) in (a+c, "
+    "b*d+1.0);"
+    "{both(n) : n in [0,1,6]};"
+    "function letter(n, c) = if n == 0 then c else max(letter(n-1, code_char(char_code(c)+1)), "
+    "letter(n-2+rem(n,2), c));"
+    "{letter(n, c) : n in [0,2,4]; c in \"aQz\"};"
+    // in a loop, with a loop inside, inside each other
+    "function loop(n, s) = if n == 0 then s else loop(n-1, s + ways(n)); {loop(n, 0) : n in [0,3,8]};"
+    "function nested(n) = if n == 0 then 0 else 1 + loop(n, 0) + nested(n-1); {nested(n) : n in [2,5]};"
+    "function odd(n) : int -> bool; function even(n) = if n == 0 then t else odd(n-1); function odd(n) : int "
+    "-> bool = if n == 0 then f else not(even(n) "
+    "and f) and even(n-1);"
+    "{(even(n), odd(n)) : n in [0,1,7,10]};"
+    // sequences that stay as they are: a tree in arrays; elements of the surroundings
+    "function deep(left, right, v) = if v < 0 then 0 else 1 + max(deep(left, right, left[v]), deep(left, "
+    "right, right[v]));"
+    "{deep([1,3,-1,-1], [2,-1,-1,-1], v) : v in [0,1,2,3]};"
+    "{{deep(l, l, v) : v in [0:#l]} : l in [[-1,0,1],[-1]]};"
+    // strict: what is not used, too
+    "function unused(n) = if n == 0 then 0 else let x = 10 / (n - 3); y = unused(n-1) in n; {unused(n) : n "
+    "in [1,2]};"
+    "{unused(n) : n in [2,5]};"
+    "function guarded(n) = if n < 0 then 1 / 0 else if n == 0 then 7 else guarded(n-1) + [4,5,6][rem(n,3)];"
+    "{guarded(n) : n in [0,4]}; {guarded(n) : n in [0,-1]};";
+
+TEST(Flatten, ScalarRecursion) {
+  RunnerOptions options;
+  options.strategies = true;
+  for (const FormOutcome& outcome : runProgram(kScalarRecursion, options))
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+}
+
+TEST(Flatten, ScalarRecursionCompiled) {
+  RunnerOptions options;
+  options.compiled = true;
+  for (const FormOutcome& outcome : runProgram(kScalarRecursion, options))
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+}
+
+TEST(Flatten, ScalarRecursionIsOneKernel) {
+  const std::string nesl =
+      "function ways(n) = if n < 2 then 1 else ways(n-1) + ways(n-2); {ways(n) : n in [3,4]};";
+  const auto outcomes = runProgram(nesl);
+  EXPECT_NE(outcomes.back().lcu.find("MAP flat 2 { i => let t1 = recursion r1 (k1 = literal[i]) : int64 @1 "
+                                     "{ if k1 < 2 then 1 else let t2 = call r1(k1 - 1); t3 = call r1(k1 - 2) "
+                                     "in t2 + t3 } in t1 }"),
+            std::string::npos)
+      << outcomes.back().lcu;
+}
+
+TEST(Flatten, ScalarRecursionGoesDeep) {
+  RunnerOptions options;
+  options.reference = false;
+  options.compiled = true;
+  const std::string nesl =
+      "function down(n) = if n == 0 then 0 else 1 + down(n-1); {down(n) : n in [10,300000,1,300000]};"
+      "function forever(n) = 1 + forever(n+1); {forever(n) : n in [1,2]};";
+  const auto outcomes = runProgram(nesl, options);
+  ASSERT_EQ(outcomes.size(), 2u);
+  for (const FormOutcome& outcome : outcomes) EXPECT_EQ(outcome.difference, "");
+  EXPECT_EQ(outcomes[0].error, "");
+  EXPECT_EQ(outcomes[1].error, "the recursion is too deep: the stack is exhausted");
+}
+
+TEST(Flatten, RepeatedInvariantsAreHoisted) {
+  const auto outcomes = runProgram(
+      "function ways(n) = if n < 2 then 1 else ways(n-1) + ways(n-2);"
+      "{{x + ways(#v) : x in v} : v in [[1,2,3],[4,5]]}; {x + ways(7) : x in [1,2]};");
+  ASSERT_EQ(outcomes.size(), 2u);
+  EXPECT_EQ(outcomes[0].difference + outcomes[1].difference, "");
+  // Once for each segment, and not in the space of the elements; once on the host.
+  const auto position = [&](size_t form, const char* text) { return outcomes[form].lcu.find(text); };
+  EXPECT_LT(position(0, "MAP flat 2"), position(0, "recursion r1"));
+  EXPECT_LT(position(0, "recursion r1"), position(0, "MAP seg"));
+  EXPECT_LT(position(1, "recursion r1"), position(1, "kernel"));
+}
+
 TEST(Flatten, Errors) {
   expectAgreement(
       "{a[i] : i in [0,7]; a in [[1],[2]]}; 1/0; {1/x : x in [1,0]}; [1,2][5]; let x = 1/0 in 3;"

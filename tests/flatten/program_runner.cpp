@@ -6,12 +6,12 @@
 #include <optional>
 
 #include "flatten/flatten.h"
-#include "frontend/deep_stack.h"
 #include "frontend/interpreter.h"
 #include "frontend/session.h"
 #include "frontend/source_manager.h"
 #include "fusion/fuse.h"
 #include "ir/core_verify.h"
+#include "ir/deep_stack.h"
 #include "runtime/cpu_target.h"
 #include "runtime/executor.h"
 #include "runtime/host_target.h"

@@ -25,6 +25,7 @@ const char* const kPrelude =
     " collatz((if evenp(n) then n / 2 else 3 * n + 1), steps + 1);\n"
     "function qs(a) = if #a < 2 then a else let p = a[#a / 2]; l = {e in a | e < p}; q = {e in a | e == p};"
     " g = {e in a | e > p}; r = {qs(v) : v in [l, g]} in r[0] ++ q ++ r[1];\n"
+    "function paths(n, m) = if n < 1 or m < 1 then 1 else paths(n - 1, m) + paths(rem(n, 4), m - 1);\n"
     "function tree(n) = 1 + sum({tree(i) : i in [0:n]});\n"
     "function halves(v) = if #v < 2 then v else flatten(reverse({halves(w) : w in bottop(v)}));\n"
     "function fold(v, k) = if #v < 2 then k else fold({a + b : a in take(v, #v / 2); b in drop(v, #v - #v / "
@@ -202,7 +203,7 @@ class Generator {
   }
 
   std::string intExpression(int d) {
-    switch (pick(13)) {
+    switch (pick(14)) {
       case 0:
         return "sum(" + expression(sequence(int_), d) + ")";
       case 1:
@@ -225,6 +226,8 @@ class Generator {
         return "twice(y => rem(y, 11) + " + leaf(int_) + ", " + expression(int_, d) + ")";
       case 10:
         return "trunc(" + expression(float_, d) + ")";
+      case 11:
+        return "paths(rem(abs(" + expression(int_, d) + "), 5), rem(abs(" + expression(int_, d) + "), 4))";
       default:
         return "rem((" + expression(int_, d) + (pick(2) ? " + " : " * ") + expression(int_, d) + "), 101)";
     }

@@ -4,9 +4,9 @@
 #include <ctime>
 
 #include "flatten/flatten.h"
-#include "frontend/deep_stack.h"
 #include "frontend/session.h"
 #include "frontend/source_manager.h"
+#include "ir/deep_stack.h"
 
 namespace kelpie::testing {
 namespace {

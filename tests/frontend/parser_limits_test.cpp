@@ -5,7 +5,7 @@
 #include <chrono>
 #include <random>
 
-#include "frontend/deep_stack.h"
+#include "ir/deep_stack.h"
 #include "parsing.h"
 
 namespace kelpie {

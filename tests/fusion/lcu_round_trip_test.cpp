@@ -62,7 +62,7 @@ bool sameStructure(const std::vector<ExprRef>& a, const std::vector<ExprRef>& b)
   std::map<uint32_t, uint32_t> loops;
   for (size_t k = 0; k < nodesA.size(); ++k) {
     ExprRef x = nodesA[k], y = nodesB[k];
-    const bool isLoop = x->kind == ExprKind::Loop || x->kind == ExprKind::LoopVar;
+    const bool isLoop = isUnbounded(x) || x->kind == ExprKind::LoopVar;
     const bool sameIndex =
         isLoop ? loops.emplace(x->index, y->index).first->second == y->index : x->index == y->index;
     if (x->kind != y->kind || x->type != y->type || x->op != y->op || !sameIndex || x->count != y->count ||

@@ -14,6 +14,7 @@ struct Evaluation {
   std::map<VarId, Scalar> hosts;
   std::map<VarId, std::vector<Scalar>> arrays;
   std::map<std::pair<uint32_t, uint32_t>, Scalar> loopVars;
+  std::map<uint32_t, ExprRef> recursions;  ///< those around, by id
   bool failed = false;
   int fuel = 100'000;  ///< loops end when it is used up
 };
@@ -35,6 +36,25 @@ inline std::vector<Scalar> evaluateLoop(ExprRef e, Evaluation& in) {
   }
   in.loopVars = outside;
   return values;
+}
+
+/// The results of a Recursion, or of a Call of one, for the arguments that are its first operands.
+inline std::vector<Scalar> evaluateCall(ExprRef e, Evaluation& in) {
+  if (e->kind == ExprKind::Recursion) in.recursions[e->index] = e;
+  ExprRef recursion = in.recursions.at(e->index);
+  const size_t count = recursion->operands.size() - recursion->count;
+  std::vector<Scalar> arguments, results;
+  for (size_t j = 0; j < count; ++j) arguments.push_back(evaluate(e->operands[j], in));
+  in.failed |= --in.fuel <= 0;
+  const auto outside = in.loopVars;
+  for (uint32_t j = 0; j < count; ++j) in.loopVars[{e->index, j}] = arguments[j];
+  for (size_t j = count; j < recursion->operands.size(); ++j) {
+    ExprRef result = recursion->operands[j];
+    const bool zero = in.failed && e->kind == ExprKind::Call;
+    results.push_back(zero ? Scalar::zero(result->type) : evaluate(result, in));
+  }
+  in.loopVars = outside;
+  return results;
 }
 
 inline Scalar evaluate(ExprRef e, Evaluation& in) {
@@ -69,11 +89,14 @@ inline Scalar evaluate(ExprRef e, Evaluation& in) {
     case ExprKind::Project: {
       ExprRef values = e->operands[0];
       if (values->kind == ExprKind::Loop) return evaluateLoop(values, in).at(e->index);
+      if (values->kind != ExprKind::If) return evaluateCall(values, in).at(e->index);
       const size_t from = evaluate(values->operands[0], in).isTrue() ? 1 : 1 + valueCount(values);
       return evaluate(values->operands[from + e->index], in);  // not its neighbours
     }
     case ExprKind::If:
     case ExprKind::Loop:
+    case ExprKind::Recursion:
+    case ExprKind::Call:
       break;
   }
   return {};

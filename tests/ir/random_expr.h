@@ -53,7 +53,8 @@ class RandomExpr {
       case 5:
         return conditional(type, depth);
       case 6:
-        return loopsInside_ < 2 ? loop(type, depth) : operation(type, depth);
+        if (loopsInside_ == 2) return operation(type, depth);
+        return chance(60) ? loop(type, depth) : recursion(type, depth);
       case 7:
         return made_.empty() ? leaf(type) : again(type);
       default:
@@ -183,6 +184,45 @@ class RandomExpr {
     return add({.kind = ExprKind::Project, .type = type, .index = 1, .operands = {add(std::move(e))}});
   }
 
+  /// Calls itself a few times, for one value more or less than it was given.
+  ExprRef recursion(ScalarType type, int depth) {
+    const uint32_t id = loops_++;
+    const auto operation = [&](ScalarOp op, ScalarType result, ExprRef a, int64_t b) {
+      return add({.kind = ExprKind::Op,
+                  .type = result,
+                  .op = op,
+                  .operands = {a, literal(Scalar::ofInt(kIndex, b))}});
+    };
+    const auto choice = [&](ExprRef condition, ExprRef a, ExprRef b) {
+      ExprRef both = add({.kind = ExprKind::If, .operands = {condition, a, b}});
+      return add({.kind = ExprKind::Project, .type = type, .operands = {both}});
+    };
+    Expr e{.kind = ExprKind::Recursion,
+           .index = id,
+           .count = 1,
+           .operands = {literal(Scalar::ofInt(kIndex, below(4))), make(type, depth - 1)}};
+    e.constant = Scalar::ofInt(kIndex, 1);
+    ++loopsInside_;
+    ExprRef counter = add({.kind = ExprKind::LoopVar, .index = id, .count = 0});
+    ExprRef value = add({.kind = ExprKind::LoopVar, .type = type, .index = id, .count = 1});
+    loopVars_.push_back(counter);
+    loopVars_.push_back(value);
+    ExprRef call = add({.kind = ExprKind::Call,
+                        .index = id,
+                        .count = 1,
+                        .operands = {operation(ScalarOp::Sub, kIndex, counter, 1), make(type, depth - 1)}});
+    ExprRef called = add({.kind = ExprKind::Project, .type = type, .operands = {call}});
+    loopVars_.push_back(called);  // in the branch where it is evaluated only
+    ExprRef again =
+        chance(50) ? choice(make(ScalarType::Bool, depth - 1), called, value) : make(type, depth - 1);
+    loopVars_.pop_back();
+    ExprRef more = operation(ScalarOp::Greater, ScalarType::Bool, counter, 0);
+    e.operands.push_back(choice(more, again, make(type, depth - 1)));
+    loopVars_.resize(loopVars_.size() - 2);
+    --loopsInside_;
+    return add({.kind = ExprKind::Project, .type = type, .operands = {add(std::move(e))}});
+  }
+
   std::mt19937_64 random_;
   std::deque<Expr> nodes_;
   std::vector<ExprRef> made_, loopVars_;
@@ -210,13 +250,22 @@ class IntoArena {
     return result;
   }
 
-  std::vector<ExprRef> values(ExprRef e) {
+  /// `type` is that of the value that is asked for.
+  std::vector<ExprRef> values(ExprRef e, ScalarType type) {
     const auto known = doneValues_.find(e);
     if (known != doneValues_.end()) return known->second;
     std::vector<ExprRef> result;
     if (e->kind == ExprKind::If) {
       const size_t k = valueCount(e);
       result = arena_.select((*this)(e->operands[0]), all(e, 1, k), all(e, 1 + k, k));
+    } else if (e->kind == ExprKind::Recursion) {
+      const uint32_t id = loops_[e->index] = arena_.newLoop();
+      const size_t count = e->operands.size() - e->count;
+      auto arguments = all(e, 0, count);
+      result = arena_.recursion(id, static_cast<SiteId>(e->constant.i), std::move(arguments),
+                                all(e, count, e->count));
+    } else if (e->kind == ExprKind::Call) {
+      result = arena_.call(loops_.at(e->index), all(e, 0, e->operands.size()), {type});
     } else {
       const uint32_t id = loops_[e->index] = arena_.newLoop();
       const auto initial = all(e, 0, e->count);
@@ -250,9 +299,11 @@ class IntoArena {
       case ExprKind::LoopVar:
         return arena_.loopVar(loops_.at(e->index), e->count, e->type);
       case ExprKind::Project:
-        return values(e->operands[0])[e->index];
+        return values(e->operands[0], e->type)[e->index];
       case ExprKind::If:
       case ExprKind::Loop:
+      case ExprKind::Recursion:
+      case ExprKind::Call:
         break;
     }
     return nullptr;

@@ -1,0 +1,65 @@
+#include "runtime/cuda/host_evaluation.h"
+
+#include "ir/diagnostic.h"
+#include "runtime/interp/kernel_evaluator.h"
+
+namespace kelpie::runtime::cuda {
+namespace {
+
+/// Bytes from `address` to the end of the allocation it is in.
+size_t bytesFrom(DevicePointer address, const Allocations& allocations) {
+  const auto* from = static_cast<const std::byte*>(address);
+  auto next = allocations.upper_bound(from);
+  if (next == allocations.begin()) throw InternalError("an array outside of all allocations");
+  --next;
+  const auto offset = static_cast<size_t>(from - next->first);
+  return offset < next->second ? next->second - offset : 0;
+}
+
+class HostScratch final : public Scratch {
+ public:
+  DevicePointer take(size_t bytes) override { return parts_.emplace_back(bytes).data(); }
+
+ private:
+  std::vector<std::vector<std::byte>> parts_;
+};
+
+}  // namespace
+
+Failure evaluateOnHost(const LaunchRequest& request, Device& device, const Allocations& allocations,
+                       std::optional<DeviceError>& error) {
+  const KernelEntry& entry = request.program->kernels.at(request.kernel);
+  const auto& info = entry.info;
+  std::vector<std::vector<std::byte>> read(info.parameters.size()), written(info.outputs.size());
+  std::vector<KernelArgument> arguments(request.arguments.begin(), request.arguments.end());
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    const auto& parameter = info.parameters[k];
+    const bool array = parameter.kind == codegen::ParameterKind::Array;
+    if (!array && parameter.kind != codegen::ParameterKind::Cell) continue;
+    const DevicePointer from = arguments[k].pointer;
+    const size_t bytes = array ? bytesFrom(from, allocations) : static_cast<size_t>(sizeOf(parameter.type));
+    read[k].resize(bytes + sizeof(int64_t));
+    if (auto failure = device.download(read[k].data(), from, bytes)) return failure;
+    arguments[k].pointer = read[k].data();
+  }
+  std::vector<DevicePointer> outputs;
+  for (size_t k = 0; k < info.outputs.size(); ++k) {
+    const auto count = static_cast<size_t>(codegen::capacity(info.outputs[k], request.extents));
+    written[k].resize(count * static_cast<size_t>(sizeOf(info.outputs[k].type)) + sizeof(int64_t));
+    outputs.push_back(written[k].data());
+  }
+  HostScratch scratch;
+  LaunchRequest onHost = request;
+  onHost.arguments = arguments;
+  onHost.outputs = outputs;
+  onHost.scratch = &scratch;
+  LaunchWork work;
+  error = evaluateKernel(KernelCode(entry), onHost, work);
+  for (size_t k = 0; k < outputs.size() && !error; ++k)
+    if (auto failure =
+            device.upload(request.outputs[k], outputs[k], written[k].size() - sizeof(int64_t)))
+      return failure;
+  return std::nullopt;
+}
+
+}  // namespace kelpie::runtime::cuda
