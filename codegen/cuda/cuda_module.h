@@ -69,8 +69,9 @@ struct CudaPass {
   int64_t blocks(int64_t tiles) const;
 };
 
-/// Where the stack of a thread ends a recursion, this is recorded instead of a site of the program.
-constexpr lcu::SiteId kStackSite = 0xffffffff;
+/// Where the stack of a thread ends a recursion, this is recorded instead of a site of the program. It is
+/// before all of those, so that no error hides it.
+constexpr lcu::SiteId kStackSite = 0;
 /// Stack of a thread that kernels with recursions need (recursion.cuh).
 constexpr size_t kStackBytes = size_t{32} << 10;
 

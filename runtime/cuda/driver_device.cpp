@@ -168,6 +168,7 @@ class DriverDevice final : public Device {
   }
 
   Failure reserveStack(size_t bytes) override {
+    if (auto f = flush()) return f;
     return driver_.failure(driver_.ctxSetLimit(kStackSize, bytes), "cuCtxSetLimit");
   }
 

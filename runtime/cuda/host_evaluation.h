@@ -1,5 +1,5 @@
-// Evaluates a launch on the host, on copies of what it reads: the way out for a recursion that goes deeper than
-// a thread's stack on the device. Slow and right.
+// Evaluates a launch on the host, on copies of what it reads: the way out for a recursion that goes deeper
+// than a thread's stack on the device. Slow and right.
 #pragma once
 
 #include <map>
