@@ -216,7 +216,8 @@ void Analysis::findTailRecursion(FunctionId f) {
 void Analysis::findScalarRecursion(const std::vector<FunctionId>& cycle) {
   constexpr size_t kMostNodes = 2000;
   for (FunctionId f : cycle)
-    if (!program_.functions[f].body || !delayableBody(program_.functions[f].body, cycle)) return;
+    if (const ExpPtr& body = program_.functions[f].body; !body || !delayableBody(body, cycle) || effects(body))
+      return;
   findUnchanged(cycle);
   for (FunctionId f : cycle) {
     const core::Function& function = program_.functions[f];
@@ -228,7 +229,7 @@ void Analysis::findScalarRecursion(const std::vector<FunctionId>& cycle) {
     std::vector<FunctionId> around;
     if (expandedSize(f, cycle, around) > kMostNodes) return;
   }
-  for (FunctionId f : cycle) functions_[f].scalarRecursion = !effects(program_.functions[f].body);
+  for (FunctionId f : cycle) functions_[f].scalarRecursion = true;
 }
 
 /// Decides which parameters every call within the cycle passes on as they are: sets of parameters that are
