@@ -88,6 +88,18 @@ TEST(CudaEmulation, RegularKernels) {
 TEST(CudaEmulation, FirstErrorIsReported) {
   compare(4, SpaceKind::Offsets, 6, true, {40, 3000}, {Lengths::Mixed, Lengths::One});
 }
+/// Kernels over xs, offsets and weights (a float for each segment).
+const std::vector<const char*> kSegmentedKernels = {
+    "segmented_sum",          "segmented_scan",   "segmented_weighted_sum",  "segmented_weighted_scan",
+    "segmented_sum_and_scan", "segmented_filter", "segmented_sum_and_filter"};
+
+/// Weights that keep sums exact; none is negative, since sums of negative zeros differ in sign.
+std::vector<float> someWeights(int64_t segments) {
+  std::vector<float> weights;
+  for (int64_t s = 0; s < segments; ++s) weights.push_back(static_cast<float>(1 + s % 5));
+  return weights;
+}
+
 /// Ranges of many tiles each, with and without segment ends in them.
 TEST(CudaEmulation, LongRanges) {
   codegen::cuda::CudaOptions options = smallBlocks();
@@ -119,7 +131,9 @@ TEST(CudaEmulation, LongRanges) {
     };
     set("xs", xs.data(), xs.size() * sizeof(float));
     set("offsets", offsets.data(), offsets.size() * sizeof(int64_t));
-    for (const char* name : {"segmented_sum", "segmented_scan"}) {
+    const std::vector<float> weights = someWeights(data.extents.segments);
+    set("weights", weights.data(), weights.size() * sizeof(float));
+    for (const char* name : kSegmentedKernels) {
       size_t number = known.number(name);
       EXPECT_EQ(difference(runKernel(interp, program, number, data), runKernel(cuda, program, number, data),
                            program.kernels[number].info),
@@ -153,7 +167,9 @@ TEST(CudaEmulation, ManyEmptySegments) {
   };
   set("xs", xs.data(), xs.size() * sizeof(float));
   set("offsets", offsets.data(), offsets.size() * sizeof(int64_t));
-  for (const char* name : {"segmented_sum", "segmented_scan"}) {
+  const std::vector<float> weights = someWeights(data.extents.segments);
+  set("weights", weights.data(), weights.size() * sizeof(float));
+  for (const char* name : kSegmentedKernels) {
     size_t number = known.number(name);
     EXPECT_EQ(difference(runKernel(interp, program, number, data), runKernel(cuda, program, number, data),
                          program.kernels[number].info),
