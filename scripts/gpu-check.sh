@@ -1,6 +1,7 @@
 #!/bin/bash
 # Checks and measures Kelpie on a machine with an NVIDIA GPU: tests against the evaluator on fresh random data,
-# benchmarks with their peers, compute-sanitizer, examples on the GPU against the CPU. Ends with a short table.
+# benchmarks with their peers, fusion's predictions and schedules, compute-sanitizer, examples on the GPU against the CPU.
+# Ends with a short table.
 #
 # Needs .bundle/ (scripts/make-bundle.sh). Raw output goes to $OUT when set, else to build-gpu-check/. Every step has
 # its own time limit; the whole takes less than nine minutes.
@@ -49,6 +50,9 @@ if [ "${memory:-0}" -gt 70000 ]; then
   [ "$(grep -c '^it = T' "$out/beyond_int32.log")" = 5 ] || note "beyond_int32: WRONG RESULT"
 fi
 
+step fusion 120 bash scripts/gpu-fusion.sh "$(program kelpie)" "$out/fusion" || tail -3 "$out/fusion.log"
+cp "$out"/fusion/*.txt "$out" && cat "$out/prediction.txt" "$out/programs.txt"
+
 mkdir -p "$out/examples"
 examples_started=$SECONDS
 for example in examples/*.nesl; do
@@ -83,4 +87,4 @@ echo "whole run: $((SECONDS - begin)) s"
 cat "$summary"
 python3 scripts/gpu_table.py "$out"/bench_*.log | tee "$out/table.txt"
 # Few files travel better than many: all but the summary, the table and the times go into one.
-(cd "$out" && tar czf logs.tar.gz examples gpu.txt test_gpu.log *check.log 2>/dev/null; rm -rf examples gpu.txt test_gpu.log *check.log)
+(cd "$out" && tar czf logs.tar.gz examples fusion gpu.txt test_gpu.log *check.log 2>/dev/null; rm -rf examples fusion gpu.txt test_gpu.log *check.log)

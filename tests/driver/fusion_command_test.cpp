@@ -122,6 +122,7 @@ TEST_F(FusionCommand, GraphsAndPagesAreWritten) {
   ASSERT_EQ(kelpie("fusion --format=html -o " + path("report.html") + " -", program).output, "");
   const std::string page = read("report.html");
   EXPECT_THAT(page, HasSubstr("<!DOCTYPE html>"));
+  EXPECT_THAT(page, HasSubstr("__global__"));  // the generated kernels
   for (const char* part : {"radio", "apart, and why", "JSON.parse", "norm2_reduce_1"})
     EXPECT_THAT(page, HasSubstr(part));
   for (const char* remote : {"src=", "@import", "<link", "fetch("}) EXPECT_THAT(page, Not(HasSubstr(remote)));

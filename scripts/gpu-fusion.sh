@@ -1,0 +1,30 @@
+#!/bin/bash
+# What fusion's cost model is worth: profiles for calibration, predicted against measured times of kernels that take a
+# millisecond or more, and the programs on which the best schedule beats the greedy one. Two minutes at most.
+#
+#   scripts/gpu-fusion.sh KELPIE OUTPUT [TARGET [ELEMENTS]]
+#
+# KELPIE is the command, OUTPUT a folder for raw data and for prediction.txt and programs.txt.
+cd "$(dirname "$0")/.." || exit 1
+kelpie=$1 output=$2 target=${3:-cuda} elements=${4:-134217728}
+mkdir -p "$output/reports"
+begin=$SECONDS
+failed=0
+
+CALIBRATE_ONLY_MEASURE=1 timeout 30 scripts/calibrate.sh "$target" "$kelpie" "$output/calibration" || failed=1
+
+programs=$(mktemp -d)
+trap 'rm -r "$programs"' EXIT
+for program in bench/prediction/*.nesl; do
+  [ $((SECONDS - begin)) -gt 60 ] && echo "no time for $program" && continue
+  name=$(basename "$program" .nesl)
+  sed "s/^n = [0-9]*;/n = $elements;/" "$program" >"$programs/$name.nesl"
+  # shellcheck disable=SC2086 # the command can be several words
+  timeout 20 $kelpie fusion --run --target="$target" --format=json -o "$output/reports/$name.json" "$programs/$name.nesl" ||
+    failed=1
+done
+python3 scripts/prediction_table.py "$output"/reports/*.json | tee "$output/prediction.txt"
+timeout 50 python3 scripts/fusion_programs.py "$kelpie" --target "$target" --elements $((elements / 4)) --runs 8 --turns 1 |
+  tee "$output/programs.txt"
+[ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
+exit $failed

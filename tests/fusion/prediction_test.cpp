@@ -1,0 +1,124 @@
+// The time that fusion predicts for a kernel, one constant of the target at a time.
+#include <gtest/gtest.h>
+
+#include "fusion/fuse.h"
+#include "fusion/lcu_reader.h"
+
+namespace kelpie::fusion {
+namespace {
+
+/// Of the only kernel that is left, beside its launch, with n = `n` and m = `m`.
+double predicted(const TargetCosts& costs, std::string_view body, double n, double m) {
+  const std::string text = R"(
+global 1: ([int64]) = n: int64, xs: [int64; n]
+global 2: ([int64]) = m: int64, ys: [int64; m]
+entry main: (int64) {
+)" + std::string(body) + "\n}";
+  lcu::ReadResult result = lcu::readProgram(text);
+  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
+    for (const Diagnostic& d : *diagnostics) ADD_FAILURE() << lcu::describe(d, text);
+    return -1;
+  }
+  auto& program = std::get<lcu::Program>(result);
+  FusionOptions options;
+  options.costs = costs;
+  for (const lcu::GlobalInput& global : program.globals)
+    for (lcu::VarId var : global.vars) options.globals[var] = global.cell == 1 ? n : m;
+  const FusionReport report = fuse(program, options);
+  double time = 0;
+  int kernels = 0;
+  for (const RegionReport& region : report.regions) {
+    for (const ClusterReport& cluster : region.clusters) {
+      time += cluster.microseconds;
+      kernels += !cluster.kernel.empty();
+    }
+  }
+  EXPECT_EQ(kernels, 1);
+  return time - costs.launch;
+}
+
+/// Where all but launches is free.
+TargetCosts free() {
+  TargetCosts costs{};
+  costs.name = "test";
+  costs.launch = 5;
+  costs.ownBytes = costs.cacheBytes = costs.passes = 1;
+  costs.collectiveBudget = 100;
+  return costs;
+}
+
+const char* const kSum = R"(
+  kernel k { let s: &int64 = REDUCE flat n { i => xs[i] / (xs[i] + m) } (0) { x, y => x + y } return s }
+  return s)";
+const char* const kGather = R"(
+  kernel k { let s: &int64 = REDUCE flat n { i => ys[xs[i]] } (0) { x, y => x + y } return s }
+  return s)";
+const char* const kFilteredSum = R"(
+  kernel f { let c: &int64, kept: [int64; c] = FILTER flat n { i => xs[i] } where { i => xs[i] > 3 } return c, kept }
+  kernel k { let s: &int64 = REDUCE flat c { i => kept[i] } (0) { x, y => x + y } return s }
+  return s)";
+
+TEST(Prediction, SizesOfGlobalsCount) {
+  TargetCosts costs = free();
+  costs.byte = 1;
+  EXPECT_DOUBLE_EQ(predicted(costs, kSum, 1000, 7), 8 * 1000 + 8);
+}
+
+TEST(Prediction, ArithmeticHidesAsFarAsItOverlaps) {
+  TargetCosts costs = free();
+  costs.byte = 1;
+  costs.integerDivision = 2;
+  EXPECT_DOUBLE_EQ(predicted(costs, kSum, 1000, 7), 8 * 1000 + 8 + 2 * 1000);
+  costs.overlap = 0.5;
+  EXPECT_DOUBLE_EQ(predicted(costs, kSum, 1000, 7), 8 * 1000 + 8 + 0.5 * 2 * 1000);
+}
+
+TEST(Prediction, GathersCostWhatTheCachesDoNotHold) {
+  TargetCosts costs = free();
+  costs.cachedLoad = 1;
+  costs.sharedLoad = 10;
+  costs.randomLoad = 100;
+  costs.ownBytes = 80;
+  costs.cacheBytes = 800;
+  EXPECT_DOUBLE_EQ(predicted(costs, kGather, 1000, 10), 1000);
+  EXPECT_DOUBLE_EQ(predicted(costs, kGather, 1000, 100), 1000 * (0.1 * 1 + 0.9 * 10));
+  EXPECT_DOUBLE_EQ(predicted(costs, kGather, 1000, 1000), 1000 * (0.01 * 1 + 0.09 * 10 + 0.9 * 100));
+}
+
+TEST(Prediction, AFilterThatIsACondition) {
+  TargetCosts costs = free();
+  costs.filterElement = 3;
+  EXPECT_DOUBLE_EQ(predicted(costs, kFilteredSum, 1000, 1), 0);
+}
+
+TEST(Prediction, KernelsWithScansPassTwice) {
+  const char* const scan = R"(
+  kernel k { let r: [int64; n] = SCAN flat n { i => xs[i] } (0) { x, y => x + y } return r }
+  let last: int64 = r[0]
+  return last)";
+  TargetCosts costs = free();
+  costs.byte = 1;
+  costs.scanElement = 1;
+  costs.passes = 2;
+  EXPECT_DOUBLE_EQ(predicted(costs, scan, 1000, 1), 2 * 8000 + 8000 + 1000);
+}
+
+TEST(Prediction, ReductionsOfSegmentsThatNeedTheirNumber) {
+  const auto sums = [](const std::string& thunk) {
+    return R"(
+  kernel k { let r: [int64; m] = REDUCE regular(m, 10, n) { i, s, p => )" +
+           thunk + R"( } (0) { x, y => x + y } return r }
+  let first: int64 = r[0]
+  return first)";
+  };
+  TargetCosts costs = free();
+  costs.foldedElement = 1;
+  costs.segmentedElement = 10;
+  costs.numberedElement = 100;
+  costs.segment = 1000;
+  EXPECT_DOUBLE_EQ(predicted(costs, sums("xs[i]"), 500, 50), 500);
+  EXPECT_DOUBLE_EQ(predicted(costs, sums("xs[i] + s"), 500, 50), 500 * 110 + 50 * 1000);
+}
+
+}  // namespace
+}  // namespace kelpie::fusion
