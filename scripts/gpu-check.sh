@@ -51,7 +51,6 @@ if [ "${memory:-0}" -gt 70000 ]; then
 fi
 
 step fusion 120 bash scripts/gpu-fusion.sh "$(program kelpie)" "$out/fusion" || tail -3 "$out/fusion.log"
-cp "$out"/fusion/*.txt "$out" && cat "$out/prediction.txt" "$out/programs.txt"
 
 mkdir -p "$out/examples"
 examples_started=$SECONDS
@@ -86,5 +85,6 @@ fi
 echo "whole run: $((SECONDS - begin)) s"
 cat "$summary"
 python3 scripts/gpu_table.py "$out"/bench_*.log | tee "$out/table.txt"
+cat "$out"/fusion/*.txt 2>/dev/null | tee -a "$out/table.txt"
 # Few files travel better than many: all but the summary, the table and the times go into one.
-(cd "$out" && tar czf logs.tar.gz examples fusion gpu.txt test_gpu.log *check.log 2>/dev/null; rm -rf examples fusion gpu.txt test_gpu.log *check.log)
+(cd "$out" && tar czf logs.tar.gz examples fusion gpu.txt test_gpu.log fusion.log *check.log 2>/dev/null; rm -rf examples fusion gpu.txt test_gpu.log fusion.log *check.log)
