@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <set>
+#include <tuple>
 
 #include "fusion/contraction.h"
 #include "fusion/rules.h"
@@ -101,6 +101,16 @@ const char* kindName(SoacKind kind) {
   return "";
 }
 
+}  // namespace
+
+const char* toString(PairCause cause) {
+  constexpr const char* kNames[] = {"together", "edge",   "path",  "outsider", "requirement",
+                                    "spaces",   "budget", "cycle", "cost"};
+  return kNames[static_cast<size_t>(cause)];
+}
+
+namespace {
+
 class PairExplainer {
  public:
   PairExplainer(const DependenceGraph& graph, const RegionProblem& region, const PairTable& pairs,
@@ -123,8 +133,11 @@ class PairExplainer {
     const bool fusibleEdge = edge != edges_.end() && edge->second->fusible;
     if (pairs_.canShare(a, b))
       report.rule = ruleName(*graph_.nodes[a].soac, *graph_.nodes[b].soac, fusibleEdge);
-    report.reason =
-        report.together ? together(a, b, edge == edges_.end() ? nullptr : edge->second) : apart(a, b);
+    if (report.together) {
+      report.reason = together(a, b, edge == edges_.end() ? nullptr : edge->second);
+    } else {
+      std::tie(report.cause, report.reason) = apart(a, b);
+    }
     return report;
   }
 
@@ -147,44 +160,69 @@ class PairExplainer {
     return "";
   }
 
-  std::string apart(int a, int b) const {
+  using Reason = std::pair<PairCause, std::string>;
+
+  Reason apart(int a, int b) const {
     const PairVerdict verdict = pairs_.verdict(a, b);
     switch (verdict.kind) {
       case PairVerdict::Kind::BlockingEdge:
-        return edgeReason(verdict.from, verdict.to);
+        return {PairCause::Edge, edgeReason(verdict.from, verdict.to)};
       case PairVerdict::Kind::BlockingPath:
-        return fmt::format("on the path between them, {}", edgeReason(verdict.from, verdict.to));
+        return {PairCause::Path,
+                fmt::format("on the path between them, {}", edgeReason(verdict.from, verdict.to))};
       case PairVerdict::Kind::PathOutside:
-        return fmt::format("{} lies between them and cannot share a kernel with both", label(verdict.from));
+        return {PairCause::Outsider,
+                fmt::format("{} lies between them and cannot share a kernel with both", label(verdict.from))};
       case PairVerdict::Kind::Requirement:
-        return fmt::format("only together with {}, which cannot share a kernel with both",
-                           label(verdict.from));
+        return {
+            PairCause::Requirement,
+            fmt::format("only together with {}, which cannot share a kernel with both", label(verdict.from))};
       case PairVerdict::Kind::Forbidden: {
-        const auto it = conflicts_.find(std::minmax(a, b));
-        std::string reason = it == conflicts_.end() ? "not a kernel" : it->second;
+        std::string reason = conflicts_.at(std::minmax(a, b));
         for (int v : {a, b}) {
           if (!graph_.liftObstacle[v].empty())
             reason += fmt::format("; {}: {}", label(v), graph_.liftObstacle[v]);
         }
-        return reason;
+        return {PairCause::Spaces, reason};
       }
+      case PairVerdict::Kind::Budget:
+        return overBudget(region_.problem.weight[a] + region_.problem.weight[b]);
       case PairVerdict::Kind::Possible:
-        return byCost(a, b);
+        break;
     }
-    return "";
+    return byCost(a, b);
   }
 
   std::string edgeReason(int from, int to) const {
-    const auto it = edges_.find({from, to});
-    return it == edges_.end() ? "" : fmt::format("{} {}", label(to), it->second->reason);
+    return fmt::format("{} {}", label(to), edges_.at({from, to})->reason);
+  }
+
+  Reason overBudget(double weight) const {
+    return {
+        PairCause::Budget,
+        fmt::format(
+            "scans, filters and partitions of their kernel would take {:g} bytes an element, more than {:g}",
+            weight, region_.problem.budget)};
   }
 
   /// Nothing forbids the pair: what does the best schedule cost that has them together?
-  std::string byCost(int a, int b) const {
-    const std::optional<Assignment> group = closure(a, b);
-    if (!group) return "what would have to be in their kernel, too, cannot be there";
-    const PartitionProblem forced = contracted(region_.problem, *group);
-    if (!clusterOrder(forced, separate(forced.nodes))) return "together they would depend on themselves";
+  Reason byCost(int a, int b) const {
+    const PartitionProblem& p = region_.problem;
+    const Assignment group = closure(a, b);
+    double weight = 0;
+    for (int u = 0; u < p.nodes; ++u) {
+      if (group[u] != group[a]) continue;
+      weight += p.weight[u];
+      for (int v = 0; v < u; ++v) {
+        if (group[v] != group[a] || pairs_.canShare(u, v)) continue;
+        return {PairCause::Requirement,
+                fmt::format("only together with {} and {}, which cannot share a kernel", label(v), label(u))};
+      }
+    }
+    if (weight > p.budget) return overBudget(weight);
+    const PartitionProblem forced = contracted(p, group);
+    if (!clusterOrder(forced, separate(forced.nodes)))
+      return {PairCause::Cycle, "together they would depend on themselves"};
     const PairTable pairs(forced);
     const bool small = forced.nodes <= kNodesSolvedForOnePair;
     Partition best;
@@ -193,16 +231,17 @@ class PairExplainer {
     } else {
       best.cluster = solveGreedy(forced, pairs);
     }
-    const double more = costOf(region_.problem, expanded(best.cluster, *group)) - cost_;
+    const double more = costOf(p, expanded(best.cluster, group)) - cost_;
     const char* qualifier = small && best.proven() ? "the best" : "a good";
     if (std::abs(more) <= 1e-9 * (1 + cost_))
-      return fmt::format("{} schedule with both together takes as long", qualifier);
-    return fmt::format("by cost: {} schedule with both together takes {:.2f} us instead of {:.2f}", qualifier,
-                       cost_ + more, cost_);
+      return {PairCause::Cost, fmt::format("{} schedule with both together takes as long", qualifier)};
+    return {PairCause::Cost,
+            fmt::format("by cost: {} schedule with both together takes {:.2f} us instead of {:.2f}",
+                        qualifier, cost_ + more, cost_)};
   }
 
-  /// The pair as one group with all that must then be with it; nothing if something of that cannot be.
-  std::optional<Assignment> closure(int a, int b) const {
+  /// The pair as one group with all that must then be with it.
+  Assignment closure(int a, int b) const {
     const PartitionProblem& p = region_.problem;
     std::vector<bool> in(p.nodes, false);
     in[a] = in[b] = true;
@@ -226,11 +265,7 @@ class PairExplainer {
     }
     Assignment group = separate(p.nodes);
     for (int u = 0; u < p.nodes; ++u) {
-      if (!in[u]) continue;
-      group[u] = p.nodes;
-      for (int v = 0; v < u; ++v) {
-        if (in[v] && !pairs_.canShare(u, v)) return std::nullopt;
-      }
+      if (in[u]) group[u] = p.nodes;
     }
     return normalised(group);
   }

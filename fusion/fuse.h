@@ -83,10 +83,25 @@ struct ClusterReport {
   } measured;
 };
 
+/// What decides about two kernels.
+enum class PairCause : uint8_t {
+  Together,     ///< they share a kernel
+  Edge,         ///< one reads the other in a way that needs it complete
+  Path,         ///< such an edge lies on a path between them
+  Outsider,     ///< somebody on a path between them cannot share a kernel with both
+  Requirement,  ///< they need somebody with them who cannot share a kernel with both
+  Spaces,       ///< they run over different elements
+  Budget,       ///< their scans, filters and partitions would take more than a kernel may
+  Cycle,        ///< with all they need they would depend on themselves
+  Cost,         ///< nothing forbids it; it gains nothing
+};
+const char* toString(PairCause cause);
+
 /// Two kernels that could be thought to fuse, and what became of it.
 struct PairReport {
   int a = 0, b = 0;
   bool together = false;
+  PairCause cause = PairCause::Together;
   bool ofInterest = true;  ///< joined by an edge or a common input, or able to share
   std::string rule;        ///< that fuses them (or would)
   std::string reason;      ///< why they are apart: the constraint, the path, or what it would cost

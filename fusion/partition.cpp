@@ -74,6 +74,11 @@ PairTable::PairTable(const PartitionProblem& problem)
     if (!e.fusible) forbid(e.from, e.to, {Kind::BlockingEdge, e.from, e.to});
   }
   for (auto [a, b] : problem.forbidden) forbid(a, b, {Kind::Forbidden, -1, -1});
+  for (int a = 0; a < n; ++a) {
+    for (int b = 0; b < a; ++b) {
+      if (problem.weight[a] + problem.weight[b] > problem.budget) forbid(b, a, {Kind::Budget, -1, -1});
+    }
+  }
   forbidAlongBlockingPaths(out, order);
   forbidForLackOfOthers(problem);
   std::sort(verdicts_.begin(), verdicts_.end(),

@@ -96,6 +96,7 @@ struct PairVerdict {
   enum class Kind : uint8_t {
     Possible,
     Forbidden,     ///< listed in `forbidden`
+    Budget,        ///< the two alone are over the budget
     BlockingEdge,  ///< a direct blocking edge
     BlockingPath,  ///< a path with the blocking edge from -> to on it
     PathOutside,   ///< a path through node `from`, which cannot share with one of them

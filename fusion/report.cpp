@@ -185,6 +185,7 @@ Json regionJson(const RegionReport& region, const LineLookup& lookup) {
                                    {"b", p.b},
                                    {"together", p.together},
                                    {"ofInterest", p.ofInterest},
+                                   {"cause", toString(p.cause)},
                                    {"rule", p.rule},
                                    {"reason", p.reason}};
                      })},

@@ -22,7 +22,10 @@ inline PartitionProblem randomProblem(std::mt19937& random, const RandomShape& s
   p.nodes = shape.nodes;
   p.launch.assign(p.nodes, number(0, 5));
   for (int v = 0; v < p.nodes; ++v) p.weight.push_back(number(0, 2));
-  if (shape.tightBudget) p.budget = number(3, 6);
+  if (shape.tightBudget) {
+    p.budget = number(3, 6);
+    for (double& weight : p.weight) weight = chance(0.1) ? p.budget + 1 : weight;
+  }
   std::vector<Access> inputs(number(1, 4));
   for (Access& a : inputs) a.cost = number(1, 4);
   for (int v = 0; v < p.nodes; ++v) {

@@ -1,0 +1,100 @@
+// The why-not list says the truth: whoever is said to be unable to share a kernel shares one in no legal
+// clustering, and what a pair is said to cost is what the best clustering with it costs.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "fusion/fuse.h"
+#include "tests/fusion/random_problem.h"
+#include "tests/fusion/random_program.h"
+
+namespace kelpie::fusion {
+namespace {
+
+using kelpie::testing::RandomProgram;
+
+/// By pair: the least cost of a legal clustering that has both together.
+std::map<std::pair<int, int>, double> costsTogether(const PartitionProblem& problem) {
+  std::map<std::pair<int, int>, double> best;
+  forEachPartition(problem, PairTable(problem), [&](const Assignment& cluster) {
+    if (illegal(problem, cluster)) return;
+    const double cost = costOf(problem, cluster);
+    for (int a = 0; a < problem.nodes; ++a) {
+      for (int b = a + 1; b < problem.nodes; ++b) {
+        if (cluster[a] != cluster[b]) continue;
+        const auto [it, fresh] = best.try_emplace({a, b}, cost);
+        if (!fresh) it->second = std::min(it->second, cost);
+      }
+    }
+  });
+  return best;
+}
+
+TEST(Explain, EveryPairIsExplainedTruly) {
+  std::map<PairCause, int> seen;
+  for (uint32_t seed = 0; seed < 250; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomProgram program(seed, 8, seed % 3 == 0);
+    FusionOptions options;
+    options.explain = true;
+    if (seed % 2 == 0) options.costs.collectiveBudget = 16;
+    std::vector<PartitionProblem> problems;
+    options.observe = [&](const std::string&, const PartitionProblem& problem, const PairTable&) {
+      problems.push_back(problem);
+    };
+    const FusionReport report = fuse(program.b.program, options);
+    ASSERT_EQ(problems.size(), 1u);
+    ASSERT_EQ(report.regions.size(), 1u);
+    if (problems[0].nodes > 12) continue;
+    const RegionReport& region = report.regions[0];
+    const auto together = costsTogether(problems[0]);
+    ASSERT_EQ(region.strategies.size(), 1u);
+    const double cost = region.strategies[0].objective;
+    ASSERT_EQ(illegal(problems[0], region.strategies[0].cluster), std::nullopt);
+    for (const PairReport& pair : region.pairs) {
+      SCOPED_TRACE(fmt::format("{} and {}: {}: {}", region.nodes[pair.a].name, region.nodes[pair.b].name,
+                               toString(pair.cause), pair.reason));
+      ++seen[pair.cause];
+      EXPECT_FALSE(pair.reason.empty());
+      EXPECT_EQ(pair.together, pair.cause == PairCause::Together);
+      const auto it = together.find(std::minmax(pair.a, pair.b));
+      if (pair.cause != PairCause::Together && pair.cause != PairCause::Cost) {
+        EXPECT_EQ(it, together.end());
+      } else if (it == together.end()) {
+        ADD_FAILURE() << "no legal clustering has both together";
+      } else if (pair.reason.find("us instead of") != std::string::npos) {
+        EXPECT_THAT(pair.reason,
+                    ::testing::HasSubstr(fmt::format("takes {:.2f} us instead of {:.2f}", it->second, cost)));
+      } else {
+        EXPECT_NEAR(it->second, cost, 1e-6);
+      }
+    }
+  }
+  for (const PairCause cause : {PairCause::Together, PairCause::Edge, PairCause::Path, PairCause::Requirement,
+                                PairCause::Spaces, PairCause::Budget, PairCause::Cost})
+    EXPECT_GT(seen[cause], 0) << toString(cause);
+}
+
+TEST(Explain, LargeRegionsLeaveNoPairOpen) {
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    for (Strategy strategy : {Strategy::None, Strategy::Greedy, Strategy::Delayed, Strategy::Ilp}) {
+      RandomProgram program(seed, 40, true);
+      FusionOptions options;
+      options.strategy = strategy;
+      options.explain = true;
+      const FusionReport report = fuse(program.b.program, options);
+      for (const RegionReport& region : report.regions) {
+        EXPECT_FALSE(region.pairs.empty());
+        for (const PairReport& pair : region.pairs) {
+          EXPECT_FALSE(pair.reason.empty());
+          EXPECT_EQ(pair.together, pair.cause == PairCause::Together);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kelpie::fusion
