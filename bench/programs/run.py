@@ -118,7 +118,7 @@ def main():
             counts = f"{measured['launches']:>10}{measured['synchronisations']:>7}"
             if options.peers:
                 other = row["peer"] = peer(options, peer_name, job, data, numbers)
-                row["agree"] = abs(other["digest"] - row["digest"]) <= 1e-9 * abs(other["digest"])
+                row["agree"] = abs(other["digest"] - row["digest"]) <= 1e-8 * abs(other["digest"])
                 good = good and row["agree"]
                 line += f"{other['ms']:>11.3f}{measured['median'] / 1e3 / other['ms']:>8.2f}{counts}"
                 line += "  agree" if row["agree"] else f"  DIFFER: {row['digest']!r}, peer {other['digest']!r}"

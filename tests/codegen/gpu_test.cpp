@@ -201,11 +201,11 @@ TEST_F(Gpu, LongRowsOfLaunches) {
     ASSERT_EQ(cuda_->synchronise(error), std::nullopt);
     ASSERT_FALSE(error);
     for (int k = 0; k < kLaunches; ++k) {
-      std::vector<float> values(n);
-      ASSERT_EQ(cuda_->download(values.data(), outputs[k], n * sizeof(float)), std::nullopt);
-      const int64_t written = isSum(k) ? 1 : n;
-      for (int64_t i = 0; i < written; ++i)
-        ASSERT_EQ(values[i], static_cast<float>((isSum(k) ? n : i) * (k + 1)))
+      const size_t written = isSum(k) ? 1 : n;
+      std::vector<float> values(written);
+      ASSERT_EQ(cuda_->download(values.data(), outputs[k], written * sizeof(float)), std::nullopt);
+      for (size_t i = 0; i < written; ++i)
+        ASSERT_EQ(values[i], static_cast<float>((isSum(k) ? n : static_cast<int64_t>(i)) * (k + 1)))
             << "round " << round << ", launch " << k;
     }
   }
