@@ -23,6 +23,7 @@ struct TargetCosts {
       cacheBytes;      ///< what the two caches hold: of a larger array, only this part is found there
   double guardedLoad;  ///< beyond its bytes, a load in order of what a filter passes on and its condition
                        ///< does not read
+  double checkedLoad;  ///< more for such a load in a filter with a check: each waits for the one before
 
   // Arithmetic on one element.
   double operation;  ///< add, multiply, compare, choose, convert
@@ -33,11 +34,13 @@ struct TargetCosts {
   double float32;  ///< the last four for 32 bits, relative to 64
   /// Share of the shorter of memory and work that hides behind the other: without and with scans or filters.
   double overlap, collectiveOverlap;
-  double passes;  ///< how often kernels with scans or filters load and compute their elements
+  double segmentedOverlap;  ///< the same where elements need to know their segment; at most the former
+  double passes;            ///< how often kernels with scans or filters load and compute their elements
 
   // Beyond loads, stores and arithmetic, on one element, byte of it, or segment.
   double scanElement, scanByte;
   double filterElement, filterByte;     ///< of what it passes on
+  double furtherScan, furtherFilter;    ///< one element, of each after the first of its kernel
   double segmentedElement, segment;     ///< for knowing one's segment
   double numberedElement;               ///< more for a segmented reduction in a kernel that has to know it
   double foldedElement, foldedSegment;  ///< a segmented reduction that need not know it

@@ -1,6 +1,7 @@
 #include "fusion/cost_model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "fusion/effects.h"
 
@@ -21,6 +22,10 @@ CostModel::CostModel(const lcu::Program& program, const TargetCosts& costs, Size
       for (const lcu::Soac& soac : launch->kernel.bindings) {
         if (soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition) {
           offsetsOfFilter_[soac.results[0]] = soac.space.extent;
+        }
+        if (soac.kind == SoacKind::Permute) {
+          for (size_t k = 0; k < soac.results.size(); ++k)
+            permuted_[soac.results[k]] = {soac.space.extent, soac.target, soac.fill[k]};
         }
       }
     }
@@ -124,6 +129,41 @@ double CostModel::loads(AccessPattern pattern, lcu::VarId array, double count, d
       std::max(1.0, sizeOf(var.type) * (unknown && least > 0 ? least : elements(var.extent)));
   const double own = std::min(1.0, costs_.ownBytes / bytes), any = std::min(1.0, costs_.cacheBytes / bytes);
   return count * (own * costs_.cachedLoad + (any - own) * costs_.sharedLoad + (1 - any) * costs_.randomLoad);
+}
+
+double CostModel::taken(ExprRef condition, bool branch) const {
+  if (condition->kind != ExprKind::Op || condition->operands.size() != 2) return 1;
+  const ExprRef value = condition->operands[0], limit = condition->operands[1];
+  if (value->kind != ExprKind::Load || limit->kind != ExprKind::Constant || isFloat(value->type)) return 1;
+  const auto it = permuted_.find(value->index);
+  if (it == permuted_.end()) return 1;
+  const int64_t fill = it->second.fill.i, bound = limit->constant.i;
+  bool ofEmpty = false;  // what the condition says of a place that is not filled
+  switch (condition->op) {
+    case ScalarOp::GreaterEqual:
+      ofEmpty = fill >= bound;
+      break;
+    case ScalarOp::Greater:
+      ofEmpty = fill > bound;
+      break;
+    case ScalarOp::LessEqual:
+      ofEmpty = fill <= bound;
+      break;
+    case ScalarOp::Less:
+      ofEmpty = fill < bound;
+      break;
+    case ScalarOp::Equal:
+      ofEmpty = fill == bound;
+      break;
+    case ScalarOp::NotEqual:
+      ofEmpty = fill != bound;
+      break;
+    default:
+      return 1;
+  }
+  if (ofEmpty == branch) return 1;
+  const double thrown = elements(it->second.elements) / std::max(1.0, elements(it->second.target));
+  return (1 - std::exp(-thrown) + std::min(1.0, thrown)) / 2;
 }
 
 namespace {
@@ -231,16 +271,19 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac) const {
   time.arithmetic = n * arithmetic(thunks);
   if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan)
     time.arithmetic += n * arithmetic(soac.combine.result);
+  const bool checks = lcu::anyNode(thunks, [](ExprRef e) { return e->kind == ExprKind::Check; });
   double width = 0;
   for (ExprRef e : soac.pull) width += sizeOf(e->type);
   switch (soac.kind) {
     case SoacKind::Scan:
       time.collective = n * (costs_.scanElement + width * costs_.scanByte);
+      time.further = n * static_cast<double>(soac.pull.size()) * costs_.furtherScan;
       break;
     case SoacKind::Filter:
     case SoacKind::Partition:
       time.collective = n * (costs_.filterElement + width * costs_.filterByte);
-      time.exposed = n * guardedLoads(soac) * costs_.guardedLoad;
+      time.exposed = n * guardedLoads(soac) * (costs_.guardedLoad + (checks ? costs_.checkedLoad : 0));
+      time.further = n * costs_.furtherFilter;
       break;
     case SoacKind::Permute: {
       time.exposed = n * costs_.permuteElement;
@@ -284,17 +327,23 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
 }
 
 double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime>& members) const {
-  double arithmetic = 0, collective = 0, exposed = 0;
+  double arithmetic = 0, collective = 0, exposed = 0, further = 0, first = 0;
+  bool numbered = false;
   for (const SoacTime& member : members) {
     arithmetic += member.arithmetic;
     collective += member.collective;
     exposed += member.exposed;
+    numbered |= member.numbered;
+    if (member.collective == 0) continue;
+    further += member.further;
+    first = std::max(first, member.further);
   }
   const double passes = collective > 0 ? costs_.passes : 1;
-  const double overlap = collective > 0 ? costs_.collectiveOverlap : costs_.overlap;
+  double overlap = collective > 0 ? costs_.collectiveOverlap : costs_.overlap;
+  if (numbered) overlap = std::min(overlap, costs_.segmentedOverlap);
   const double moving = passes * memory.loads + memory.stores, working = passes * arithmetic + collective;
   return costs_.launch + std::max(moving, working) + (1 - overlap) * std::min(moving, working) + exposed +
-         segmentTime(members);
+         further - first + segmentTime(members);
 }
 
 double CostModel::collectiveBytes(const lcu::Soac& soac) const {

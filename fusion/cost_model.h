@@ -34,6 +34,7 @@ struct SoacTime {
   double arithmetic = 0;
   double collective = 0;              ///< work of scans and filters
   double exposed = 0;                 ///< behind which nothing hides: permutes, guarded loads
+  double further = 0;                 ///< what a scan or filter takes longer in a kernel that has one already
   double elements = 0, segments = 0;  ///< of a segmented space
   bool numbered = false;              ///< its thunks need to know the segment
 };
@@ -62,6 +63,10 @@ class CostModel {
   /// Time of `count` loads from an array that, if nothing else tells its size, has `least` elements. Of
   /// several Shifted ones, all but the first are in a cache.
   double loads(AccessPattern pattern, lcu::VarId array, double count, double least) const;
+  /// Share of the elements for which a thunk takes the branch of a choice. Less than one only if the
+  /// condition tells places that a permute has filled from others: if it throws m elements at n places,
+  /// between 1 - exp(-m/n) (at random) and m/n (all differ) are filled, and the middle is taken.
+  double taken(lcu::ExprRef condition, bool branch) const;
   /// Time of the operations of thunks for one element; what does not depend on the element is free.
   double arithmetic(const std::vector<lcu::ExprRef>& thunks) const;
   /// The same with loads, counted as cached ones.
@@ -82,6 +87,11 @@ class CostModel {
   std::unordered_set<lcu::ExprRef> told_;  ///< what `known` was about
   mutable std::unordered_map<lcu::ExprRef, double> known_;
   std::unordered_map<lcu::VarId, lcu::ExprRef> offsetsOfFilter_;  ///< to the extent that is filtered
+  struct Permuted {
+    lcu::ExprRef elements, target;
+    Scalar fill;
+  };
+  std::unordered_map<lcu::VarId, Permuted> permuted_;  ///< arrays of one column
 };
 
 }  // namespace kelpie::fusion

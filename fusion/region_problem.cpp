@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 namespace kelpie::fusion {
 
@@ -35,9 +36,14 @@ class Accesses {
   void addKernel(int node, const lcu::Soac& soac) {
     std::set<Key> keys;
     if (soac.kind == SoacKind::Once) return;  // a few scalars
-    lcu::forEachNode(thunksOf(soac), [&](ExprRef e) {
-      if (e->kind == ExprKind::Load) keys.insert(keyOf(e, soac.space));
-    });
+    std::unordered_map<ExprRef, double> shares;
+    for (ExprRef thunk : thunksOf(soac)) addShares(thunk, 1, shares);
+    for (const auto& [e, share] : shares) {
+      if (e->kind != ExprKind::Load) continue;
+      const Key key = keyOf(e, soac.space);
+      keys.insert(key);
+      shares_[key] = std::max(shares_[key], share);
+    }
     if (soac.space.kind == lcu::SpaceKind::Offsets)
       keys.insert({soac.space.offsets, nullptr, soac.space.segments});
     for (const Key& key : keys) readers_[key].push_back(node);
@@ -54,8 +60,8 @@ class Accesses {
       const double loads =
           model_.elements(count) + (position ? 0 : 1);  // of n segments there are n + 1 offsets
       const auto producer = producer_.find(var);
-      const double time = near(key, readers) ? loads * model_.costs().cachedLoad
-                                             : model_.loads(pattern(key), var, loads, inOrder[var]);
+      const double time =
+          near(key, readers) ? loads * model_.costs().cachedLoad : loadingTime(key, loads, inOrder[var]);
       region.problem.accesses.push_back({producer == producer_.end() ? -1 : producer->second, readers, time});
       region.accessBytes.push_back(loads * sizeOf(program_.vars[var].type));
     }
@@ -73,6 +79,24 @@ class Accesses {
              std::tuple(other.var, rank(other.position), rank(other.count));
     }
   };
+
+  /// Of every node, for which share of the elements it is evaluated: the largest on any way to it.
+  void addShares(ExprRef e, double share, std::unordered_map<ExprRef, double>& shares) const {
+    double& known = shares[e];
+    if (known >= share) return;
+    known = share;
+    for (size_t k = 0; k < e->operands.size(); ++k) {
+      const bool branch = e->kind == ExprKind::If && k > 0;
+      addShares(e->operands[k], branch ? share * model_.taken(e->operands[0], k == 1) : share, shares);
+    }
+  }
+
+  /// What is loaded in order comes in whole cache lines, whoever needs it.
+  double loadingTime(const Key& key, double loads, double least) const {
+    const auto it = shares_.find(key);
+    const bool lone = pattern(key) == AccessPattern::Arbitrary && it != shares_.end();
+    return model_.loads(pattern(key), key.var, loads * (lone ? it->second : 1), least);
+  }
 
   static AccessPattern pattern(const Key& key) {
     return key.position ? patternOf(key.position) : AccessPattern::InOrder;
@@ -101,6 +125,7 @@ class Accesses {
   const CostModel& model_;
   std::map<VarId, int> producer_;
   std::map<Key, std::vector<int>> readers_;
+  std::map<Key, double> shares_;  ///< of the elements that load
 };
 
 }  // namespace

@@ -162,6 +162,28 @@ def collectives(wide, narrow, fused):
     return min(found)[1:]
 
 
+def further(alone, fused, first, others, read, written):
+    """What each scan or filter after the first of a kernel adds to an element. `others`: of kernels, what their names begin
+    with; `read`: bytes of an element that they load; `written`: the same of the first."""
+    n = alone.n
+    single = alone.time(first) - n * alone.byte * (8 + written)
+    found = []
+    for count, name in enumerate(others, 2):
+        row = next(fused.kernels[k] for k in fused.kernels if k.startswith(name) and "once" not in k)
+        stored = 8 * count if written == 8 else 8 * 0.75  # filters: what is below and above, on average
+        found.append((row[0] - alone.launch - n * alone.byte * (read + stored) - single) / n / (count - 1))
+    return max(0.0, sum(found) / len(found))
+
+
+def segmented_overlap(m, segmented):
+    """Of memory and work in a kernel whose elements need to know their segment."""
+    time, read, n, segments = m.kernels["long_divisions_of_map"]
+    memory = read * m.byte
+    work = n * (DIVISIONS[0] * m.division + DIVISIONS[1] * m.operation)
+    both = time - m.launch - n * segmented[0] - segments * segmented[1]
+    return min(m.overlap, max(0.0, 1 - (both - max(memory, work)) / min(memory, work)))
+
+
 def constants(wide, narrow, fused, far_bytes):
     for m in (wide, narrow):
         m.find_arithmetic()
@@ -189,6 +211,7 @@ def constants(wide, narrow, fused, far_bytes):
         "ownBytes": own,
         "cacheBytes": cache,
         "guardedLoad": guarded,
+        "checkedLoad": max(0.0, wide.extra("checking_filter") - wide.extra("picking_filter")),
         "operation": wide.operation,
         "integerDivision": wide.integer_division,
         "longDivision": wide.long_division,
@@ -199,11 +222,14 @@ def constants(wide, narrow, fused, far_bytes):
         "float32": min(1.0, ratio),
         "overlap": wide.overlap,
         "collectiveOverlap": overlap,
+        "segmentedOverlap": segmented_overlap(wide, segmented),
         "passes": passes,
         "scanElement": scan[0],
         "scanByte": scan[1],
         "filterElement": kept[0],
         "filterByte": kept[1],
+        "furtherScan": further(wide, fused, "scanning_scan", ("two_scans", "three_scans"), 16, 8),
+        "furtherFilter": further(wide, fused, "filtering_filter", ("two_filters", "three_filters"), 8, 4),
         "segmentedElement": segmented[0],
         "segment": segmented[1],
         "numberedElement": numbered_element,

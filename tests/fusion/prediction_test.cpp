@@ -1,14 +1,17 @@
 // The time that fusion predicts for a kernel, one constant of the target at a time.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "fusion/fuse.h"
 #include "fusion/lcu_reader.h"
 
 namespace kelpie::fusion {
 namespace {
 
-/// Of the only kernel that is left, beside its launch, with n = `n` and m = `m`.
-double predicted(const TargetCosts& costs, std::string_view body, double n, double m) {
+/// Of the kernels that are left, of which there should be `left`, beside their launches, with n = `n` and m =
+/// `m`.
+double predictedOf(const TargetCosts& costs, std::string_view body, double n, double m, int left) {
   const std::string text = R"(
 global 1: ([int64]) = n: int64, xs: [int64; n]
 global 2: ([int64]) = m: int64, ys: [int64; m]
@@ -33,8 +36,12 @@ entry main: (int64) {
       kernels += !cluster.kernel.empty();
     }
   }
-  EXPECT_EQ(kernels, 1);
-  return time - costs.launch;
+  EXPECT_EQ(kernels, left);
+  return time - left * costs.launch;
+}
+
+double predicted(const TargetCosts& costs, std::string_view body, double n, double m) {
+  return predictedOf(costs, body, n, m, 1);
 }
 
 /// Where all but launches is free.
@@ -118,6 +125,33 @@ TEST(Prediction, ReductionsOfSegmentsThatNeedTheirNumber) {
   costs.segment = 1000;
   EXPECT_DOUBLE_EQ(predicted(costs, sums("xs[i]"), 500, 50), 500);
   EXPECT_DOUBLE_EQ(predicted(costs, sums("xs[i] + s"), 500, 50), 500 * 110 + 50 * 1000);
+}
+
+const char* const kTwoFilters = R"(
+  kernel f { let c: &int64, kept: [int64; c] = FILTER flat n { i => xs[i] } where { i => xs[i] > 3 } return c, kept }
+  kernel g { let d: &int64, rest: [int64; d] = FILTER flat n { i => xs[i] } where { i => xs[i] < 2 } return d, rest }
+  let sum: int64 = kept[0] + rest[0]
+  return sum)";
+// What a permute of n elements to m places has filled takes an element of xs.
+const char* const kTakeFilled = R"(
+  kernel p { let w: [int64; m] = PERMUTE flat n { i => i } to { i => xs[i] } target m fill (-1) return w }
+  kernel k { let s: &int64 = REDUCE flat m { i => if w[i] >= 0 then xs[w[i] + 0] else 0 } (0) { x, y => x + y } return s }
+  return s)";
+
+TEST(Prediction, FiltersAfterTheFirstOfAKernel) {
+  TargetCosts costs = free();
+  costs.filterElement = 1e-9;
+  costs.furtherFilter = 3;
+  EXPECT_NEAR(predicted(costs, kTwoFilters, 100, 10), 300, 1e-3);
+}
+
+TEST(Prediction, GathersOfWhatAPermuteHasFilled) {
+  TargetCosts costs = free();
+  costs.randomLoad = costs.sharedLoad = costs.cachedLoad = 1;
+  // As many elements as places: between 63 % and all of them are filled.
+  EXPECT_NEAR(predictedOf(costs, kTakeFilled, 1000, 1000, 2), 1000 * (1 + (1 - std::exp(-1))) / 2, 1e-6);
+  // Twice as many places: at most a half.
+  EXPECT_NEAR(predictedOf(costs, kTakeFilled, 1000, 2000, 2), 2000 * (0.5 + (1 - std::exp(-0.5))) / 2, 1e-6);
 }
 
 }  // namespace
