@@ -300,7 +300,12 @@ bool Driver::measure(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
   Runner runner(sources_, *backend, *services, nowhere, {0, options_.verbose, colour_, &interrupted()});
   const bool good = runner.run(forms);
   runs.cells = runner.values();
-  for (const auto& [name, sizes] : profile.sizes()) options_.knownSizes[name] = sizes;
+  for (const auto& [name, sizes] : profile.sizes()) {
+    fusion::KernelSizes& known = options_.knownSizes[name];
+    const double survivors = sizes.survivors >= 0 ? sizes.survivors : known.survivors;
+    known = sizes;
+    known.survivors = survivors;  // this run may not tell what another did
+  }
   return good;
 }
 

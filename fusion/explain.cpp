@@ -392,9 +392,6 @@ ClusterReport describeCluster(int number, const Assignment& cluster, const Depen
                                oneLine(lcu::toString(soac->space.extent, program)));
   }
   report.anchored = anchoredMembers(report.nodes, graph);
-  const Traffic traffic = trafficOf(number, cluster, problem);
-  report.bytesRead = traffic.read;
-  report.bytesWritten = traffic.written;
   report.microseconds = predictedTime(number, cluster, problem, model);
   return report;
 }

@@ -11,6 +11,7 @@
 #include "fusion/dead_code.h"
 #include "fusion/effects.h"
 #include "fusion/explain.h"
+#include "fusion/kernel_bytes.h"
 #include "fusion/region_problem.h"
 #include "fusion/rewrite.h"
 #include "fusion/rules.h"
@@ -199,6 +200,7 @@ class Fuser {
         rewritten.kernel.name = unused(kernelName(kernels));
         clusterReport.kernel = rewritten.kernel.name;
         clusterReport.rules = std::move(rewritten.rules);
+        addBytes(clusterReport, kernels, rewritten.kernel, model);
         if (options_.explain) clusterReport.text = lcu::toString(rewritten.kernel, program_);
         lcu::Stmt stmt;
         stmt.results = rewritten.kernel.returns;
@@ -211,6 +213,26 @@ class Fuser {
       report.clusters.push_back(std::move(clusterReport));
     }
     block.stmts = std::move(stmts);
+  }
+
+  void addBytes(ClusterReport& report, const std::vector<const lcu::Kernel*>& members,
+                const lcu::Kernel& kernel, const CostModel& model) const {
+    LaunchSizes sizes;
+    for (const lcu::Kernel* member : members) {
+      const auto known = options_.known.find(member->name);
+      if (known == options_.known.end()) continue;
+      if (std::find(report.anchored.begin(), report.anchored.end(), member->name) != report.anchored.end()) {
+        sizes.elements = known->second.elements;
+        sizes.segments = known->second.segments;
+      }
+      const lcu::Soac& soac = member->bindings[0];
+      if (soac.kind == lcu::SoacKind::Filter && known->second.survivors >= 0)
+        sizes.survivors[soac.results[0]] = known->second.survivors;
+    }
+    const KernelBytes bytes = kernelBytes(kernel, program_, model, sizes);
+    report.bytesRead = bytes.read;
+    report.bytesWritten = bytes.written;
+    report.bytesExact = bytes.exact;
   }
 
   /// Statements of the host that wait for the device: better launched before them what can be.

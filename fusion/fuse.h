@@ -66,7 +66,9 @@ struct ClusterReport {
   std::string kernel;              ///< name of the fused kernel; empty for host statements
   std::string space;               ///< what it runs over, as text
   std::vector<std::string> rules;  ///< applied, in order
+  /// Of one launch of the kernel as it was rewritten (kernel_bytes.h); 0 for host statements.
   double bytesRead = 0, bytesWritten = 0;
+  bool bytesExact = true;   ///< for exact sizes; otherwise loads under conditions or in loops were estimated
   double microseconds = 0;  ///< modelled, of one launch
   double evaluated = 0;     ///< the same in FusionOptions::evaluator
   std::string text;         ///< the fused kernel, as λcu; with `explain` only

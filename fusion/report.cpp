@@ -198,6 +198,7 @@ Json regionJson(const RegionReport& region, const LineLookup& lookup) {
                                     {"launches", c.kernel.empty() ? 0 : 1},
                                     {"bytesRead", c.bytesRead},
                                     {"bytesWritten", c.bytesWritten},
+                                    {"bytesExact", c.bytesExact},
                                     {"microseconds", c.microseconds},
                                     {"text", c.text},
                                     {"code", c.code}};

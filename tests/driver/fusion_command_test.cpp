@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "tests/driver/command.h"
+#include "tests/flatten/random_nesl.h"
 
 namespace {
 
@@ -93,6 +94,52 @@ TEST_F(FusionCommand, MeasuredBytesAreThosePredicted) {
         }
   }
   EXPECT_GT(kernels, 12);
+}
+
+/// With the sizes of a run of the same program, whatever it is. A profile knows kernels by their names, so
+/// those of names that several forms have are left out; so are reads of which the report says that they are a
+/// bound, and what a PERMUTE writes, because no profile tells the length of its target.
+TEST_F(FusionCommand, MeasuredBytesOfRandomProgramsAreThosePredicted) {
+  int exact = 0, bounded = 0;
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    const std::string text = kelpie::testing::randomNesl(seed, 4), sizes = path("sizes");
+    if (kelpie("run --target=interp --fusion=none --profile=" + sizes + " -", text).status != 0) continue;
+    const Outcome outcome =
+        kelpie("fusion --run --target=interp --format=json --fusion-sizes=" + sizes + " -", text);
+    ASSERT_EQ(outcome.status, 0) << outcome.messages;
+    const json report = json::parse(outcome.output);
+    std::map<std::string, int> uses;
+    for (const json& form : report["forms"])
+      for (const json& region : form["report"]["regions"])
+        for (const json& node : region["nodes"]) ++uses[node["name"].get<std::string>()];
+    for (const json& form : report["forms"])
+      for (const json& region : form["report"]["regions"])
+        for (const json& cluster : region["clusters"]) {
+          if (!cluster.contains("measured")) continue;
+          const json& nodes = cluster["nodes"];
+          const bool told = std::all_of(nodes.begin(), nodes.end(), [&](const json& node) {
+            return uses[region["nodes"][node.get<size_t>()]["name"].get<std::string>()] == 1;
+          });
+          if (!told) continue;
+          SCOPED_TRACE(::testing::Message() << "seed " << seed << "\n" << cluster["text"].get<std::string>());
+          const double read = cluster["measured"]["bytesRead"], written = cluster["measured"]["bytesWritten"];
+          const bool permutes = std::any_of(nodes.begin(), nodes.end(), [&](const json& node) {
+            return region["nodes"][node.get<size_t>()]["kind"] == "PERMUTE";
+          });
+          // Predictions are of averages over launches.
+          if (!permutes) {
+            EXPECT_NEAR(cluster["bytesWritten"].get<double>(), written, 1e-9 * written);
+          }
+          if (cluster["bytesExact"] == true) {
+            EXPECT_NEAR(cluster["bytesRead"].get<double>(), read, 1e-9 * read);
+            ++exact;
+          } else {
+            ++bounded;
+          }
+        }
+  }
+  EXPECT_GT(exact, 100);
+  EXPECT_GT(bounded, 0);
 }
 
 TEST_F(FusionCommand, EveryPairApartHasAReason) {
