@@ -134,24 +134,7 @@ TEST_F(Gpu, FloatResultsAreReproducible) {
   cuda_->release(program);
 }
 
-/// Memory of a target, given back at the end.
-class Held final : public runtime::Scratch {
- public:
-  explicit Held(runtime::Target& target) : target_(target) {}
-  ~Held() override {
-    for (auto p : pointers_) target_.deallocate(p);
-  }
-  runtime::DevicePointer take(size_t bytes) override {
-    pointers_.push_back(target_.allocate(bytes));
-    return pointers_.back();
-  }
-
- private:
-  runtime::Target& target_;
-  std::vector<runtime::DevicePointer> pointers_;
-};
-
-/// The same of one piece, so that nobody asks the device for memory between launches.
+/// Memory of a target in one piece, so that nobody asks the device for memory between launches.
 class Arena final : public runtime::Scratch {
  public:
   Arena(runtime::Target& target, size_t bytes) : memory_(target), next_(memory_.take(bytes)), left_(bytes) {}
@@ -163,7 +146,7 @@ class Arena final : public runtime::Scratch {
   }
 
  private:
-  Held memory_;
+  HeldScratch memory_;
   runtime::DevicePointer next_;
   size_t left_;
 };
@@ -231,7 +214,7 @@ TEST_F(Gpu, SortsStablyBySegment) {
     Column keys = scalarColumn(type, values);
     std::vector<std::vector<int64_t>> orders;
     for (runtime::Target* target : {static_cast<runtime::Target*>(&interp), cuda_.get()}) {
-      Held memory(*target);
+      HeldScratch memory(*target);
       runtime::GradeRequest request{};
       request.type = type;
       request.keys = memory.take(keys.bytes->size());

@@ -452,26 +452,6 @@ KernelData randomData(Random& random, const KernelCase& testCase, int64_t size, 
   return data;
 }
 
-namespace {
-
-class HeldScratch final : public runtime::Scratch {
- public:
-  explicit HeldScratch(runtime::Target& target) : target_(target) {}
-  ~HeldScratch() override {
-    for (auto p : held_) target_.deallocate(p);
-  }
-  runtime::DevicePointer take(size_t bytes) override {
-    held_.push_back(target_.allocate(bytes));
-    return held_.back();
-  }
-
- private:
-  runtime::Target& target_;
-  std::vector<runtime::DevicePointer> held_;
-};
-
-}  // namespace
-
 LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& kernels, size_t kernel,
                        const KernelData& data) {
   LaunchResult result;

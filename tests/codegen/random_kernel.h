@@ -37,6 +37,23 @@ KernelCase randomKernel(Random& random, const RandomKernelOptions& options);
 /// About `size` elements. Segment lengths as asked for (offset spaces).
 KernelData randomData(Random& random, const KernelCase& testCase, int64_t size, Lengths lengths);
 
+/// Memory of a target, given back at the end.
+class HeldScratch final : public runtime::Scratch {
+ public:
+  explicit HeldScratch(runtime::Target& target) : target_(target) {}
+  ~HeldScratch() override {
+    for (auto p : held_) target_.deallocate(p);
+  }
+  runtime::DevicePointer take(size_t bytes) override {
+    held_.push_back(target_.allocate(bytes));
+    return held_.back();
+  }
+
+ private:
+  runtime::Target& target_;
+  std::vector<runtime::DevicePointer> held_;
+};
+
 /// What a launch left behind: one entry for each output, cut to the elements that count. Or an error.
 struct LaunchResult {
   std::optional<std::string> failure;
