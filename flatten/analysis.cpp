@@ -216,7 +216,8 @@ void Analysis::findTailRecursion(FunctionId f) {
 void Analysis::findScalarRecursion(const std::vector<FunctionId>& cycle) {
   constexpr size_t kMostNodes = 2000;
   for (FunctionId f : cycle)
-    if (const ExpPtr& body = program_.functions[f].body; !body || !delayableBody(body, cycle) || effects(body))
+    if (const ExpPtr& body = program_.functions[f].body;
+        !body || !delayableBody(body, cycle) || effects(body))
       return;
   findUnchanged(cycle);
   for (FunctionId f : cycle) {

@@ -155,11 +155,23 @@ Values Flattener::callFunction(core::FunctionId f, const Values& arguments, Cont
   for (VarId var : canonical(arguments, context)) call.arguments.push_back(var);
   call.function = instance(f, lifted);
   lcu::Stmt stmt;
-  stmt.results = declare(core_.functions[f].result, context, core_.functions[f].name);
-  std::vector<VarId> results = stmt.results;
+  const Row& types = core_.functions[f].result;
+  const std::string& name = core_.functions[f].name;
+  Values values;
+  if (lifted) {
+    for (const CoreType& type : types) {
+      size_t next = stmt.results.size();
+      declareDense(type, name, context.space.extent, stmt.results);
+      StorePtr store = denseFrom(type, stmt.results, next, context.space.extent);
+      values.push_back(storeAt(*store, arena().param(0), context));
+    }
+  } else {
+    stmt.results = declare(types, context, name);
+    values = fromCanonical(types, stmt.results, context);
+  }
   stmt.node = std::move(call);
   append(block_, std::move(stmt));
-  return fromCanonical(core_.functions[f].result, results, context);
+  return values;
 }
 
 /// The host function for one instance (plain) or for all active instances at once (lifted). A lifted function
@@ -191,9 +203,13 @@ uint32_t Flattener::instance(core::FunctionId f, bool lifted) {
     frame[parameter.id] = {context, fromCanonical({parameter.type}, vars, *context)[0]};
     result.params.insert(result.params.end(), vars.begin(), vars.end());
   }
-  Values values = compile(function.body, *context, frame);
-  body.results = canonical(values, *context);
-  flushPending(*context);
+  if (lifted) {
+    for (const StorePtr& store : compileStored(function.body, *context, frame, Form::Dense))
+      crossing(store, body.results);
+  } else {
+    body.results = canonical(compile(function.body, *context, frame), *context);
+    flushPending(*context);
+  }
   result.body = std::move(body);
   program_.functions[index] = std::move(result);
   return index;

@@ -1,9 +1,9 @@
 // The flattener's working state; private to flatten/. The entry point is flatten.h.
 //
-// Files: flatten.cpp (program, functions, calls), expressions.cpp (let, if, apply-to-each), scalar_loops.cpp,
-// scalar_recursion.cpp, primitives.cpp (sequence primitives), effects.cpp (services, random numbers),
-// translate.cpp (values across contexts), stores.cpp (views -> stores, dense columns, the canonical form at
-// boundaries), emit.cpp (statements).
+// Files: flatten.cpp (program, functions, calls), expressions.cpp (let, apply-to-each), conditionals.cpp,
+// scalar_loops.cpp, scalar_recursion.cpp, primitives.cpp (sequence primitives), effects.cpp (services, random
+// numbers), translate.cpp (values across contexts), stores.cpp (views -> stores, dense columns),
+// boundaries.cpp (values at host-level boundaries), emit.cpp (statements).
 #pragma once
 
 #include <deque>
@@ -38,19 +38,44 @@ class Flattener {
   lcu::Program run();
 
  private:
+  /// What views of a stored sequence may be.
+  enum class Form {
+    Stored,     ///< Direct with a constant stride into any store, and Append of such
+    Appended,   ///< Canonical, and Append of such
+    Canonical,  ///< Direct: plain arrays and slices of stride 1 all the way down
+    Dense,  ///< Canonical, and the sequences of all instances one after the other: segments of a descriptor
+  };
+
   // ---- expressions ----
   Values compile(core::ExpPtr e, Context& context, Frame& frame);
+  core::ExpPtr compileLets(core::ExpPtr e, Context& context, Frame& frame);
+  /// The value of `e` for the instances of a context that is no root, stored.
+  std::vector<StorePtr> compileStored(core::ExpPtr e, Context& context, Frame& frame, Form form);
+
+  // ---- conditionals ----
   Values compileIf(const core::Exp& e, const core::If& node, Context& context, Frame& frame);
   Values compileHostIf(const core::Exp& e, const core::If& node, ExprRef condition, Context& context,
                        Frame& frame);
   Values compileSelect(const core::If& node, ExprRef condition, Context& context, Frame& frame);
   bool positive(ExprRef instances) const;
-  std::vector<StorePtr> compileUnlessEmpty(ExprRef instances,
-                                           const std::function<Context&(Values&)>& compileInside);
+  using CompileStored = std::function<std::vector<StorePtr>(Form)>;
+  std::vector<StorePtr> compileUnlessEmpty(ExprRef instances, const CompileStored& compileInside);
+  struct Side;
+  struct Sides;
+  bool recurses(const core::If& node) const;
+  Sides compileSides(const core::Exp& e, const core::If& node, ExprRef condition, Context& context,
+                     Frame& frame);
   /// The branch for the instances with `condition`, stored; nothing runs when there are none. `owned`:
   /// sequences are copied, so that nothing of what the branch reads is needed any more.
-  std::vector<StorePtr> compileBranch(const core::ExpPtr& branch, ExprRef condition, bool owned,
-                                      Context& context, Frame& frame);
+  Side compileBranch(const core::ExpPtr& branch, ExprRef condition, bool owned, Context& context,
+                     Frame& frame);
+  /// The branch for all instances, inside thunks; only those where `condition` is `taken` use it.
+  Side compileDelayed(const core::ExpPtr& branch, ExprRef condition, bool taken, Context& context,
+                      Frame& frame);
+  Values merge(const Sides& sides, Context& context);
+  std::vector<StorePtr> storeSides(const Sides& sides, const Row& types, Context& context);
+
+  // ---- apply-to-each, calls, constants ----
   Values compileEach(const core::Exp& e, const core::Each& node, Context& context, Frame& frame);
   Values compileCall(const core::Exp& e, const core::Call& node, Context& context, Frame& frame);
   Values compileInvariant(const core::Exp& e, const core::Invariant& node, Context& context, Frame& frame);
@@ -136,9 +161,16 @@ class Flattener {
                 const core::Exp* e = nullptr);
   Space commonSpace(const std::vector<const Sequence*>& sequences, Context& context, const core::Exp* e,
                     ExprRef* length);
-  Entered enterSpace(const Space& space, const std::vector<const Sequence*>& sequences, Context& context);
+  /// `making`: elements are made again where their views tell how, rather than loaded.
+  Entered enterSpace(const Space& space, const std::vector<const Sequence*>& sequences, Context& context,
+                     bool making = false);
   Values elementAt(const Sequence& v, ExprRef position, Context& context);
-  Value viewAt(const View& view, const CoreType& type, ExprRef position, Context& context);
+  Value viewAt(const View& view, const CoreType& type, ExprRef position, Context& context,
+               bool making = false);
+  bool makeable(ExprRef element) const;
+  /// Remembers how the elements of a sequence just stored were made.
+  void rememberMaking(Sequence& sequence, const Values& row, Context& context);
+  ExprRef translateFreely(ExprRef e, Context& from, Context& to);
   Value storeAt(const Store& store, ExprRef address, Context& context);
   Value choose(ExprRef condition, const Value& a, const Value& b);
   Values choose(ExprRef condition, const Values& a, const Values& b);
@@ -156,12 +188,6 @@ class Flattener {
   ViewPtr direct(ExprRef start, ExprRef stride, StorePtr store, bool aligned = false);
 
   // ---- stores ----
-  /// What views of a stored sequence may be.
-  enum class Form {
-    Stored,     ///< Direct with a constant stride into any store, and Append of such
-    Appended,   ///< Canonical, and Append of such
-    Canonical,  ///< Direct: plain arrays and slices of stride 1 all the way down
-  };
   /// Stores a row of values of a non-root context; element i of each store belongs to instance i.
   std::vector<StorePtr> storeRow(const Values& row, Context& context, Form form = Form::Stored);
   struct Columns;
@@ -189,10 +215,23 @@ class Flattener {
   //   in other contexts: a store over the instances
   //   store of scalars: its array    store of sequences: lengths, then starts and inner store of each
   //   component
+  // Results of lifted functions and of conditionals are dense: offsets, then the inner store of each
+  // component. Arguments are not, so that slices can be passed on.
   std::vector<VarId> canonical(const Values& row, Context& context);
   void canonicalStore(const StorePtr& store, std::vector<VarId>& out);
   void canonicalComponent(const Store::Component& component, std::vector<VarId>& out);
-  /// A store over new variables that takes what canonicalStore makes of `shape`.
+  /// What a store hands over at a boundary: as canonicalStore, but of a dense store its offsets.
+  void crossing(const StorePtr& store, std::vector<VarId>& out);
+  bool dense(const Store& store) const;
+  /// Dense results over `instances` instances, and the store over such variables.
+  void declareDense(const CoreType& type, const std::string& name, ExprRef instances,
+                    std::vector<VarId>& out);
+  StorePtr denseFrom(const CoreType& type, const std::vector<VarId>& vars, size_t& next, ExprRef instances);
+  /// What a store of no instances hands over in place of `shape`.
+  void emptyLike(const Store& shape, std::vector<VarId>& out);
+  void emptyLike(const Store::Component& shape, std::vector<VarId>& out);
+  void constantArray(Column column, std::vector<VarId>& out);
+  /// A store over new variables that takes what `shape` hands over.
   StorePtr declareLike(const Store& shape, const std::string& name, ExprRef extent, std::vector<VarId>& out);
   Store::Component declareLike(const Store::Component& shape, const CoreType& type, const std::string& name,
                                ExprRef extent, std::vector<VarId>& out);

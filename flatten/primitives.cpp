@@ -227,6 +227,7 @@ Value Flattener::slice(const core::Exp& e, const Sequence& v, ExprRef start, Exp
       copy->second = moved(view->second);
     } else if (view->kind != View::Kind::Repeat) {
       copy->start = arena().add(view->start, arena().mul(start, view->stride));
+      if (view->made) copy->place = arena().add(view->place, arena().mul(start, view->stride));
       copy->stride = arena().mul(view->stride, stride);
     }
     return ViewPtr(copy);
@@ -535,6 +536,7 @@ Value Flattener::partition(const core::Exp& e, const Sequence& v, const Sequence
       copy->second = moved(view->second);
     } else if (view->kind != View::Kind::Repeat) {
       copy->start = arena().add(view->start, arena().mul(offset, view->stride));
+      if (view->made) copy->place = arena().add(view->place, arena().mul(offset, view->stride));
     }
     return ViewPtr(copy);
   };

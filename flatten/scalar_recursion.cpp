@@ -4,7 +4,8 @@
 //   function ways(n) = if n < 2 then 1 else ways(n-1) + ways(n-2)
 //
 //   {ways(n) : n in ns}  =>  MAP { i => let t1 = recursion r1 (k1 = ns[i]) : int64 @1 {
-//                              if k1 < 2 then 1 else let t2 = call r1(k1 - 1); t3 = call r1(k1 - 2) in t2 + t3 }
+//                              if k1 < 2 then 1 else let t2 = call r1(k1 - 1); t3 = call r1(k1 - 2) in t2 +
+//                              t3 }
 //                            in t1 }
 //
 // Nothing is lost by that: in NESL what runs in parallel is apply-to-each, and there is none in the function.

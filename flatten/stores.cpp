@@ -50,7 +50,7 @@ bool Flattener::plain(const Store& store) const {
 
 bool Flattener::plain(const View& view, Form form) const {
   lcu::ExprArena& arena = *program_.arena;
-  if (view.kind == View::Kind::Append && form != Form::Canonical)
+  if (view.kind == View::Kind::Append && (form == Form::Stored || form == Form::Appended))
     return view.start == arena.index(0) && view.stride == arena.index(1) && plain(*view.first, form) &&
            plain(*view.second, form);
   if (view.kind != View::Kind::Direct) return false;
@@ -62,7 +62,7 @@ bool Flattener::plain(const View& view, Form form) const {
 Sequence Flattener::copy(const Sequence& v, Context& context) {
   ExprRef length;
   Space space = commonSpace({&v}, context, nullptr, &length);
-  Entered entered = enterSpace(space, {&v}, context);
+  Entered entered = enterSpace(space, {&v}, context, true);
   std::vector<StorePtr> stores = storeRow(entered.elements[0], *entered.context, Form::Canonical);
   return sequenceOver(space, length, v.elements, stores, context);
 }
@@ -103,6 +103,13 @@ ViewPtr Flattener::joined(const ViewPtr& view) {
   return direct(start(*view), arena().index(1), store);
 }
 
+/// A sequence that is exactly the dense stores of its descriptor needs no columns of its own.
+static bool isWhole(const Sequence& v) {
+  bool whole = v.descriptor.has_value();
+  for (const ViewPtr& view : v.views) whole &= view->aligned;
+  return whole;
+}
+
 Value Flattener::normalise(const Value& v, Context& context, Form form) {
   if (v.isScalar()) return v;
   Sequence sequence = v.sequence();
@@ -112,19 +119,12 @@ Value Flattener::normalise(const Value& v, Context& context, Form form) {
     std::vector<StorePtr> stores = storeRow({view->values[0]}, context);
     view = direct(arena().param(0), arena().index(0), stores[0]);
   }
-  bool good = true;
+  bool good = form != Form::Dense || isWhole(sequence);
   for (ViewPtr& view : sequence.views) {
-    if (form != Form::Stored) view = joined(view);
+    if (form != Form::Stored && good) view = joined(view);
     good &= plain(*view, form);
   }
   return {good ? sequence : copy(sequence, context)};
-}
-
-/// A sequence that is exactly the dense stores of its descriptor needs no columns of its own.
-static bool isWhole(const Sequence& v) {
-  bool whole = v.descriptor.has_value();
-  for (const ViewPtr& view : v.views) whole &= view->aligned;
-  return whole;
 }
 
 void Flattener::addColumns(const View& view, std::vector<ExprRef>& out) {
@@ -321,220 +321,6 @@ Values Flattener::fromDenseColumns(const Row& types, const std::vector<VarId>& v
       result.push_back({fromColumns(type, first, vars, next)});
   }
   return result;
-}
-
-// ---- canonical form ---------------------------------------------------------------------------------------
-
-void Flattener::canonicalComponent(const Store::Component& component, std::vector<VarId>& out) {
-  if (!component.splits) {
-    out.push_back(component.starts);
-    return canonicalStore(component.store, out);
-  }
-  out.push_back(component.splits);
-  for (const Store::Component& part : component.parts) canonicalComponent(part, out);
-}
-
-Store::Component Flattener::declareLike(const Store::Component& shape, const CoreType& type,
-                                        const std::string& name, ExprRef extent, std::vector<VarId>& out) {
-  Store::Component component;
-  out.push_back(newVar(VarKind::Array, lcu::kIndex, name + (shape.splits ? "_splits" : "_starts"), extent));
-  if (shape.splits) {
-    component.splits = out.back();
-    for (const Store::Component& part : shape.parts)
-      component.parts.push_back(declareLike(part, type, name, extent, out));
-    return component;
-  }
-  component.starts = out.back();
-  size_t next = out.size();
-  declareStore(type, name, nullptr, out);
-  component.store = storeFrom(type, out, next);
-  return component;
-}
-
-StorePtr Flattener::declareLike(const Store& shape, const std::string& name, ExprRef extent,
-                                std::vector<VarId>& out) {
-  if (shape.type.isScalar()) {
-    size_t next = out.size();
-    declareStore(shape.type, name, extent, out);
-    return storeFrom(shape.type, out, next);
-  }
-  auto store = std::make_shared<Store>();
-  store->kind = Store::Kind::Sequence;
-  store->type = shape.type;
-  store->lengths = newVar(VarKind::Array, lcu::kIndex, name + "_lengths", extent);
-  out.push_back(store->lengths);
-  for (size_t k = 0; k < shape.components.size(); ++k)
-    store->components.push_back(
-        declareLike(shape.components[k], shape.type.elements()[k], name, extent, out));
-  return store;
-}
-
-/// `store` is canonical, or has appended components (Form::Appended): of these, the splits and both parts.
-void Flattener::canonicalStore(const StorePtr& store, std::vector<VarId>& out) {
-  if (store->kind == Store::Kind::Array) {
-    out.push_back(store->array);
-    return;
-  }
-  if (store->kind == Store::Kind::Iota) throw InternalError("an unbounded store at a boundary");
-  if (!store->dense) {
-    out.push_back(store->lengths);
-    for (const Store::Component& component : store->components) canonicalComponent(component, out);
-    return;
-  }
-  const Space& space = *store->dense;
-  ExprRef i = arena().param(0);
-  ExprRef start, length;
-  if (space.kind == SpaceKind::Regular) {
-    start = arena().mul(i, space.length);
-    length = space.length;
-  } else {
-    start = arena().load(space.offsets, lcu::kIndex, i);
-    length = arena().sub(arena().load(space.offsets, lcu::kIndex, arena().add(i, arena().index(1))), start);
-  }
-  lcu::Soac soac;
-  soac.space = flat(space.segments);
-  soac.pull = {length, start};
-  std::vector<VarId> arrays = launch(std::move(soac), "slices", block_, "slices");
-  out.push_back(arrays[0]);
-  for (const Store::Component& component : store->components) {
-    out.push_back(arrays[1]);
-    canonicalStore(component.store, out);
-  }
-}
-
-std::vector<VarId> Flattener::canonical(const Values& row, Context& context) {
-  std::vector<VarId> out;
-  if (!context.isRoot()) {
-    for (const StorePtr& store : storeRow(row, context, Form::Canonical)) canonicalStore(store, out);
-    return out;
-  }
-  for (const Value& v : row) {
-    if (v.isScalar()) {
-      out.push_back(hostLet(v.scalar(), block_, nameOf(v.scalar(), "x")));
-      dropEvaluated(context.pending, {v.scalar()});
-      continue;
-    }
-    Value plainValue = normalise(v, context, Form::Canonical);
-    const Sequence& sequence = plainValue.sequence();
-    out.push_back(hostLet(sequence.length, block_, "length"));
-    for (const ViewPtr& view : sequence.views) {
-      out.push_back(hostLet(view->start, block_, "start"));
-      canonicalStore(view->store, out);
-    }
-  }
-  return out;
-}
-
-void Flattener::declareStore(const CoreType& type, const std::string& name, ExprRef extent,
-                             std::vector<VarId>& out) {
-  if (type.isScalar()) {
-    out.push_back(newVar(VarKind::Array, type.scalar(), name, extent));
-    return;
-  }
-  out.push_back(newVar(VarKind::Array, lcu::kIndex, name + "_lengths", extent));
-  for (const CoreType& element : type.elements()) {
-    out.push_back(newVar(VarKind::Array, lcu::kIndex, name + "_starts", extent));
-    declareStore(element, name, nullptr, out);
-  }
-}
-
-std::vector<VarId> Flattener::declare(const Row& types, Context& context, const std::string& name) {
-  std::vector<VarId> out;
-  for (const CoreType& type : types) {
-    if (!context.isRoot()) {
-      declareStore(type, name, context.space.extent, out);
-    } else if (type.isScalar()) {
-      out.push_back(newVar(VarKind::Host, type.scalar(), name));
-    } else {
-      out.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_length"));
-      for (const CoreType& element : type.elements()) {
-        out.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_start"));
-        declareStore(element, name, nullptr, out);
-      }
-    }
-  }
-  return out;
-}
-
-StorePtr Flattener::storeFrom(const CoreType& type, const std::vector<VarId>& vars, size_t& next) {
-  auto store = std::make_shared<Store>();
-  store->type = type;
-  VarId first = vars[next++];
-  if (type.isScalar()) {
-    store->array = first;
-    return store;
-  }
-  store->kind = Store::Kind::Sequence;
-  store->lengths = first;
-  for (const CoreType& element : type.elements()) {
-    Store::Component component;
-    component.starts = vars[next++];
-    component.store = storeFrom(element, vars, next);
-    store->components.push_back(component);
-  }
-  return store;
-}
-
-Values Flattener::fromCanonical(const Row& types, const std::vector<VarId>& vars, Context& context) {
-  Values result;
-  size_t next = 0;
-  for (const CoreType& type : types) {
-    if (!context.isRoot()) {
-      result.push_back(storeAt(*storeFrom(type, vars, next), arena().param(0), context));
-      continue;
-    }
-    ExprRef first = arena().host(vars[next], type.isScalar() ? type.scalar() : lcu::kIndex);
-    ++next;
-    if (type.isScalar()) {
-      result.push_back({first});
-      continue;
-    }
-    Sequence sequence;
-    sequence.elements = type.elements();
-    sequence.length = arena().nonNegative(first);
-    for (const CoreType& element : type.elements()) {
-      ExprRef start = arena().host(vars[next++], lcu::kIndex);
-      sequence.views.push_back(direct(start, arena().index(1), storeFrom(element, vars, next)));
-    }
-    result.push_back({sequence});
-  }
-  return result;
-}
-
-void Flattener::emptyArray(ScalarType type, std::vector<VarId>& out) {
-  VarId var = newVar(VarKind::Array, type, "none", arena().index(0));
-  lcu::Stmt stmt;
-  stmt.results = {var};
-  stmt.node = lcu::ArrayConstant{{zeroColumn(type, 0)}};
-  append(block_, std::move(stmt));
-  out.push_back(var);
-}
-
-void Flattener::emptyStore(const CoreType& type, std::vector<VarId>& out) {
-  if (type.isScalar()) return emptyArray(type.scalar(), out);
-  emptyArray(lcu::kIndex, out);
-  for (const CoreType& element : type.elements()) {
-    emptyArray(lcu::kIndex, out);
-    emptyStore(element, out);
-  }
-}
-
-std::vector<VarId> Flattener::canonicalZero(const Row& types, bool root) {
-  std::vector<VarId> out;
-  for (const CoreType& type : types) {
-    if (!root) {
-      emptyStore(type, out);
-    } else if (type.isScalar()) {
-      out.push_back(hostLet(arena().constant(Scalar::zero(type.scalar())), block_, "none"));
-    } else {
-      out.push_back(hostLet(arena().index(0), block_, "none"));
-      for (const CoreType& element : type.elements()) {
-        out.push_back(hostLet(arena().index(0), block_, "none"));
-        emptyStore(element, out);
-      }
-    }
-  }
-  return out;
 }
 
 }  // namespace kelpie::flatten

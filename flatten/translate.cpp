@@ -129,9 +129,27 @@ ExprRef Flattener::translate(ExprRef e, Context& from, Context& to) {
   return e;
 }
 
+/// As translate where that stores nothing; else null.
+ExprRef Flattener::translateFreely(ExprRef e, Context& from, Context& to) {
+  if (&from == &to || e->kind == ExprKind::Constant) return e;
+  if (from.isRoot()) return nullptr;
+  std::vector<Context*> path = {&to};
+  while (path.back() != &from) path.push_back(path.back()->parent);
+  for (size_t k = path.size() - 1; k > 0; --k) {
+    if (!cheap(e) || !(onlyInstance(e) || dividable(e, *path[k]))) return nullptr;
+    e = step(e, *path[k], *path[k - 1]);
+  }
+  return e;
+}
+
 ViewPtr Flattener::translate(const ViewPtr& v, Context& from, Context& to) {
   auto result = std::make_shared<View>(*v);
   result->aligned = false;
+  if (v->made) {
+    result->instance = translateFreely(v->instance, from, to);
+    result->place = translateFreely(v->place, from, to);
+    if (!result->instance || !result->place) result->made = nullptr;
+  }
   if (v->start) result->start = translate(v->start, from, to);
   if (v->stride) result->stride = translate(v->stride, from, to);
   if (v->condition) result->condition = translate(v->condition, from, to);
@@ -237,7 +255,7 @@ Space Flattener::commonSpace(const std::vector<const Sequence*>& sequences, Cont
 }
 
 Flattener::Entered Flattener::enterSpace(const Space& space, const std::vector<const Sequence*>& sequences,
-                                         Context& context) {
+                                         Context& context, bool making) {
   Context& inside = newContext(Context::Kind::Each, &context, space, block_);
   ExprRef position = arena().param(context.isRoot() ? 0 : 2);
   Entered entered{&inside, {}};
@@ -250,7 +268,7 @@ Flattener::Entered Flattener::enterSpace(const Space& space, const std::vector<c
         row.push_back(storeAt(*view.store, arena().param(0), inside));
       } else {
         ViewPtr outer = translate(v->views[k], context, inside);
-        row.push_back(viewAt(*outer, v->elements[k], position, inside));
+        row.push_back(viewAt(*outer, v->elements[k], position, inside, making));
       }
     }
     entered.elements.push_back(std::move(row));
@@ -333,13 +351,46 @@ Value Flattener::listed(const std::vector<Value>& values, size_t low, size_t hig
   return choose(left, listed(values, low, middle, position), listed(values, middle, high, position));
 }
 
-Value Flattener::viewAt(const View& view, const CoreType& type, ExprRef position, Context& context) {
+/// Costs no more to make again than to load twice: few operations and loads, nothing that may fail.
+bool Flattener::makeable(ExprRef element) const {
+  constexpr int kOperations = 32, kLoads = 8;
+  int operations = 0, loads = 0;
+  bool simple = !element->canFail;
+  lcu::forEachNode({element}, [&](ExprRef n) {
+    operations += n->kind == ExprKind::Op || n->kind == ExprKind::If;
+    loads += n->kind == ExprKind::Load;
+    simple &= !lcu::isUnbounded(n) && n->kind != ExprKind::LoopVar;
+    simple &= n->kind != ExprKind::Op || n->op <= ScalarOp::Sqrt;
+  });
+  return simple && operations <= kOperations && loads <= kLoads;
+}
+
+void Flattener::rememberMaking(Sequence& sequence, const Values& row, Context& context) {
+  if (context.isRoot()) return;  // there fusion finds the map by itself
+  for (size_t k = 0; k < row.size(); ++k) {
+    if (!row[k].isScalar() || !makeable(row[k].scalar())) continue;
+    auto view = std::make_shared<View>(*sequence.views[k]);
+    view->made = row[k].scalar();
+    view->instance = arena().param(0);
+    view->place = arena().index(0);
+    sequence.views[k] = view;
+  }
+}
+
+Value Flattener::viewAt(const View& view, const CoreType& type, ExprRef position, Context& context,
+                        bool making) {
   switch (view.kind) {
     case View::Kind::Direct:
+      if (making && view.made)
+        return {arena().rewrite(view.made, [&](ExprRef n) -> ExprRef {
+          if (n->kind != ExprKind::Param) return nullptr;
+          if (n->index == 1) return view.instance;
+          return arena().add(n->index == 0 ? view.start : view.place, arena().mul(position, view.stride));
+        })};
       return storeAt(*view.store, arena().add(view.start, arena().mul(position, view.stride)), context);
     case View::Kind::Choice:
-      return choose(view.condition, viewAt(*view.first, type, position, context),
-                    viewAt(*view.second, type, position, context));
+      return choose(view.condition, viewAt(*view.first, type, position, context, making),
+                    viewAt(*view.second, type, position, context, making));
     case View::Kind::Repeat:
       return view.values[0];
     case View::Kind::Listed:
@@ -348,8 +399,9 @@ Value Flattener::viewAt(const View& view, const CoreType& type, ExprRef position
   }
   ExprRef number = arena().add(view.start, arena().mul(position, view.stride));
   if (view.kind == View::Kind::Append)
-    return choose(arena().op(ScalarOp::Less, number, view.split), viewAt(*view.first, type, number, context),
-                  viewAt(*view.second, type, arena().sub(number, view.split), context));
+    return choose(arena().op(ScalarOp::Less, number, view.split),
+                  viewAt(*view.first, type, number, context, making),
+                  viewAt(*view.second, type, arena().sub(number, view.split), context, making));
   if (number->kind == ExprKind::Constant) {
     int64_t last = static_cast<int64_t>(view.values.size()) - 1;
     return view.values[static_cast<size_t>(std::clamp<int64_t>(number->constant.i, 0, last))];
@@ -374,6 +426,7 @@ ViewPtr Flattener::guard(const ViewPtr& v, ExprRef condition, bool wanted) {
   };
   auto result = std::make_shared<View>(*v);
   result->aligned = false;
+  result->made = nullptr;
   result->start = guarded(v->start);
   result->condition = guarded(v->condition);
   result->split = guarded(v->split);

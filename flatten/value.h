@@ -78,6 +78,10 @@ struct View {
   StorePtr store;                             ///< Direct
   /// Direct: the sequence's descriptor covers the store exactly: the element is store[%i] of that space.
   bool aligned = false;
+  /// Direct, not of a root: how the elements were made, if that is known and takes few operations: an
+  /// expression over %i, %s, %p of the space that `store` was filled over, for element place + p*stride of
+  /// instance number `instance`. Whoever copies the elements makes them instead.
+  ExprRef made = nullptr, instance = nullptr, place = nullptr;
   ExprRef condition = nullptr;  ///< Choice
   ExprRef split = nullptr;      ///< Append
   ViewPtr first, second;        ///< Choice, Append

@@ -121,6 +121,12 @@ bool isAbsorbing(ScalarOp op, ExprRef constant) {
   }
 }
 
+/// x divided by a positive constant.
+bool isQuotient(ExprRef e, ExprRef x) {
+  return isOp(e, ScalarOp::Div) && e->operands[0] == x && isConstant(e->operands[1]) &&
+         e->operands[1]->constant.i > 0;
+}
+
 /// Both operands the same, of any type but float: the constant that results, if one does.
 std::optional<Scalar> resultOnEqual(ScalarOp op, ScalarType type) {
   switch (op) {
@@ -229,7 +235,16 @@ ExprRef ExprArena::op(ScalarOp op, ExprRef a, ExprRef b) {
       if (bound < 0 && (op == ScalarOp::Greater || op == ScalarOp::LessEqual))
         return boolean(op == ScalarOp::Greater);
       if (bound < 0 && isEquality) return boolean(op == ScalarOp::NotEqual);
+      if (bound <= 0 && op == ScalarOp::Max) return a;
     }
+  }
+  if (a->nonNegative && b->nonNegative && !a->canFail && !b->canFail && isQuotient(a, b) &&
+      (op == ScalarOp::LessEqual || op == ScalarOp::Greater))
+    return boolean(op == ScalarOp::LessEqual);
+  if (a->nonNegative && !a->canFail && isOp(b, ScalarOp::Negate) && b->operands[0]->nonNegative &&
+      !b->canFail) {  // lengths of what take and drop leave
+    if (op == ScalarOp::Max) return a;
+    if (op == ScalarOp::GreaterEqual || op == ScalarOp::Less) return boolean(op == ScalarOp::GreaterEqual);
   }
   if (a == b && !isFloat(type)) {
     if (isIdempotent(op)) return a;

@@ -112,6 +112,22 @@ TEST(Work, QuicksortTakesTwoPassesALevel) {
   EXPECT_LE(cost.peak, 8 * n * 8);  // no level's sequences stay while the next ones are sorted
 }
 
+TEST(Work, BalancedRecursionIsOnePassALevelBothWays) {
+  // On every level all instances go on, or all end: nothing is merged, results pass through, and the two
+  // halves are computed where the level's sequence is put together.
+  const double n = 1 << 14, levels = 14;
+  Cost cost = costOf(
+      "function merged(a) = if #a == 1 then a else let half = #a / 2; low = take(a, half); high = drop(a, "
+      "half)"
+      "  in flatten({merged(v) : v in [{min(x, y) : x in low; y in high}, {max(x, y) : x in low; y in "
+      "high}]});"
+      "a = [0:8192] ++ reverse([8192:16384]); merged(a);");
+  EXPECT_EQ(cost.outcome.error, "");
+  // A pass over the level's elements, and a few over its instances, twice as many on each level.
+  EXPECT_LE(cost.elements, n * levels + 6 * 2 * n) << cost.outcome.lcu;
+  EXPECT_LE(cost.written, 8 * (n * levels + 8 * 2 * n));
+}
+
 TEST(Work, UnbalancedRecursionCostsItsWork) {
   // 999 instances end at once, one goes on for 1,000 levels with a sequence that shrinks by one.
   Cost cost = costOf(

@@ -61,6 +61,27 @@ TEST_F(Arena, IntegerAlgebra) {
   EXPECT_EQ(op(ScalarOp::Not, op(ScalarOp::Less, n, m)), op(ScalarOp::GreaterEqual, n, m));
 }
 
+TEST_F(Arena, LengthsAreNotNegative) {
+  ExprRef length = arena.size(9), other = arena.size(10);
+  ExprRef half = op(ScalarOp::Div, length, arena.index(2));
+  ExprRef yes = arena.boolean(true), no = arena.boolean(false);
+  EXPECT_EQ(op(ScalarOp::Max, length, arena.index(-1)), length);
+  EXPECT_EQ(op(ScalarOp::Max, half, op(ScalarOp::Negate, half)), half);
+  EXPECT_EQ(op(ScalarOp::LessEqual, half, length), yes);
+  EXPECT_EQ(op(ScalarOp::Greater, half, length), no);
+  EXPECT_EQ(op(ScalarOp::GreaterEqual, half, op(ScalarOp::Negate, length)), yes);
+  EXPECT_EQ(op(ScalarOp::Less, half, op(ScalarOp::Negate, length)), no);
+  // What these do not say, or what may be negative, stays.
+  for (ExprRef kept : {op(ScalarOp::Less, half, length), op(ScalarOp::LessEqual, half, other),
+                       op(ScalarOp::LessEqual, op(ScalarOp::Div, n, arena.index(2)), n),
+                       op(ScalarOp::LessEqual, op(ScalarOp::Div, length, arena.index(-2)), length),
+                       op(ScalarOp::GreaterEqual, n, op(ScalarOp::Negate, length)),
+                       op(ScalarOp::GreaterEqual, length, op(ScalarOp::Negate, n)),
+                       op(ScalarOp::Greater, half, op(ScalarOp::Negate, length))})
+    EXPECT_NE(kept->kind, ExprKind::Constant);
+  EXPECT_NE(op(ScalarOp::Max, n, arena.index(-1)), n);
+}
+
 TEST_F(Arena, FloatsKeepTheirBits) {
   EXPECT_NE(op(ScalarOp::Add, x, f64(0.0)), x);
   EXPECT_NE(op(ScalarOp::Mul, x, f64(0.0)), f64(0.0));
