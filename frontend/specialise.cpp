@@ -383,6 +383,8 @@ Atoms Specialiser::evalEach(const typed::Exp& exp, const typed::ApplyToEach& eac
     core::Atom flags = emitOne(std::move(test), flagsType, block, each.filter->span);
     lengthsChecked = true;
 
+    std::vector<core::Var> vars;
+    std::vector<core::Atom> needed;
     std::unordered_set<const typed::Variable*> uses;
     if (each.body) collectUses(*each.body, uses);
     for (size_t i = 0; i < sources.size(); ++i) {
@@ -390,15 +392,23 @@ Atoms Specialiser::evalEach(const typed::Exp& exp, const typed::ApplyToEach& eac
       size_t first = 0, end = width(i);
       if (each.body || i > 0) std::tie(first, end) = usedComponents(pattern, uses);
       if (first == end && !(i == 0 && !each.body)) continue;
-      core::Atom needed = project(sources[i], first, end - first, block, each.bindings[i].source->span);
-      core::Atom packed =
-          emitOne(core::Prim{core::PrimOp::Pack, {flags, needed}}, needed.type, block, exp.span);
-      made.bindings.push_back(bindElements(i, first, end - first, packed));
+      core::Atom part = project(sources[i], first, end - first, block, each.bindings[i].source->span);
+      core::Each::Binding elements = bindElements(i, first, end - first, part);
+      vars.insert(vars.end(), elements.vars.begin(), elements.vars.end());
+      needed.push_back(part);
     }
-    if (made.bindings.empty()) {  // only the number of survivors matters
-      core::Atom packed = emitOne(core::Prim{core::PrimOp::Pack, {flags, flags}}, flagsType, block, exp.span);
-      made.bindings.push_back({newVars({ScalarType::Bool}, ""), packed});
+    if (needed.empty()) {  // only the number of survivors matters
+      vars = newVars({ScalarType::Bool}, "");
+      needed.push_back(flags);
     }
+    core::Atom all = needed.front();
+    if (needed.size() > 1) {  // one pack, so that the survivors of all sources have one length
+      Row row;
+      for (const core::Var& var : vars) row.push_back(var.type);
+      all = emitOne(core::Prim{core::PrimOp::Zip, needed}, CoreType::sequence(row), block, each.filter->span);
+    }
+    core::Atom packed = emitOne(core::Prim{core::PrimOp::Pack, {flags, all}}, all.type, block, exp.span);
+    made.bindings.push_back({std::move(vars), packed});
   } else {
     for (size_t i = 0; i < sources.size(); ++i)
       made.bindings.push_back(bindElements(i, 0, width(i), sources[i]));

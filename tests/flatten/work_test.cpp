@@ -112,6 +112,13 @@ TEST(Work, QuicksortTakesTwoPassesALevel) {
   EXPECT_LE(cost.peak, 8 * n * 8);  // no level's sequences stay while the next ones are sorted
 }
 
+TEST(Work, SurvivorsOfSeveralSequencesAreStoredOnce) {
+  Cost cost = costOf(
+      "vs = {{rem(i * 7 + j, 50) : j in [0:rem(i, 20)]} : i in [0:500]};"
+      "{{(x, y) : x in v; y in {w * w : w in v} | y > 100} : v in vs};");
+  EXPECT_EQ(cost.launches, 1u) << cost.outcome.lcu;
+}
+
 TEST(Work, BalancedRecursionIsOnePassALevelBothWays) {
   // On every level all instances go on, or all end: nothing is merged, results pass through, and the two
   // halves are computed where the level's sequence is put together.
