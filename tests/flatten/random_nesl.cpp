@@ -57,6 +57,7 @@ class Generator {
     text += expression(sequence(int_), size_ - 1) + ";\n";
     scope_.resize(scope_.size() - 3);
     user_ = true;
+    text += recursiveFunction();
     for (int k = 0; k < 2; ++k) text += expression(anyType(2), size_) + ";\n";
     return text;
   }
@@ -66,6 +67,21 @@ class Generator {
     std::string name;
     TypePtr type;
   };
+
+  /// function dive(w, k) = if k > 2 or ... then ... else (dive(..., k + 1) anywhere)
+  std::string recursiveFunction() {
+    const TypePtr types[] = {int_, sequence(int_), sequence(int_), sequence(sequence(int_)),
+                             pair(int_, sequence(int_)), sequence(pair(int_, float_))};
+    const TypePtr type = types[pick(6)];
+    const std::vector<Variable> parameters = {{"w", sequence(int_)}, {"k", int_}};
+    std::string text = "function dive(w, k) = if (k > 2) or " + in(parameters, bool_, size_ - 2);
+    text += " then " + in(parameters, type, size_ - 2);
+    dive_ = type;
+    step_ = "k + 1";
+    text += " else " + in(parameters, type, size_ - 1) + ";\n";
+    step_ = "0";
+    return text;
+  }
 
   uint32_t pick(uint32_t n) { return std::uniform_int_distribution<uint32_t>(0, n - 1)(random_); }
   TypePtr scalar(Type::Kind kind) { return std::make_shared<Type>(Type{kind, nullptr, nullptr}); }
@@ -135,6 +151,8 @@ class Generator {
   std::string expression(const TypePtr& type, int depth) {
     if (depth <= 0) return leaf(type);
     const int d = depth - 1;
+    if (dive_ && same(dive_, type) && pick(3) == 0)
+      return "dive(" + expression(sequence(int_), d) + ", " + step_ + ")";
     switch (pick(12)) {  // forms of every type
       case 0:
         return "(if " + expression(bool_, d) + " then " + expression(type, d) + " else " +
@@ -359,6 +377,8 @@ class Generator {
   std::vector<Variable> scope_;
   int names_ = 0;
   bool user_ = false;
+  TypePtr dive_;      ///< what the recursive function yields, once it may be called
+  std::string step_;  ///< its argument k there
 };
 
 }  // namespace
