@@ -39,6 +39,8 @@ JOBS = [
     ("nbody", "nbody", "input", "digest", "nbody", "nbody", (["16384"], ["500"])),
     *(("barnes_hut", "barnes_hut", kind, "digest", "barnes_hut", "barnes_hut", (["1000000"], ["1000"]))
       for kind in ("uniform", "plummer")),
+    *(("delaunay", "delaunay", kind, "digest", "delaunay", "delaunay", (["1000000"], ["10000"]))
+      for kind in ("square", "kuzmin")),
     ("mandelbrot", "mandelbrot", "input", "digest", "mandelbrot", "mandelbrot", (["2048"], ["200"])),
     *(("jacobi", "jacobi", "input", "digest", "jacobi", job, (["512"], ["50"]))
       for job in ("jacobi", "jacobi as a graph")),
