@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "flatten/device_conditions.h"
 #include "flatten/flattener.h"
 #include "flatten/hoist.h"
 #include "flatten/rematerialise.h"
@@ -47,6 +48,7 @@ lcu::Program flattenParallel(const core::Program& program, const KnownGlobals& g
   const core::Program hoisted = hoist(program, Analysis(program));
   lcu::Program flat = Flattener(hoisted, globals).run();
   rematerialise(flat);
+  conditionsOnDevice(flat);
   return flat;
 }
 

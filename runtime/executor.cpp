@@ -10,6 +10,7 @@
 #include "runtime/launcher.h"
 #include "runtime/plan.h"
 #include "runtime/plan_stack.h"
+#include "runtime/run_ahead.h"
 #include "runtime/run_context.h"
 
 namespace kelpie::runtime {
@@ -66,7 +67,9 @@ class Run final : public Environment {
         services_(services),
         stack_(plan),
         columns_(context, residents),
-        launcher_(context, plan, stack_) {
+        launcher_(context, plan, stack_),
+        ahead_(context, stack_, launcher_.recorder()) {
+    context_.settle = [this] { ahead_.settle(); };
     context_.alsoWanted = [this](std::vector<Wanted>& wanted) { addLikely(wanted); };
   }
 
@@ -174,6 +177,15 @@ class Run final : public Environment {
 
   /// One instruction; false at the end of the program.
   bool step() {
+    try {
+      return execute();
+    } catch (const RunAhead::Returned&) {
+      running_ = nullptr;
+      return true;
+    }
+  }
+
+  bool execute() {
     PlanStack::Frame& frame = stack_.top();
     const PlanInstruction& i = plan_.functions[frame.function].code[frame.pc++];
     if (i.stmt) {
@@ -189,7 +201,11 @@ class Run final : public Environment {
       case PlanOp::Launch:
         launcher_.launch(i, extentsOf(*i.code));
         break;
+      case PlanOp::Decide:
+        if (!ahead_.decide(i)) frame.pc = i.target;
+        break;
       case PlanOp::Call: {
+        ahead_.settle();
         auto arguments = stack_.copies(i.operands);
         for (Slot s : i.dying) stack_.value(s) = {};
         trim();
@@ -197,12 +213,14 @@ class Run final : public Environment {
         break;
       }
       case PlanOp::TailCall: {
+        ahead_.settle();
         auto arguments = stack_.copies(i.operands);
         stack_.pop();
         push(i.target, std::move(arguments));
         break;
       }
       case PlanOp::Return: {
+        ahead_.settle();
         auto values = stack_.copies(i.operands);
         const bool last = stack_.depth() == 1;
         stack_.pop();
@@ -236,9 +254,11 @@ class Run final : public Environment {
         launcher_.join(i);
         break;
       case PlanOp::Grade:
+        ahead_.settle();  // sorts are not held back by errors
         launcher_.grade(i, extentsOf(*i.code));
         break;
       case PlanOp::Service:
+        ahead_.settle();
         service(i);
         break;
     }
@@ -273,6 +293,7 @@ class Run final : public Environment {
   PlanStack stack_;
   ColumnTransfer columns_;
   Launcher launcher_;
+  RunAhead ahead_;
   const ExpressionCode* running_ = nullptr;  ///< the host expressions under way
   std::vector<Register> registers_, values_;
   codegen::LaunchExtents extents_;

@@ -51,6 +51,7 @@ struct RunStatistics {
   uint64_t launches = 0;          ///< kernels and grades
   uint64_t fetches = 0;           ///< scalars and elements that the host waited for
   uint64_t synchronisations = 0;  ///< waits for the device, of any kind
+  uint64_t foretold = 0;          ///< conditions that the host did not wait for (runtime/run_ahead.h)
   double waitedSeconds = 0;       ///< of the host, in these waits
   uint64_t services = 0;
   uint64_t uploadedBytes = 0, downloadedBytes = 0;

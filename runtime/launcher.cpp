@@ -12,9 +12,13 @@ namespace {
 
 class LaunchScratch final : public Scratch {
  public:
-  explicit LaunchScratch(BufferPool& pool) : pool_(pool) {}
+  explicit LaunchScratch(const RunContext& context) : context_(context) {}
   DevicePointer take(size_t bytes) override {
-    BufferRef b = pool_.allocate(bytes);
+    BufferRef b = context_.pool.allocate(bytes);
+    if (!b && context_.settle) {
+      context_.settle();
+      b = context_.pool.allocate(bytes);
+    }
     if (!b) {
       refused_ = bytes;
       return nullptr;
@@ -26,7 +30,7 @@ class LaunchScratch final : public Scratch {
   size_t refused() const { return refused_; }
 
  private:
-  BufferPool& pool_;
+  const RunContext& context_;
   std::vector<BufferRef> buffers_;
   size_t refused_ = 0;
 };
@@ -54,7 +58,7 @@ void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& ex
   findArguments(i, info);
   allocateResults(i, info, extents);
   if (hasWork(info, extents)) {
-    LaunchScratch scratch(context_.pool);
+    LaunchScratch scratch(context_);
     const Failure failure = context_.target.launch(
         {&plan_.kernels, i.target, extents, arguments_, outputs_, &scratch, context_.options.interrupt});
     check(context_, failure, scratch, "the kernel " + plan_.kernels.kernels[i.target].kernel->name);
@@ -144,7 +148,7 @@ void Launcher::grade(const PlanInstruction& i, const codegen::LaunchExtents& ext
   DeviceRef order = context_.allocate(ScalarType::Int64, extents.elements, "a sorting order");
   const DeviceRef offsets = i.operands.size() > 1 ? stack_.value(i.operands[1]).device : nullptr;
   if (extents.elements > 0) {
-    LaunchScratch scratch(context_.pool);
+    LaunchScratch scratch(context_);
     const Failure failure =
         context_.target.grade({keys->type, keys->buffer->pointer(), order->buffer->pointer(), node.space.kind,
                                extents, offsets ? offsets->buffer->pointer() : nullptr, &scratch});

@@ -17,6 +17,7 @@ class Launcher {
   void launch(const PlanInstruction& i, const codegen::LaunchExtents& extents);
   void grade(const PlanInstruction& i, const codegen::LaunchExtents& extents);
   void join(const PlanInstruction& i);
+  RunRecorder& recorder() { return recorder_; }
 
  private:
   void findArguments(const PlanInstruction& i, const codegen::KernelInfo& info);

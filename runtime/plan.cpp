@@ -281,13 +281,20 @@ class Planner {
   }
 
   bool conditional(const Stmt& stmt, const lcu::HostIf& branch, const VarSet& dying, bool tail) {
-    Slot condition = testSlot();
-    auto& test = emit(PlanOp::Let, &stmt);
-    test.code = code({branch.condition});
-    test.results = {condition};
-    const uint32_t jump = here();
-    emit(PlanOp::JumpIfFalse).operands = {condition};
-    free_.insert(condition);
+    const bool isCell = branch.condition->kind == lcu::ExprKind::Host &&
+                        program_.vars.at(branch.condition->index).kind == lcu::VarKind::Cell;
+    uint32_t jump = here();
+    if (isCell) {
+      emit(PlanOp::Decide, &stmt).operands = {slot(branch.condition->index)};
+    } else {
+      Slot condition = testSlot();
+      auto& test = emit(PlanOp::Let, &stmt);
+      test.code = code({branch.condition});
+      test.results = {condition};
+      jump = here();
+      emit(PlanOp::JumpIfFalse).operands = {condition};
+      free_.insert(condition);
+    }
 
     const Sink sink = tail ? Sink{true, {}} : Sink{false, stmt.results};
     if (!tail) defineAll(stmt.results);

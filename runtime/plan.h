@@ -39,6 +39,7 @@ enum class PlanOp : uint8_t {
   Return,       // operands
   Jump,         // to instruction `target`
   JumpIfFalse,  // operands[0]
+  Decide,       // the same, where operands[0] is a cell
   Move,         // results := operands, all at once
   Release,      // operands are not used any more
   Constant,     // results := statement's columns

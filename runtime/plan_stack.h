@@ -1,6 +1,7 @@
 // The frames of the calls that are active, with the values of their variables, and the globals.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "ir/diagnostic.h"
@@ -54,6 +55,14 @@ class PlanStack {
   void assign(const std::vector<Slot>& slots, std::vector<PlanValue> values) {
     if (slots.size() != values.size()) throw InternalError("plan: numbers of results differ");
     for (size_t k = 0; k < slots.size(); ++k) value(slots[k]) = std::move(values[k]);
+  }
+  /// The values of the frame on top, to come back to.
+  std::vector<PlanValue> copyOfTop() const {
+    return {values_.begin() + static_cast<std::ptrdiff_t>(frames_.back().base), values_.end()};
+  }
+  void restoreTop(std::vector<PlanValue> values) {
+    std::move(values.begin(), values.end(),
+              values_.begin() + static_cast<std::ptrdiff_t>(frames_.back().base));
   }
   /// Calls `use` for the values of the frame on top.
   template <typename Use>

@@ -50,6 +50,7 @@ void RunContext::download(void* to, DevicePointer from, size_t bytes) {
 }
 
 void RunContext::read(const std::vector<Wanted>& wanted) {
+  if (settle) settle();
   ++statistics.synchronisations;
   std::array<std::array<std::byte, 8>, kMostWanted> bytes{};
   std::array<HostRead, kMostWanted> reads;
@@ -115,6 +116,10 @@ DeviceRef RunContext::allocate(ScalarType type, int64_t count, const std::string
   const bool overflow = static_cast<uint64_t>(count) > std::numeric_limits<size_t>::max() / 4 / width;
   const size_t bytes = overflow ? 0 : std::max<size_t>(static_cast<size_t>(count) * width, 16);
   BufferRef buffer = overflow ? nullptr : pool.allocate(bytes);
+  if (!buffer && settle) {
+    settle();  // what was kept to come back to is free now
+    buffer = overflow ? nullptr : pool.allocate(bytes);
+  }
   if (!buffer) outOfMemory(fmt::format("{} needs {} elements of {} bytes", what, count, width));
   auto v = std::make_shared<DeviceValue>();
   v->buffer = std::move(buffer);

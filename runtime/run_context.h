@@ -37,6 +37,9 @@ class RunContext {
   const RunOptions& options;
   RunStatistics& statistics;
   Span span;  ///< of the statement under way
+  /// Called before every wait, and before giving up for want of memory: finds out whether the run is where it
+  /// thinks it is (run_ahead.h).
+  std::function<void()> settle;
   /// Adds what else to read when the host waits for a value anyway.
   std::function<void(std::vector<Wanted>&)> alsoWanted;
 

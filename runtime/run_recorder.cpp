@@ -66,6 +66,20 @@ void RunRecorder::record(size_t kernel, const codegen::LaunchExtents& extents, c
   s.work.bytesWritten += work.bytesWritten;
   s.work.survivors += work.survivors;
   if (timing_) timed_.push_back(kernel);
+  if (keepsJournal_)
+    journal_.push_back(
+        {kernel, static_cast<uint64_t>(extents.elements), static_cast<uint64_t>(extents.segments)});
+}
+
+void RunRecorder::takeBack(size_t journal) {
+  for (; journal_.size() > journal; journal_.pop_back()) {
+    const Entry& entry = journal_.back();
+    KernelStatistics& s = context_.statistics.kernels[entry.kernel];
+    --context_.statistics.launches;
+    --s.launches;
+    s.elements -= entry.elements;
+    s.segments -= entry.segments;
+  }
 }
 
 /// What a filter kept; a wait that a run without timing does not have is not counted. Without the output

@@ -25,6 +25,16 @@ class RunRecorder {
                 const std::vector<DeviceRef>& results);
   void graded(const lcu::Stmt* stmt, const codegen::LaunchExtents& extents, ScalarType keys);
 
+  /// From now on, or no longer, launches can be taken back.
+  void keepJournal(bool keep) {
+    keepsJournal_ = keep;
+    if (!keep) journal_.clear();
+  }
+  size_t journal() const { return journal_.size(); }
+  /// Takes back all launches since the journal had that length. Where launches are timed or counted none can
+  /// be.
+  void takeBack(size_t journal);
+
  private:
   void record(size_t kernel, const codegen::LaunchExtents& extents, const LaunchWork& work);
   int64_t peek(const codegen::KernelInfo& info, const codegen::LaunchExtents& extents,
@@ -32,7 +42,14 @@ class RunRecorder {
 
   RunContext& context_;
   const Plan& plan_;
+  /// A launch that may be taken back.
+  struct Entry {
+    size_t kernel;
+    uint64_t elements, segments;
+  };
   bool timing_;
+  bool keepsJournal_ = false;
+  std::vector<Entry> journal_;
   std::vector<LaunchAccount> accounts_;                  ///< by kernel, when launches are timed
   std::vector<size_t> timed_;                            ///< whose times are to come, by statistics.kernels
   std::unordered_map<const lcu::Stmt*, size_t> grades_;  ///< in statistics.kernels

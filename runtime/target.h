@@ -99,6 +99,14 @@ struct HostRead {
   size_t bytes;
 };
 
+/// How a condition came out that was foretold (Target::foretell).
+enum class Outcome : uint8_t {
+  Open,        ///< the device is not there yet
+  AsForetold,  //
+  Otherwise,   ///< launches after it do nothing until Target::takeBack
+  Unreached,   ///< an error came before
+};
+
 /// What a target did since it was made; for reports and tests.
 struct TargetStatistics {
   uint64_t launches = 0;
@@ -153,6 +161,23 @@ class Target {
     return std::nullopt;
   }
   virtual void clearError() = 0;
+
+  // Going on before a condition is known. Of the conditions that are foretold, outcomes are asked for in
+  // order, of the first that came out otherwise as the last; kMostForetold may be open at a time.
+  static constexpr size_t kMostForetold = 32;
+  virtual bool canForetell() { return false; }
+  /// Launches from here on do nothing, as after an error, unless the bool at `condition` is `expected` when
+  /// the device gets there. Gives the number of the condition.
+  virtual Failure foretell(DevicePointer /*condition*/, bool /*expected*/, uint64_t& /*number*/) {
+    return "this target does not foretell";
+  }
+  /// `wait`: never Open.
+  virtual Failure outcomeOf(uint64_t /*number*/, bool /*wait*/, Outcome& /*outcome*/) {
+    return "this target does not foretell";
+  }
+  /// Undoes condition `number`, which came out otherwise or was not reached: what was launched since did
+  /// nothing and is not counted. After the former launches work again.
+  virtual void takeBack(uint64_t /*number*/) {}
 
   virtual TargetStatistics statistics() const = 0;
   virtual const LaunchWork* lastWork() const { return nullptr; }  ///< of the latest launch, where counted

@@ -1,5 +1,6 @@
-// The kernel that brings words to the host (runtime/cuda/host_reader.h). A module of its own that includes
-// nothing: it is needed early, and compiles fast.
+// The kernels that tell the host something: words (runtime/cuda/host_reader.h), and how conditions came out
+// (runtime/cuda/outcome_board.h). A module of its own that includes nothing: it is needed early, and compiles
+// fast.
 #pragma once
 
 #if defined(KELPIE_EMULATION)
@@ -25,4 +26,34 @@ extern "C" __global__ void kelpie_host_words(HostWords words) {
   __threadfence_system();
   __syncwarp();
   if (k == 0) *static_cast<volatile unsigned long long*>(words.to + 32) = words.number;
+}
+
+// Mirrored in runtime/cuda/outcome_board.cpp; the error word also in base.cuh.
+struct ForetoldCondition {
+  struct ErrorWord {
+    unsigned long long launch;
+    long long element;
+    unsigned int binding, site;
+    long long payload[2];
+    unsigned int lock;
+  };
+  const unsigned char* condition;
+  ErrorWord* error;
+  unsigned long long launch;    ///< number, as of any launch
+  unsigned long long expected;  ///< 0 or 1
+  unsigned long long* to;       ///< memory of the host: number, and outcome in the two highest bits
+  unsigned long long number;
+};
+
+/// One thread. A condition that came out otherwise stands in the error word: launches after it do nothing.
+extern "C" __global__ void kelpie_foretold(ForetoldCondition foretold) {
+  unsigned long long outcome = 2;  // an error came before
+  if (foretold.error->launch == 0) {
+    outcome = *foretold.condition == foretold.expected ? 0 : 1;
+    if (outcome == 1) {
+      foretold.error->site = 0xffffffffu;
+      foretold.error->launch = foretold.launch;
+    }
+  }
+  *static_cast<volatile unsigned long long*>(foretold.to) = foretold.number | outcome << 62;
 }

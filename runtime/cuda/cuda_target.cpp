@@ -56,7 +56,10 @@ uint64_t bitsOf(const Scalar& value) {
 }  // namespace
 
 CudaTarget::CudaTarget(std::unique_ptr<Device> device, codegen::cuda::CudaOptions options)
-    : device_(std::move(device)), reader_(*device_), options_(std::move(options)) {}
+    : device_(std::move(device)),
+      reader_(*device_),
+      board_(*device_, reader_),
+      options_(std::move(options)) {}
 
 CudaTarget::~CudaTarget() {
   device_->wait();
@@ -410,6 +413,18 @@ Failure CudaTarget::read(std::span<const HostRead> reads, std::optional<DeviceEr
   if (auto failure = reader_.read(reads_)) return failure;
   if (word.launch != 0) error = DeviceError{word.site, word.payload[0], word.payload[1]};
   return std::nullopt;
+}
+
+Failure CudaTarget::foretell(DevicePointer condition, bool expected, uint64_t& number) {
+  return board_.foretell(condition, expected, error_, ++launches_, statistics_.launches, number);
+}
+Failure CudaTarget::outcomeOf(uint64_t number, bool wait, Outcome& outcome) {
+  return board_.outcomeOf(number, wait, outcome);
+}
+void CudaTarget::takeBack(uint64_t number) {
+  statistics_.launches = board_.launchesBefore(number);
+  Outcome outcome = Outcome::Open;
+  if (!board_.outcomeOf(number, false, outcome) && outcome == Outcome::Otherwise) clearError();
 }
 
 void CudaTarget::clearError() {

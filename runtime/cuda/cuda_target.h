@@ -13,6 +13,7 @@
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/host_evaluation.h"
 #include "runtime/cuda/host_reader.h"
+#include "runtime/cuda/outcome_board.h"
 #include "runtime/target.h"
 
 namespace kelpie::runtime::cuda {
@@ -37,6 +38,10 @@ class CudaTarget final : public Target {
   Failure synchronise(std::optional<DeviceError>& error) override;
   Failure read(std::span<const HostRead> reads, std::optional<DeviceError>& error) override;
   void clearError() override;
+  bool canForetell() override { return !timing_ && board_.usable(); }
+  Failure foretell(DevicePointer condition, bool expected, uint64_t& number) override;
+  Failure outcomeOf(uint64_t number, bool wait, Outcome& outcome) override;
+  void takeBack(uint64_t number) override;
   void timeLaunches(bool on) override;
   std::vector<double> launchSeconds() override;
   double copyBandwidth() override;
@@ -85,6 +90,7 @@ class CudaTarget final : public Target {
 
   std::unique_ptr<Device> device_;
   HostReader reader_;
+  OutcomeBoard board_;
   codegen::cuda::CudaOptions options_;
   std::unordered_map<const ProgramKernels*, std::vector<PreparedKernel>> programs_;
   std::unordered_map<std::string, std::shared_ptr<const Loaded>> loaded_;  ///< by source

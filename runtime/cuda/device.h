@@ -45,8 +45,10 @@ class Device {
   /// Memory of the host that kernels write to at the same address, for as long as the device lives; null:
   /// there is none.
   virtual void* sharedMemory(size_t bytes) = 0;
-  /// Waits until a kernel has written `value` there, and what it wrote before.
-  virtual Failure await(const uint64_t* shared, uint64_t value) = 0;
+  /// Waits until a kernel has written a word there whose bits of `mask` are `value`, and what it wrote
+  /// before. `busy`: the device has more to do after that kernel.
+  virtual Failure await(const uint64_t* shared, uint64_t value, uint64_t mask = ~uint64_t{0},
+                        bool busy = false) = 0;
 
   /// Tells sources that `compile` may be asked for: a device that compiles in the background begins.
   /// `soon`: those of a program that is about to run.

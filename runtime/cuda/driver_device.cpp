@@ -106,7 +106,7 @@ struct Driver {
 
 constexpr int kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76;  // CUdevice_attribute
 constexpr int kReleaseThreshold = 4;                                       // CUmemPool_attribute
-constexpr int kStackSize = 0;                                             // CUlimit
+constexpr int kStackSize = 0;                                              // CUlimit
 constexpr size_t kStagingBytes = 4096;
 constexpr int kNotReady = 600;  // CUresult
 constexpr int kLooksPerQuery = 10000;
@@ -238,10 +238,10 @@ class DriverDevice final : public Device {
     shared_.push_back(memory);
     return memory;
   }
-  Failure await(const uint64_t* shared, uint64_t value) override {
+  Failure await(const uint64_t* shared, uint64_t value, uint64_t mask, bool busy) override {
     if (auto f = flush()) return f;
     // Asking the driver is slow; it tells when a kernel has failed.
-    const auto written = [&] { return __atomic_load_n(shared, __ATOMIC_ACQUIRE) == value; };
+    const auto written = [&] { return (__atomic_load_n(shared, __ATOMIC_ACQUIRE) & mask) == value; };
     for (int look = 1; !written(); ++look) {
       if (look % kLooksPerQuery != 0) continue;
       const int status = driver_.streamQuery(stream_);
@@ -249,7 +249,7 @@ class DriverDevice final : public Device {
       if (auto f = driver_.failure(status, "running kernels")) return f;
       return "a kernel did not write what the host waits for";
     }
-    queue_->waited();
+    if (!busy) queue_->waited();
     return std::nullopt;
   }
   Failure wait() override {

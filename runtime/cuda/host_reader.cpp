@@ -39,7 +39,7 @@ bool HostReader::load() {
   if (tried_) return module_ != nullptr;
   tried_ = true;
   memory_ = static_cast<uint64_t*>(device_.sharedMemory((kMostWords + 1) * sizeof(uint64_t)));
-  if (!memory_ || device_.compile(source(), {"kelpie_host_words"}, module_)) return false;
+  if (!memory_ || device_.compile(source(), {"kelpie_host_words", "kelpie_foretold"}, module_)) return false;
   memory_[kMostWords] = 0;
   function_ = module_->function("kelpie_host_words");
   return true;

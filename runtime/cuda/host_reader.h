@@ -19,9 +19,11 @@ class HostReader {
   HostReader(const HostReader&) = delete;
   HostReader& operator=(const HostReader&) = delete;
 
-  /// The source of the kernel, to be announced. Without a compiler, the driver copies.
+  /// The source of its kernels, to be announced. Without a compiler, the driver copies.
   static std::string source();
   bool loaded() const { return module_ != nullptr; }
+  /// Another kernel of that source; null: there is none.
+  Function function(const std::string& entry) { return load() ? module_->function(entry) : nullptr; }
   /// Waits for all work before.
   Failure read(std::span<const HostRead> reads);
   void unload() { module_.reset(); }

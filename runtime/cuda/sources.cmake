@@ -12,6 +12,7 @@ target_sources(kelpie_runtime PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/kernel_compiler.cpp
   ${CMAKE_CURRENT_LIST_DIR}/launch_queue.cpp
   ${CMAKE_CURRENT_LIST_DIR}/nvrtc_compiler.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/outcome_board.cpp
   ${CMAKE_CURRENT_LIST_DIR}/shared_library.cpp)
 target_link_libraries(kelpie_runtime PUBLIC ${CMAKE_DL_LIBS})
 

@@ -328,8 +328,8 @@ void* EmulatedDevice::sharedMemory(size_t bytes) {
   return shared_.emplace_back(std::make_unique<std::byte[]>(bytes)).get();
 }
 
-Failure EmulatedDevice::await(const uint64_t* shared, uint64_t value) {
-  if (*shared != value) return "a kernel did not write what the host waits for";
+Failure EmulatedDevice::await(const uint64_t* shared, uint64_t value, uint64_t mask, bool /*busy*/) {
+  if ((*shared & mask) != value) return "a kernel did not write what the host waits for";
   return std::nullopt;
 }
 

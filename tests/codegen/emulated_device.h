@@ -28,7 +28,7 @@ class EmulatedDevice : public runtime::cuda::Device {
   runtime::Failure clear(runtime::DevicePointer to, size_t bytes) override;
   runtime::Failure wait() override { return std::nullopt; }
   void* sharedMemory(size_t bytes) override;
-  runtime::Failure await(const uint64_t* shared, uint64_t value) override;
+  runtime::Failure await(const uint64_t* shared, uint64_t value, uint64_t mask, bool busy) override;
   runtime::Failure compile(const std::string& source, const std::vector<std::string>& entries,
                            std::unique_ptr<runtime::cuda::Module>& module) override;
   runtime::Failure reserveStack(size_t /*bytes*/) override { return std::nullopt; }

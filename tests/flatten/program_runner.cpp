@@ -154,7 +154,7 @@ std::vector<FormOutcome> run(const std::string& nesl, const RunnerOptions& optio
       runtime::RunStatistics statistics;
       const bool onTarget = way.name == "target";
       runtime::RunOptions runOptions;
-      runOptions.timeKernels = onTarget;
+      runOptions.timeKernels = onTarget && options.timed;
       auto actual = way.executor->run(
           program, [&](uint32_t cell) { return way.cells[cell]; }, *services, runOptions, &statistics);
       if (onTarget) outcome.targetStatistics = statistics;

@@ -23,7 +23,7 @@ struct FormOutcome {
   /// Of the last way of running on the λcu evaluator: fused by ilp with RunnerOptions::strategies, else
   /// unfused.
   runtime::RunStatistics statistics;
-  runtime::RunStatistics targetStatistics;  ///< of RunnerOptions::target, timed
+  runtime::RunStatistics targetStatistics;  ///< of RunnerOptions::target
   /// Over all its launches.
   uint64_t elements() const;
   uint64_t bytesRead() const;
@@ -37,6 +37,7 @@ struct RunnerOptions {
   bool compiled = false;    ///< also as compiled code of the target cpu (needs a compiler; slow)
   /// A further target, run after fusion by ilp.
   std::function<std::unique_ptr<runtime::Target>()> target;
+  bool timed = true;      ///< times the kernels of that target
   bool int32 = false;     ///< NESL's int
   bool positions = true;  ///< errors must be reported at the same place
 };
