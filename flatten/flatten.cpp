@@ -6,6 +6,7 @@
 #include "flatten/device_conditions.h"
 #include "flatten/flattener.h"
 #include "flatten/hoist.h"
+#include "flatten/loop_invariants.h"
 #include "flatten/rematerialise.h"
 #include "flatten/serial_loops.h"
 #include "ir/diagnostic.h"
@@ -47,6 +48,7 @@ bool isRegular(const Column& column) {
 lcu::Program flattenParallel(const core::Program& program, const KnownGlobals& globals) {
   const core::Program hoisted = hoist(program, Analysis(program));
   lcu::Program flat = Flattener(hoisted, globals).run();
+  removeLoopInvariants(flat);
   rematerialise(flat);
   conditionsOnDevice(flat);
   return flat;

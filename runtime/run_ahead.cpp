@@ -50,7 +50,8 @@ void RunAhead::foretell(const PlanInstruction& i, History& history) {
   const size_t inUse = context_.pool.bytesInUse();
   const size_t kept = open_.empty() || inUse < open_.front().bytes ? 0 : inUse - open_.front().bytes;
   if (kept > kKeptByOne) history.futile = kFutile;
-  makeRoom(kept > kKept ? 1 : std::min<size_t>(Target::kMostForetold - 1, history.agreed / kAgreedForEach));
+  makeRoom(kept > kKept ? open_.size() - 1
+                        : std::min<size_t>(Target::kMostForetold - 1, history.agreed / kAgreedForEach));
   recorder_.keepJournal(true);
   Open open{0, &i, history.latest, stack_.copyOfTop(), stack_.top().pc, recorder_.journal(), inUse};
   context_.check(context_.target.foretell(stack_.value(i.operands[0]).device->buffer->pointer(),

@@ -283,6 +283,9 @@ class Planner {
       // with 8.
       budget.items = std::min(budget.items, 8);
       budget.resident = 1024;
+    } else if (plan_.grid == Grid::Chunks && weight.gathers && weight.nodes > kManyNodes) {
+      // The same, and a few hundred thousand elements should occupy the whole device.
+      budget.items = std::min(budget.items, 4);
     }
     return budget;
   }

@@ -98,5 +98,48 @@ TEST(Join, SurvivorsOfTwoFiltersBecomeOneArray) {
   EXPECT_EQ(occurrences(lcu, ", joined_"), 2u) << lcu;
 }
 
+std::string flat(const std::string& nesl) { return lcu::toString(flatten::flatten(compiled(nesl))); }
+
+TEST(LoopInvariants, LengthsAndStartsThatStayAreNoParameters) {
+  const std::string lcu = flat(
+      "function halved(a, n) = if n == 0 then a else halved({x / 2.0 : x in a}, n - 1);"
+      "let a = {float(i) : i in [0:#\"four\"]} in halved(a, 3);");
+  const std::string parameters =
+      lcu.substr(lcu.find(" = loop ("), lcu.find(") while") - lcu.find(" = loop ("));
+  EXPECT_EQ(occurrences(parameters, "a_length"), 0u) << lcu;
+  EXPECT_EQ(occurrences(parameters, "a_start"), 0u) << lcu;
+  EXPECT_EQ(occurrences(lcu, "MAP flat 4 { i => a_"), 1u) << lcu;  // at i, not at start + i
+}
+
+TEST(LoopInvariants, LengthsThatChangeAreParameters) {
+  const std::string lcu =
+      flat("function grown(a, n) = if n == 0 then a else grown(a ++ a, n - 1); grown([1, 2], 3);");
+  EXPECT_GT(occurrences(lcu.substr(0, lcu.find(") while")), "a_length"), 1u) << lcu;
+}
+
+constexpr const char* kConverging =
+    "function halved(a) = let b = {x / 2.0 : x in a} in if max_val(b) < 0.1 then b else halved(b);"
+    "halved([8.0, 3.0]);";
+
+TEST(DeviceConditions, AConditionThatReadsTheDeviceIsACell) {
+  const std::string lcu = flat(kConverging);
+  EXPECT_EQ(occurrences(lcu, ": &bool = ONCE { max"), 1u) << lcu;
+  EXPECT_EQ(occurrences(lcu, "= if decided"), 1u) << lcu;
+}
+
+/// The host needs the number of survivors in every step, so it waits anyway.
+TEST(DeviceConditions, LoopsThatWaitForSizesStay) {
+  const std::string lcu = flat(
+      "function sieve(a) = let b = {x - 1 : x in a | x > 1} in if max_val(b) < 2 then b else sieve(b);"
+      "sieve([2, 9, 4]);");
+  EXPECT_EQ(occurrences(lcu, "ONCE"), 0u) << lcu;
+}
+
+TEST(DeviceConditions, ConditionsOutsideOfLoopsStay) {
+  EXPECT_EQ(
+      occurrences(flat("let a = {float(i) : i in [0:9]} in if max_val(a) > 3.0 then a else [1.0];"), "ONCE"),
+      0u);
+}
+
 }  // namespace
 }  // namespace kelpie::testing
