@@ -146,6 +146,7 @@ class CompilingBackend final : public Backend {
                     statistics_.launches, statistics_.synchronisations, 1e3 * statistics_.waitedSeconds,
                     statistics_.uploadedBytes, statistics_.downloadedBytes, statistics_.allocations,
                     statistics_.peakBytes);
+    if (statistics_.foretold > 0) text += fmt::format(", {} conditions foretold", statistics_.foretold);
     if (compiler.compiled + compiler.cached > 0)
       text += fmt::format(", {} kernels compiled and {} found on disk in {:.1f} ms", compiler.compiled,
                           compiler.cached, 1e3 * compiler.waitedSeconds);
