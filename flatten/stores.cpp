@@ -48,11 +48,17 @@ bool Flattener::plain(const Store& store) const {
   return true;
 }
 
+/// Pieces that whoever copies them makes anew: better copied at once, and never stored.
+static bool isMade(const View& view) {
+  if (view.kind == View::Kind::Append) return isMade(*view.first) && isMade(*view.second);
+  return view.made != nullptr;
+}
+
 bool Flattener::plain(const View& view, Form form) const {
   lcu::ExprArena& arena = *program_.arena;
   if (view.kind == View::Kind::Append && (form == Form::Stored || form == Form::Appended))
-    return view.start == arena.index(0) && view.stride == arena.index(1) && plain(*view.first, form) &&
-           plain(*view.second, form);
+    return !(form == Form::Appended && isMade(view)) && view.start == arena.index(0) &&
+           view.stride == arena.index(1) && plain(*view.first, form) && plain(*view.second, form);
   if (view.kind != View::Kind::Direct) return false;
   if (view.stride->kind != ExprKind::Constant) return false;
   return form == Form::Stored || (view.stride->constant.i == 1 && plain(*view.store));

@@ -135,6 +135,16 @@ TEST(Work, BalancedRecursionIsOnePassALevelBothWays) {
   EXPECT_LE(cost.written, 8 * (n * levels + 8 * 2 * n));
 }
 
+TEST(Work, HalvesThatAreAppendedAreComputedInPlace) {
+  const double n = 1 << 14, levels = 14;
+  Cost cost = costOf(
+      "function walsh(a) = if #a == 1 then a else let r = {walsh(b) : b in bottop(a)}"
+      "  in {x + y : x in r[0]; y in r[1]} ++ {x - y : x in r[0]; y in r[1]};"
+      "a = {rem(i * 37, 11) : i in [0:16384]}; walsh(a);");
+  EXPECT_LE(cost.elements, n * levels + 6 * 2 * n) << cost.outcome.lcu;
+  EXPECT_LE(cost.written, 8 * (n * levels + 8 * 2 * n));
+}
+
 TEST(Work, UnbalancedRecursionCostsItsWork) {
   // 999 instances end at once, one goes on for 1,000 levels with a sequence that shrinks by one.
   Cost cost = costOf(
