@@ -120,6 +120,7 @@ class Flattener {
   Value scan(const core::Exp& e, ReduceOp op, const Sequence& v, Context& context);
   Value pack(const core::Exp& e, const core::Prim& node, Context& context, Frame& frame);
   Value append(const Sequence& a, const Sequence& b, Context& context);
+  bool follows(const Run& a, const Run& b);
   Value flattenSequence(const Sequence& v, Context& context);
   Value partition(const core::Exp& e, const Sequence& v, const Sequence& counts, Context& context);
   Value zip(const core::Exp& e, const std::vector<const Sequence*>& parts, Context& context);
@@ -195,6 +196,8 @@ class Flattener {
   /// Brings every view into a form, copying once where it must.
   Value normalise(const Value& v, Context& context, Form form);
   ViewPtr joined(const ViewPtr& view);
+  /// Gives a sequence that is runs of segments, of equal count and in order, a descriptor of its own.
+  void regroup(Sequence& v, Context& context);
   bool plain(const View& view, Form form) const;
   bool plain(const Store& store) const;
   /// The scalar expressions that must be stored for a normalised value, and the store over their arrays,

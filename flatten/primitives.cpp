@@ -391,6 +391,22 @@ int pieces(const View& view) {
 }
 }  // namespace
 
+namespace {
+bool sameStores(const Sequence& a, const Sequence& b) {
+  for (size_t k = 0; k < a.views.size(); ++k) {
+    const View &left = *a.views[k], &right = *b.views[k];
+    if (left.kind != View::Kind::Direct || right.kind != View::Kind::Direct || left.store != right.store ||
+        left.stride != right.stride)
+      return false;
+  }
+  return true;
+}
+}  // namespace
+
+bool Flattener::follows(const Run& a, const Run& b) {
+  return a.space == b.space && b.first == arena().add(a.first, arena().index(a.count));
+}
+
 Value Flattener::append(const Sequence& a, const Sequence& b, Context& context) {
   auto empty = [](const Sequence& v) {
     return v.length->kind == ExprKind::Constant && v.length->constant.i == 0;
@@ -400,6 +416,11 @@ Value Flattener::append(const Sequence& a, const Sequence& b, Context& context) 
   Sequence result;
   result.elements = a.elements;
   result.length = arena().add(a.length, b.length);
+  if (a.run && b.run && follows(*a.run, *b.run) && sameStores(a, b)) {  // they lie side by side
+    result.views = a.views;
+    result.run = Run{a.run->space, a.run->first, a.run->count + b.run->count};
+    return sliced(result);
+  }
   bool simple = true;
   for (size_t k = 0; k < a.views.size(); ++k) {
     result.views.push_back(appended(a.length, a.views[k], b.views[k]));

@@ -116,6 +116,26 @@ static bool isWhole(const Sequence& v) {
   return whole;
 }
 
+void Flattener::regroup(Sequence& v, Context& context) {
+  if (context.isRoot() || !v.run || isWhole(v)) return;
+  const Space& parts = v.run->space;
+  ExprRef i = arena().param(0), count = arena().index(v.run->count);
+  if (v.run->first != arena().mul(i, count)) return;
+  if (parts.segments != arena().mul(context.space.extent, count)) return;
+  Space space;
+  space.kind = parts.kind;
+  space.segments = context.space.extent;
+  space.extent = parts.extent;
+  if (parts.kind == SpaceKind::Regular) {
+    space.length = arena().mul(parts.length, count);
+  } else {
+    ExprRef begin = arena().load(parts.offsets, lcu::kIndex, v.run->first);
+    space.offsets = map(flat(arena().add(space.segments, arena().index(1))), begin, block_, "offsets");
+  }
+  v.descriptor = space;
+  for (ViewPtr& view : v.views) view = direct(view->start, view->stride, view->store, true);
+}
+
 Value Flattener::normalise(const Value& v, Context& context, Form form) {
   if (v.isScalar()) return v;
   Sequence sequence = v.sequence();
@@ -125,6 +145,7 @@ Value Flattener::normalise(const Value& v, Context& context, Form form) {
     std::vector<StorePtr> stores = storeRow({view->values[0]}, context);
     view = direct(arena().param(0), arena().index(0), stores[0]);
   }
+  if (form == Form::Dense || form == Form::Appended) regroup(sequence, context);
   bool good = form != Form::Dense || isWhole(sequence);
   for (ViewPtr& view : sequence.views) {
     if (form != Form::Stored && good) view = joined(view);

@@ -315,6 +315,7 @@ Value Flattener::storeAt(const Store& store, ExprRef address, Context& context) 
       result.length = arena().nonNegative(arena().sub(end, arena().nonNegative(begin)));
     }
     if (whole) result.descriptor = space;
+    result.run = Run{space, address, 1};
   } else {
     result.length = arena().nonNegative(arena().load(store.lengths, lcu::kIndex, address));
   }

@@ -88,11 +88,20 @@ struct View {
   std::vector<Value> values;    ///< Repeat (one), Listed
 };
 
+/// Segments first, first + 1, ... first + count - 1 of a descriptor, one after the other.
+struct Run {
+  Space space;
+  ExprRef first = nullptr;
+  int64_t count = 1;
+};
+
 struct Sequence {
   Row elements;              ///< types of the element row
   ExprRef length = nullptr;  ///< Int64
   /// The segmented space whose segment k is this sequence of instance k, when one is already known.
   std::optional<Space> descriptor;
+  /// The segments of a dense store that the sequence is, in all of its views' stores.
+  std::optional<Run> run;
   std::vector<ViewPtr> views;
 };
 

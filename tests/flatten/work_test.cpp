@@ -145,6 +145,16 @@ TEST(Work, HalvesThatAreAppendedAreComputedInPlace) {
   EXPECT_LE(cost.written, 8 * (n * levels + 8 * 2 * n));
 }
 
+TEST(Work, ResultsAppendedInOrderAreNotCopied) {
+  // Results of a level lie side by side: only the ends of the recursion write elements.
+  const double n = 1 << 14;
+  Cost cost = costOf(
+      "function doubled(v) = if #v == 1 then {x * 2 : x in v}"
+      "  else let r = {doubled(w) : w in bottop(v)} in r[0] ++ r[1];"
+      "doubled([0:16384]);");
+  EXPECT_LE(cost.elements, 2 * n + 5 * 2 * n) << cost.outcome.lcu;
+}
+
 TEST(Work, UnbalancedRecursionCostsItsWork) {
   // 999 instances end at once, one goes on for 1,000 levels with a sequence that shrinks by one.
   Cost cost = costOf(
