@@ -212,6 +212,7 @@ Values Flattener::merge(const Sides& sides, Context& context) {
 /// are, the other's, or both merged.
 std::vector<StorePtr> Flattener::storeSides(const Sides& sides, const Row& types, Context& context) {
   flushPending(context);
+  if (types.empty()) return {};
   // Blocks only one of which runs: what one has stored for the context the others do not have.
   auto inside = [&](const std::function<void(std::vector<VarId>&)>& fill) {
     auto block = std::make_shared<lcu::Block>();
@@ -226,11 +227,6 @@ std::vector<StorePtr> Flattener::storeSides(const Sides& sides, const Row& types
     context.block = contextBlock;
     block_ = outer;
     return block;
-  };
-  auto results = [&](const Row& rowTypes) {
-    std::vector<VarId> vars;
-    for (const CoreType& type : rowTypes) declareDense(type, "r", context.space.extent, vars);
-    return vars;
   };
   std::shared_ptr<lcu::Block> block = inside([&](std::vector<VarId>& out) {
     for (const StorePtr& store : storeRow(merge(sides, context), context, Form::Dense)) crossing(store, out);
@@ -251,7 +247,7 @@ std::vector<StorePtr> Flattener::storeSides(const Sides& sides, const Row& types
     });
     hostIf.elseBlock = std::move(block);
     lcu::Stmt stmt;
-    stmt.results = results(types);
+    for (const CoreType& type : types) declareDense(type, "r", context.space.extent, stmt.results);
     stmt.node = std::move(hostIf);
     block = std::make_shared<lcu::Block>();
     block->results = stmt.results;
