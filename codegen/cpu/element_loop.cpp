@@ -40,6 +40,11 @@ void KernelText::openSegments() {
 }
 
 void KernelText::declareIndices(bool usesSegment, bool usesPosition) {
+  if (const auto length = fixedLength()) {  // unsigned: a shift where it is a power of two
+    line(format("const int64_t s = static_cast<uint64_t>(i) / {};", *length));
+    if (usesPosition) line(format("const int64_t p = i - s * {};", *length));
+    return;
+  }
   if (usesSegment || usesPosition) line("const int64_t s = segment_of[e];");
   if (usesPosition) line("const int64_t p = i - start(s);");
 }
@@ -192,9 +197,17 @@ KernelText::ElementStatements KernelText::elementStatements(const Indices& bindi
   return result;
 }
 
+/// The length of every segment, where the text of the kernel can say it.
+std::optional<int64_t> KernelText::fixedLength() const {
+  const lcu::Space& space = info_.space;
+  if (space.kind != lcu::SpaceKind::Regular || space.length->kind != ExprKind::Constant) return {};
+  const int64_t length = space.length->constant.i;
+  return length > 0 ? std::optional(length) : std::nullopt;
+}
+
 /// The thunks of one level, for all elements of the block. When they look at segments there are two loops:
 /// long segments one after the other, with what depends on the segment alone in front; short ones element by
-/// element.
+/// element. Where all have one length that is known by now, there is the loop that suits it.
 void KernelText::elementLoop(const Indices& bindings, bool last) {
   bool usesSegment = false, usesPosition = false;
   for (uint32_t b : bindings) {
@@ -216,9 +229,12 @@ void KernelText::elementLoop(const Indices& bindings, bool last) {
     out_ += statements.text;
     close();
   };
-  if (looksAtSegments) {
-    constexpr int kLongSegments = 8;
-    open(format("if (count >= {} * (s_end - s_begin)) {{", kLongSegments));
+  constexpr int kLongSegments = 8;
+  const std::optional<int64_t> fixed = fixedLength();
+  const bool divides = looksAtSegments && fixed && *fixed < kLongSegments;
+  const bool onlyLong = fixed && *fixed >= kLongSegments;
+  if (looksAtSegments && !divides) {
+    if (!onlyLong) open(format("if (count >= {} * (s_end - s_begin)) {{", kLongSegments));
     openSegments();
     line("if (from >= to) continue;");
     ExpressionEmitter inner(dialect_, indent_ + 2);
@@ -230,6 +246,7 @@ void KernelText::elementLoop(const Indices& bindings, bool last) {
         },
         inner);
     close();
+    if (onlyLong) return;
     indent_ -= 2;
     open("} else {");
     segmentsOfElements();
@@ -241,7 +258,7 @@ void KernelText::elementLoop(const Indices& bindings, bool last) {
         if (looksAtSegments) declareIndices(usesSegment, usesPosition);
       },
       emitter);
-  if (looksAtSegments) close();
+  if (looksAtSegments && !divides) close();
 }
 
 }  // namespace kelpie::codegen::cpu

@@ -363,8 +363,8 @@ void KernelText::blockBody(const Indices& bindings, uint32_t upTo, bool last, bo
       if (info_.bindings[b].level == level) here.push_back(b);
     findTiledPulls(here);
   }
-  if (std::any_of(bindings.begin(), bindings.end(),
-                  [&](uint32_t b) { return last && lateNeedsSegments(b); })) {
+  if (!fixedLength() && std::any_of(bindings.begin(), bindings.end(),
+                                    [&](uint32_t b) { return last && lateNeedsSegments(b); })) {
     segmentsOfElements();
   }
   for (uint32_t level = 0; level <= upTo; ++level) {

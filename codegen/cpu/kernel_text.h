@@ -10,6 +10,7 @@
 //   before it
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -47,6 +48,7 @@ class KernelText {
 
   // ---- element_loop.cpp ----
   void elementLoop(const Indices& bindings, bool last);
+  std::optional<int64_t> fixedLength() const;
   void segmentsOfElements();
   void declareIndices(bool usesSegment, bool usesPosition);
   struct ElementStatements {

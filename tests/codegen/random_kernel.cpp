@@ -57,7 +57,11 @@ class Maker {
     segmented_ = {.kind = options_.space, .extent = flat_.extent, .segments = arena().host(m_, lcu::kIndex)};
     if (options_.space == SpaceKind::Offsets)
       segmented_.offsets = array(kOffsets, ScalarType::Int64, nullptr);
-    if (options_.space == SpaceKind::Regular) segmented_.length = arena().host(length_, lcu::kIndex);
+    if (options_.space == SpaceKind::Regular) {
+      static constexpr int64_t kKnown[] = {1, 2, 3, 7, 8, 100};
+      segmented_.length =
+          random_() % 2 ? arena().index(kKnown[random_() % 6]) : arena().host(length_, lcu::kIndex);
+    }
     for (ScalarType t : {ScalarType::Bool, ScalarType::Char, ScalarType::Int32, ScalarType::Int64,
                          ScalarType::Float32, ScalarType::Float64}) {
       inputs_.push_back(array(std::string("in_") + std::string(toString(t)), t, flat_.extent));
@@ -408,7 +412,8 @@ KernelData randomData(Random& random, const KernelCase& testCase, int64_t size, 
     x.segments = static_cast<int64_t>(offsets.size()) - 1;
   } else {
     static constexpr int64_t kRegular[] = {0, 1, 3, 8, 100, 1024, 5000};
-    x.length = kRegular[random() % 7];
+    const bool known = space.length && space.length->kind == lcu::ExprKind::Constant;
+    x.length = known ? space.length->constant.i : kRegular[random() % 7];
     x.segments = x.length == 0 ? size : size / x.length + 1;
     x.elements = space.kind == SpaceKind::Regular ? x.length * x.segments : size;
   }
