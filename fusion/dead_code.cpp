@@ -40,8 +40,16 @@ class Remover {
   int removed = 0;
 
  private:
-  /// Results of maps and filters that nobody uses, when their computation cannot fail.
+  /// Results of maps, filters and sorts that nobody uses, when their computation cannot fail.
   static void dropResults(lcu::Stmt& stmt, const std::set<VarId>& used) {
+    if (auto* grade = std::get_if<lcu::Grade>(&stmt.node); grade && grade->order && grade->sorted) {
+      const bool order = used.contains(stmt.results[0]), sorted = used.contains(stmt.results[1]);
+      if (order == sorted) return;
+      grade->order = order;
+      grade->sorted = sorted;
+      stmt.results = {stmt.results[order ? 0 : 1]};
+      return;
+    }
     auto* launch = std::get_if<lcu::Launch>(&stmt.node);
     if (!launch || launch->kernel.bindings.size() != 1) return;
     lcu::Soac& soac = launch->kernel.bindings[0];

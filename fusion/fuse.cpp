@@ -11,6 +11,7 @@
 #include "fusion/dead_code.h"
 #include "fusion/effects.h"
 #include "fusion/explain.h"
+#include "fusion/graded_order.h"
 #include "fusion/kernel_bytes.h"
 #include "fusion/region_problem.h"
 #include "fusion/rewrite.h"
@@ -79,6 +80,7 @@ class Fuser {
     removeCommonLaunches(program_);
     if (options_.strategy != Strategy::None || options_.prepare) {
       useScannedLengths(program_);
+      useGradedOrder(program_);
       report_.inlined =
           inlineMaps(program_, CostModel(program_, options_.costs, options_.sizes, knownExtents()));
     }

@@ -336,7 +336,14 @@ class Verifier {
       if (exists(grade->keys))
         expect(grade->keys, {VarKind::Array, program_.vars[grade->keys].type}, "grade");
       space(grade->space, "grade");
-      layout(stmt.results, {{VarKind::Array, kIndex}}, "grade", false);
+      std::vector<Expected> results;
+      if (grade->order) results.push_back({VarKind::Array, kIndex});
+      if (grade->sorted && exists(grade->keys))
+        results.push_back({VarKind::Array, program_.vars[grade->keys].type});
+      layout(stmt.results, results, "grade", false);
+      if (!grade->order && !grade->sorted) report("grade: no results");
+      if (grade->sorted && (grade->space.segmented() || isFloat(results.back().type)))
+        report("grade: sorted keys of a segmented space, or floats");
     } else if (const auto* service = std::get_if<Service>(&stmt.node)) {
       visibleAll(service->arguments, "service " + service->name);
       layout(service->arguments, layoutOf(service->argumentTypes), "argument of service " + service->name,

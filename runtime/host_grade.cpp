@@ -115,10 +115,9 @@ void comparisonSort(const T* keys, int64_t* order, int64_t n) {
 }
 
 template <typename T>
-void gradeTyped(const GradeRequest& r) {
+void gradeTyped(const GradeRequest& r, int64_t* order) {
   using Key = decltype(ordered(T{}));
   const T* keys = static_cast<const T*>(r.keys);
-  auto* order = static_cast<int64_t*>(r.order);
   const auto* offsets = static_cast<const int64_t*>(r.offsets);
   const bool flat = r.space == lcu::SpaceKind::Flat;
   const int64_t segments = flat ? 1 : r.extents.segments;
@@ -135,11 +134,24 @@ void gradeTyped(const GradeRequest& r) {
       radixSort<Key>(keys + begin, order + begin, n);
     }
   }
-  if (r.extents.elements <= kParallelThreshold) return;
-  for (int64_t s = 0; s < segments; ++s) {
-    const int64_t begin = start(s), n = start(s + 1) - begin;
-    if (n > kParallelThreshold) radixSort<Key>(keys + begin, order + begin, n);
+  if (r.extents.elements > kParallelThreshold) {
+    for (int64_t s = 0; s < segments; ++s) {
+      const int64_t begin = start(s), n = start(s + 1) - begin;
+      if (n > kParallelThreshold) radixSort<Key>(keys + begin, order + begin, n);
+    }
   }
+  if (!r.sorted) return;
+  T* sorted = static_cast<T*>(r.sorted);
+  const int64_t n = r.extents.elements;
+#pragma omp parallel for schedule(static) if (n > kWorthThreads)
+  for (int64_t e = 0; e < n; ++e) sorted[e] = keys[order[e]];
+}
+
+template <typename T>
+void gradeTyped(const GradeRequest& request) {
+  if (request.order) return gradeTyped<T>(request, static_cast<int64_t*>(request.order));
+  std::vector<int64_t> order(static_cast<size_t>(request.extents.elements));
+  gradeTyped<T>(request, order.data());
 }
 
 }  // namespace

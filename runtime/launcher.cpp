@@ -145,17 +145,23 @@ void Launcher::allocateTogether(const std::vector<uint32_t>& group, const codege
 void Launcher::grade(const PlanInstruction& i, const codegen::LaunchExtents& extents) {
   const auto& node = std::get<lcu::Grade>(i.stmt->node);
   const DeviceRef keys = stack_.value(i.operands[0]).device;
-  DeviceRef order = context_.allocate(ScalarType::Int64, extents.elements, "a sorting order");
+  DeviceRef order, sorted;
+  if (node.order) order = context_.allocate(ScalarType::Int64, extents.elements, "a sorting order");
+  if (node.sorted) sorted = context_.allocate(keys->type, extents.elements, "sorted keys");
   const DeviceRef offsets = i.operands.size() > 1 ? stack_.value(i.operands[1]).device : nullptr;
   if (extents.elements > 0) {
     LaunchScratch scratch(context_);
-    const Failure failure =
-        context_.target.grade({keys->type, keys->buffer->pointer(), order->buffer->pointer(), node.space.kind,
-                               extents, offsets ? offsets->buffer->pointer() : nullptr, &scratch});
+    bool waited = false;
+    const Failure failure = context_.target.grade(
+        {keys->type, keys->buffer->pointer(), order ? order->buffer->pointer() : nullptr,
+         sorted ? sorted->buffer->pointer() : nullptr, node.space.kind, extents,
+         offsets ? offsets->buffer->pointer() : nullptr, &scratch, &waited});
     check(context_, failure, scratch, "a sort");
+    if (waited) ++context_.statistics.synchronisations;
     recorder_.graded(i.stmt, extents, keys->type);
   }
-  stack_.value(i.results[0]) = {{}, std::move(order)};
+  if (order) stack_.value(i.results[0]) = {{}, std::move(order)};
+  if (sorted) stack_.value(i.results[node.order ? 1 : 0]) = {{}, std::move(sorted)};
 }
 
 void Launcher::join(const PlanInstruction& i) {

@@ -48,10 +48,12 @@ void RunRecorder::graded(const lcu::Stmt* stmt, const codegen::LaunchExtents& ex
     s.name = grades_.size() == 1 ? "grade" : fmt::format("grade_{}", grades_.size());
     s.span = stmt->span;
   }
-  LaunchWork least;  // keys once, order once
+  const auto& grade = std::get<lcu::Grade>(stmt->node);
+  LaunchWork least;  // keys once, results once
   least.elements = static_cast<uint64_t>(extents.elements);
   least.bytesRead = least.elements * static_cast<uint64_t>(sizeOf(keys));
-  least.bytesWritten = least.elements * sizeof(int64_t);
+  least.bytesWritten = (grade.order ? least.elements * sizeof(int64_t) : 0) +
+                       (grade.sorted ? least.elements * static_cast<uint64_t>(sizeOf(keys)) : 0);
   record(known->second, extents, least);
 }
 

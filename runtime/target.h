@@ -73,14 +73,16 @@ struct LaunchRequest {
   const std::atomic<bool>* interrupt = nullptr;
 };
 
-/// lcu::Grade: keys[elements] of `type`, order[elements] of Int64.
+/// lcu::Grade: keys[elements] of `type`, order[elements] of Int64, sorted[elements] of `type`; one of the last
+/// two may be null, where it is not wanted.
 struct GradeRequest {
   ScalarType type;
-  DevicePointer keys, order;
+  DevicePointer keys, order, sorted;
   lcu::SpaceKind space;
   codegen::LaunchExtents extents;
   DevicePointer offsets;  ///< SpaceKind::Offsets: segments + 1 positions; null otherwise
   Scratch* scratch;
+  bool* waited = nullptr;  ///< set if the host has waited for the device; may be null
 };
 
 /// How machine code for kernels came to be.

@@ -214,6 +214,7 @@ class Planner {
     int words = 0;           ///< 4-byte registers
     size_t nodes = 0;        ///< of thunk code
     bool gathers = false;    ///< elements are loaded at computed places
+    bool loops = false;      ///< how long thunks take depends on data
     int64_t carried = 0;     ///< bytes of the largest level
     bool countsOnly = true;  ///< all levels only count
   };
@@ -235,6 +236,7 @@ class Planner {
       }
       lcu::forEachNode(thunks, [&](ExprRef e) {
         weight.nodes += lcu::isUnbounded(e) ? 8 : 1;
+        weight.loops |= lcu::isUnbounded(e);
         if (e->kind != ExprKind::Load) return;
         const ExprRef at = e->operands[0];
         weight.gathers |= at->usesParam && at->kind != ExprKind::Param;
@@ -278,6 +280,11 @@ class Planner {
       budget.items = std::min(2 * options_.maxItems, (wide ? 2 : 1) * kWaitingItemWords / words);
       if (wide) budget.threads /= 2;
       if (weight.countsOnly && budget.items * words <= 64) budget.resident = 1280;
+      if (weight.loops) budget.items = std::min(budget.items, 4);
+    } else if (weight.loops) {
+      // Few items, so that there are blocks enough to even out how long they take; a thread does its items
+      // one after the other in any case.
+      budget.items = 1;
     } else if (plan_.grid == Grid::Tiles && weight.nodes > kManyNodes) {
       // Arithmetic wants other warps to work on meanwhile. Black-Scholes took 0.21 with 16 items, 0.19
       // with 8.

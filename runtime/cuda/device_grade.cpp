@@ -17,18 +17,24 @@ namespace {
 Failure gradeByWayOfHost(Device& device, const GradeRequest& request) {
   const auto elements = static_cast<size_t>(request.extents.elements);
   std::vector<std::byte> keys(elements * static_cast<size_t>(sizeOf(request.type)));
-  std::vector<int64_t> order(elements), offsets;
+  std::vector<std::byte> sorted(request.sorted ? keys.size() : 0);
+  std::vector<int64_t> order(request.order ? elements : 0), offsets;
   if (auto f = device.download(keys.data(), request.keys, keys.size())) return f;
   GradeRequest onHost = request;
   onHost.keys = keys.data();
-  onHost.order = order.data();
+  if (request.order) onHost.order = order.data();
+  if (request.sorted) onHost.sorted = sorted.data();
   if (request.offsets) {
     offsets.resize(static_cast<size_t>(request.extents.segments) + 1);
     if (auto f = device.download(offsets.data(), request.offsets, offsets.size() * sizeof(int64_t))) return f;
     onHost.offsets = offsets.data();
   }
   gradeOnHost(onHost);
-  return device.upload(request.order, order.data(), elements * sizeof(int64_t));
+  if (request.sorted) {
+    if (auto f = device.upload(request.sorted, sorted.data(), sorted.size())) return f;
+  }
+  return request.order ? device.upload(request.order, order.data(), elements * sizeof(int64_t))
+                       : std::nullopt;
 }
 
 #ifdef KELPIE_HAVE_CUB
@@ -61,14 +67,15 @@ Failure gradeOnDevice(Device& device, void* stream, const GradeRequest& request)
     auto* order = static_cast<int64_t*>(request.order);
     uint64_t bytes = 0;
     auto run = [&](void* scratch) {
-      return kelpie_cub_grade(kindOf(request.type), request.keys, order, x.elements, x.segments, offsets,
-                              length, scratch, &bytes, stream);
+      return kelpie_cub_grade(kindOf(request.type), request.keys, order, request.sorted, x.elements,
+                              x.segments, offsets, length, scratch, &bytes, stream);
     };
     int error = run(nullptr);
     if (error == 0) {
       void* scratch = request.scratch->take(bytes);
       if (!scratch) return "out of memory: " + std::to_string(bytes) + " bytes for a sort";
       error = run(scratch);
+      if (request.waited) *request.waited = x.elements >= KELPIE_CUB_LOOKS;
     }
     if (error != 0) return fmt::format("sorting on the device failed (CUDA error {})", error);
     return std::nullopt;

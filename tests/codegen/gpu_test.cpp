@@ -235,5 +235,57 @@ TEST_F(Gpu, SortsStablyBySegment) {
   }
 }
 
+/// Long arrays are sorted by the bits in which keys differ.
+TEST_F(Gpu, SortsByTheBitsThatDiffer) {
+  runtime::InterpTarget interp;
+  struct Keys {
+    ScalarType type;
+    int64_t least, range, step;
+  };
+  for (const Keys& k :
+       {Keys{ScalarType::Int64, 0, 1024, 1}, Keys{ScalarType::Int64, -7, 15, 1},
+        Keys{ScalarType::Int64, int64_t{5} << 40, 300, 1 << 20},
+        Keys{ScalarType::Int64, INT64_MIN / 2, INT64_MAX, 1}, Keys{ScalarType::Int64, 42, 1, 1},
+        Keys{ScalarType::Int32, -100, 70000, 1}, Keys{ScalarType::Int32, 1 << 20, 9, 1 << 16},
+        Keys{ScalarType::Char, 97, 4, 1}, Keys{ScalarType::Bool, 0, 2, 1},
+        Keys{ScalarType::Float32, -3, 7, 1}, Keys{ScalarType::Float64, 1000, 900, 1}}) {
+    for (const int64_t n : {int64_t{1}, int64_t{1000}, int64_t{65'535}, int64_t{65'536}, int64_t{300'001}}) {
+      std::vector<Scalar> values;
+      for (int64_t e = 0; e < n; ++e) {
+        const auto below = static_cast<int64_t>(random_() % static_cast<uint64_t>(k.range));
+        values.push_back(convert(Scalar::ofInt(ScalarType::Int64, k.least + below * k.step), k.type));
+      }
+      const Column keys = scalarColumn(k.type, values);
+      for (const bool order : {true, false}) {
+        for (const bool sorted : {true, false}) {
+          if ((!order && !sorted) || (sorted && isFloat(k.type))) continue;
+          std::vector<std::vector<std::byte>> results;
+          for (runtime::Target* target : {static_cast<runtime::Target*>(&interp), cuda_.get()}) {
+            HeldScratch memory(*target);
+            const size_t orderBytes = order ? static_cast<size_t>(n) * 8 : 0;
+            const size_t sortedBytes = sorted ? keys.bytes->size() : 0;
+            runtime::GradeRequest request{};
+            request.type = k.type;
+            request.keys = memory.take(keys.bytes->size());
+            if (order) request.order = memory.take(orderBytes);
+            if (sorted) request.sorted = memory.take(sortedBytes);
+            request.space = SpaceKind::Flat;
+            request.extents.elements = n;
+            request.scratch = &memory;
+            target->upload(request.keys, keys.bytes->data(), keys.bytes->size());
+            auto failure = target->grade(request);
+            ASSERT_EQ(failure, std::nullopt) << *failure;
+            auto& bytes = results.emplace_back(orderBytes + sortedBytes);
+            if (order) target->download(bytes.data(), request.order, orderBytes);
+            if (sorted) target->download(bytes.data() + orderBytes, request.sorted, sortedBytes);
+          }
+          EXPECT_EQ(results[0], results[1]) << toString(k.type) << " from " << k.least << ", " << n << " keys"
+                                            << ", KELPIE_SEED=" << seed_;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kelpie::tests

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <random>
 
@@ -39,8 +40,19 @@ void expectGraded(ScalarType type, std::vector<T> keys, const std::vector<int64_
   request.extents.elements = static_cast<int64_t>(keys.size());
   request.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
   request.offsets = const_cast<int64_t*>(offsets.data());
+  std::vector<T> sorted(keys.size() + 1, T{}), inOrder = sorted;
+  if (request.space == lcu::SpaceKind::Flat) {
+    request.sorted = sorted.data();
+    for (size_t e = 0; e < keys.size(); ++e) inOrder[e] = keys[static_cast<size_t>(expected[e])];
+  }
   runtime::gradeOnHost(request);
   EXPECT_EQ(order, expected) << toString(type) << ", " << keys.size() << " keys";
+  EXPECT_EQ(std::memcmp(sorted.data(), inOrder.data(), sorted.size() * sizeof(T)), 0) << toString(type);
+  if (!request.sorted) return;
+  std::fill(sorted.begin(), sorted.end(), T{});
+  request.order = nullptr;
+  runtime::gradeOnHost(request);
+  EXPECT_EQ(std::memcmp(sorted.data(), inOrder.data(), sorted.size() * sizeof(T)), 0) << toString(type);
 }
 
 template <typename T>

@@ -1,0 +1,139 @@
+#include "fusion/graded_order.h"
+
+#include <algorithm>
+#include <map>
+
+#include "fusion/sizes.h"
+
+namespace kelpie::fusion {
+namespace {
+
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::VarId;
+
+/// A sort of a flat space, by the variable of its order.
+struct Sort {
+  lcu::Stmt* stmt;
+  VarId keys;
+  ExprRef extent;
+  VarId sorted = 0;  ///< 0: nobody has asked for it
+};
+
+class OrderUser {
+ public:
+  explicit OrderUser(lcu::Program& program) : program_(program), arena_(*program.arena) {}
+
+  int run() {
+    lcu::forEachBlock(program_, [&](lcu::Block& block) { collect(block); });
+    if (sorts_.empty()) return 0;
+    lcu::forEachBlock(program_, [&](lcu::Block& block) {
+      for (lcu::Stmt& stmt : block.stmts) rewrite(stmt);
+    });
+    int used = 0;
+    for (auto& [order, sort] : sorts_) {
+      if (sort.sorted == 0) continue;
+      std::get<lcu::Grade>(sort.stmt->node).sorted = true;
+      sort.stmt->results.push_back(sort.sorted);
+      ++used;
+    }
+    return used;
+  }
+
+ private:
+  void collect(lcu::Block& block) {
+    std::map<VarId, Sort*> here;
+    for (lcu::Stmt& stmt : block.stmts) {
+      if (const auto* grade = std::get_if<lcu::Grade>(&stmt.node)) {
+        if (grade->space.segmented() || !grade->order || grade->sorted) continue;
+        Sort& sort = sorts_[stmt.results[0]] = {&stmt, grade->keys, grade->space.extent};
+        here[stmt.results[0]] = &sort;
+      } else if (auto* launch = std::get_if<lcu::Launch>(&stmt.node)) {
+        takeGathered(stmt, *launch, here);
+      }
+    }
+  }
+
+  /// A map of the sort's own block that gathers all keys gives its place to the sort.
+  void takeGathered(lcu::Stmt& stmt, lcu::Launch& launch, const std::map<VarId, Sort*>& here) {
+    lcu::Soac& soac = launch.kernel.bindings[0];
+    if (soac.kind != lcu::SoacKind::Map || soac.space.segmented()) return;
+    for (size_t k = soac.pull.size(); k-- > 0;) {
+      const auto order = gathered(soac.pull[k]);
+      if (!order || order->operands[0] != arena_.param(0)) continue;
+      const auto at = here.find(order->index);
+      if (at == here.end() || at->second->sorted != 0 || at->second->extent != soac.space.extent) continue;
+      const VarId result = soac.results[k];
+      at->second->sorted = result;
+      soac.pull.erase(soac.pull.begin() + static_cast<ptrdiff_t>(k));
+      std::erase(soac.results, result);
+      std::erase(launch.kernel.returns, result);
+      std::erase(stmt.results, result);
+    }
+  }
+
+  /// The load from an order, if `e` is one whose value may have been checked to be in range.
+  ExprRef placed(ExprRef e) const {
+    if (e->kind == ExprKind::Check) {
+      const ExprRef value = e->operands[1], test = e->operands[0];
+      const ExprRef load = placed(value);
+      if (!load || load != value) return nullptr;
+      const ExprRef least = arena_.op(ScalarOp::GreaterEqual, load, arena_.index(0));
+      const ExprRef most = arena_.op(ScalarOp::Less, load, sorts_.at(load->index).extent);
+      return test == arena_.conjunction(least, most) ? load : nullptr;
+    }
+    return e->kind == ExprKind::Load && sorts_.contains(e->index) ? e : nullptr;
+  }
+
+  /// The load from an order, if `e` is the key at a place out of it and no float.
+  ExprRef gathered(ExprRef e) const {
+    if (e->kind != ExprKind::Load || isFloat(e->type)) return nullptr;
+    const ExprRef order = placed(e->operands[0]);
+    return order && sorts_.at(order->index).keys == e->index ? order : nullptr;
+  }
+
+  ExprRef rewritten(ExprRef e) {
+    return arena_.rewrite(e, [&](ExprRef node) -> ExprRef {
+      if (const ExprRef order = gathered(node)) {
+        Sort& sort = sorts_.at(order->index);
+        if (sort.sorted == 0)
+          sort.sorted =
+              program_.newVar({"sorted", lcu::VarKind::Array, program_.vars[sort.keys].type, sort.extent});
+        return arena_.load(sort.sorted, node->type, rewritten(order->operands[0]));
+      }
+      if (node->kind != ExprKind::Check) return nullptr;
+      const ExprRef order = placed(node);
+      return order ? arena_.load(order->index, order->type, rewritten(order->operands[0])) : nullptr;
+    });
+  }
+
+  void rewrite(lcu::Stmt& stmt) {
+    const auto change = [&](ExprRef e) { return rewritten(e); };
+    if (auto* let = std::get_if<lcu::HostLet>(&stmt.node)) {
+      for (ExprRef& e : let->values) e = change(e);
+    } else if (auto* conditional = std::get_if<lcu::HostIf>(&stmt.node)) {
+      conditional->condition = change(conditional->condition);
+    } else if (auto* launch = std::get_if<lcu::Launch>(&stmt.node)) {
+      lcu::Soac& soac = launch->kernel.bindings[0];
+      changeExpressions(soac, change);
+      if (soac.kind == lcu::SoacKind::Permute && !soac.space.segmented() && scattersByOrder(soac))
+        soac.unique = true;
+    }
+  }
+
+  bool scattersByOrder(const lcu::Soac& soac) const {
+    const ExprRef to = soac.destination;
+    return to->kind == ExprKind::Load && to->operands[0] == arena_.param(0) && sorts_.contains(to->index) &&
+           sorts_.at(to->index).extent == soac.space.extent;
+  }
+
+  lcu::Program& program_;
+  lcu::ExprArena& arena_;
+  std::map<VarId, Sort> sorts_;
+};
+
+}  // namespace
+
+int useGradedOrder(lcu::Program& program) { return OrderUser(program).run(); }
+
+}  // namespace kelpie::fusion

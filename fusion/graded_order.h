@@ -1,0 +1,19 @@
+// What is known about the order that a sort gives (lcu::Grade): it has every position of its space once.
+//
+//   - A check that a position out of it is in range holds, and goes.
+//   - Keys at such positions are the sorted keys, of which the sort itself is the cheapest source: it gives
+//     them as its second result, and a map that only gathers them goes. (Integers of a flat space: equal
+//     floats may differ in their bits.)
+//   - A permute to the places of the order writes each once: its destinations are distinct.
+//
+// In and out: λcu before fusion, sizes normalised. What nobody uses then is left to dead_code.
+#pragma once
+
+#include "ir/lcu.h"
+
+namespace kelpie::fusion {
+
+/// The number of sorts that give their keys now.
+int useGradedOrder(lcu::Program& program);
+
+}  // namespace kelpie::fusion
