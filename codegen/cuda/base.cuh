@@ -20,6 +20,7 @@ typedef unsigned long long uint64_t;
 #endif
 #define KELPIE_SHARED(Type, name) __shared__ Type name
 #define KELPIE_UNROLL _Pragma("unroll")
+#define KELPIE_UNROLL_4 _Pragma("unroll 4")
 #define KELPIE_UNROLL_8 _Pragma("unroll 8")
 #endif
 
@@ -286,6 +287,13 @@ static __device__ __noinline__ void recordError(ErrorWord* word, unsigned long l
   }
   __threadfence();
   atomicExch(&word->lock, 0u);
+}
+
+/// Leaves the greatest number of a writer in a place of an array. Crowds at one place are spared the atomic
+/// operation once a greater number is there.
+KELPIE_DEVICE void writeLast(int64_t* place, int64_t writer) {
+  if (*static_cast<volatile int64_t*>(place) < writer)
+    atomicMax(reinterpret_cast<long long*>(place), static_cast<long long>(writer));
 }
 
 /// Whether this block is the last one to get here; what the other blocks wrote before is then visible.

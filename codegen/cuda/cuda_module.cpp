@@ -11,10 +11,22 @@ namespace kelpie::codegen::cuda {
 
 namespace {
 constexpr const char* kPrologue = "#include \"kelpie.cuh\"\n\nusing namespace kelpie;\n";
+
+/// As RowTiles in segment_rows.cuh cuts a space; chunks as long as there are blocks to gain.
+int64_t rowTiles(const TileShape& shape, const LaunchExtents& extents) {
+  constexpr int64_t kMany = 1 << 17, kBlocks = kMaxChunks / 4, kOfThread = 4;
+  const bool alone = extents.length <= shape.threads || extents.segments >= kMany;
+  const int64_t atOnce = (alone ? int64_t{shape.threads} : 1) * shape.rows;
+  const int64_t groups = std::max<int64_t>(1, (extents.segments + atOnce - 1) / atOnce);
+  if (alone) return groups;
+  const int64_t longest = (extents.length + kOfThread * shape.threads - 1) / (kOfThread * shape.threads);
+  return groups * std::clamp<int64_t>(kBlocks / groups, 1, longest);
+}
 }  // namespace
 
 int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   if (grid == Grid::Single) return 1;
+  if (grid == Grid::Rows) return rowTiles(shape, extents);
   int64_t work = extents.elements + (mergesEnds() ? extents.segments : 0);
   int64_t tiles = std::max<int64_t>(1, (work + tileSize() - 1) / tileSize());
   return grid == Grid::Ranges ? std::min(tiles, maxChunks) : tiles;

@@ -32,6 +32,7 @@ enum class Grid : uint8_t {
            ///< (segment_heads.cuh)
   Merged,  ///< tiles of the merged list of elements and segment ends (segments.cuh)
   Ranges,  ///< contiguous pieces of the merged list, a block each; at most maxChunks (segment_ranges.cuh)
+  Rows,    ///< segments of a regular space, several to a thread or to a block (segment_rows.cuh)
 };
 constexpr int64_t kMaxChunks = 2112;  ///< 16 for each multiprocessor of a large device
 
@@ -61,7 +62,7 @@ struct CudaPass {
   bool mergesEnds() const { return grid == Grid::Merged || grid == Grid::Ranges; }
   /// Tiles are told where in the list of segments they begin.
   bool findsBegins() const { return grid == Grid::Merged || grid == Grid::Heads; }
-  bool segmented() const { return grid == Grid::Heads || mergesEnds(); }
+  bool segmented() const { return grid == Grid::Heads || grid == Grid::Rows || mergesEnds(); }
   /// Elements (Tiles, Chunks, Heads) or entries of the merged list (Merged, Ranges) of a tile.
   int64_t tileSize() const { return grid == Grid::Merged ? shape.items() - shape.width : shape.items(); }
   /// Tiles of a launch; ranges, where blocks work on those.

@@ -7,4 +7,5 @@
 #include "scan.cuh"
 #include "segment_heads.cuh"
 #include "segment_reduce.cuh"
+#include "segment_rows.cuh"
 #include "segments.cuh"

@@ -106,8 +106,7 @@ void permuted(PassText& t, const Soac& soac, ExpressionEmitter& emitter) {
     if (soac.unique) {
       t.line(8, "{}[{}] = {};", *out, to, texts[j + 1]);
     } else {
-      t.line(8, "atomicMax(reinterpret_cast<long long*>({} + {}), static_cast<long long>({}));", *out, to,
-             texts[j + 1]);
+      t.line(8, "writeLast({} + {}, {});", *out, to, texts[j + 1]);
     }
   }
 }

@@ -65,7 +65,8 @@ void writeStructures(PassText& t) {
     t.line(2, "{}::Shared range;", t.rangeType());
     t.line(2, "{}::Shared segments;", t.segmentReduceType());
   }
-  for (size_t k = 0; k < t.plan.levels.size() && !t.plan.ranges(); ++k) {
+  if (t.plan.rows()) t.line(2, "RowReduce<S, Level1>::Shared rows;");
+  for (size_t k = 0; k < t.plan.levels.size() && !t.plan.ranges() && !t.plan.rows(); ++k) {
     if (t.plan.levels[k].countsOnly) {
       t.line(2, "BlockCount<S>::Shared {};", t.scanName(k));
     } else if (!t.plan.levels[k].fields.empty()) {
@@ -78,7 +79,7 @@ void writeStructures(PassText& t) {
       const Soac& soac = t.kernel.bindings[f.binding];
       if (f.count && soac.space.segmented()) {
         t.line(2, "TileRanks<S> ranks{};", f.binding + 1);
-      } else if (soac.kind == SoacKind::Reduce && f.segmented && !t.plan.ranges()) {
+      } else if (soac.kind == SoacKind::Reduce && f.segmented && !t.plan.ranges() && !t.plan.rows()) {
         t.line(2, "{} {}[S::kItems];  // by segment", typeName(f.type), t.fieldName(f));
       }
     }

@@ -4,6 +4,7 @@
 #include "codegen/cuda/pass_elements.h"
 #include "codegen/cuda/pass_finish.h"
 #include "codegen/cuda/pass_frame.h"
+#include "codegen/cuda/pass_rows.h"
 #include "codegen/cuda/pass_segments.h"
 
 namespace kelpie::codegen::cuda {
@@ -21,6 +22,8 @@ void write(PassText& t) {
   if (plan.grid == Grid::Single) {
     t.line(2, "if (threadIdx.x != 0) return;");
     writeFinishBindings(t, 2);
+  } else if (plan.rows()) {
+    writeRows(t);
   } else {
     writePrologue(t);
     for (uint32_t k = 0; k < plan.stages.size(); ++k) {

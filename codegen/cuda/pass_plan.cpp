@@ -190,7 +190,10 @@ class Planner {
       plan_.grid = Grid::Single;
     } else if (info_.space.segmented() &&
                (plan_.borders || plan_.numbers || segmentResults_ || !plan_.epilogues.empty())) {
-      plan_.grid = foldsSegmentsOnly() ? Grid::Ranges : scansElementsOnly() ? Grid::Heads : Grid::Merged;
+      plan_.grid = foldsRows()           ? Grid::Rows
+                   : foldsSegmentsOnly() ? Grid::Ranges
+                   : scansElementsOnly() ? Grid::Heads
+                                         : Grid::Merged;
     } else if (!plan_.needsLower() && !plan_.reductions.empty()) {
       plan_.grid = Grid::Chunks;
     }
@@ -203,6 +206,28 @@ class Planner {
     return std::all_of(fields.begin(), fields.end(), [&](const Field& f) {
       return f.segmented && kernel_.bindings[f.binding].kind == SoacKind::Reduce;
     });
+  }
+
+  /// Whether nothing but segments of a regular space is folded, in any order, and each load's place depends
+  /// on the segment or on the position alone.
+  bool foldsRows() const {
+    if (info_.space.kind != lcu::SpaceKind::Regular || !foldsSegmentsOnly() || !plan_.levels[0].commutes)
+      return false;
+    if (!plan_.reductions.empty() || !plan_.finish.empty()) return false;
+    return std::all_of(plan_.stages[0].bindings.begin(), plan_.stages[0].bindings.end(), [&](uint32_t b) {
+      const Soac& soac = kernel_.bindings[b];
+      return soac.kind == SoacKind::Reduce && soac.space == info_.space &&
+             info_.bindings[b].localReads.empty() && !lcu::anyNode(thunksOf(soac), [](ExprRef e) {
+               if (e->kind == ExprKind::Recursion) return true;
+               if (e->kind != ExprKind::Load) return false;
+               const bool element = usesParam(e, 0), segment = usesParam(e, 1), position = usesParam(e, 2);
+               return element || (segment && position);
+             });
+    });
+  }
+  static bool usesParam(ExprRef e, uint32_t number) {
+    return lcu::anyNode({e},
+                        [&](ExprRef node) { return node->kind == ExprKind::Param && node->index == number; });
   }
 
   /// Whether segments have no results of their own, and thunks need no segment numbers.
@@ -297,12 +322,42 @@ class Planner {
     return budget;
   }
 
+  /// Whether the last of several writers to a place stays: the earlier it writes, the fewer others try.
+  bool writesLast() const {
+    return std::any_of(kernel_.bindings.begin(), kernel_.bindings.end(),
+                       [](const Soac& s) { return s.kind == SoacKind::Permute && !s.unique; });
+  }
+
+  /// Threads have as many segments at once as registers hold what belongs to each: the more, the fewer loads
+  /// by position.
+  void chooseRowShape(const Weight& weight) {
+    constexpr int kWords = 64;
+    constexpr size_t kNodes = 400;
+    int words = static_cast<int>(plan_.levels[0].bytes() + 3) / 4;
+    std::unordered_set<ExprRef> bySegment;
+    for (uint32_t b : plan_.stages[0].bindings) {
+      lcu::forEachNode(thunksOf(kernel_.bindings[b]), [&](ExprRef e) {
+        if (e->kind == ExprKind::Load && usesParam(e, 1) && bySegment.insert(e).second)
+          words += sizeOf(e->type) == 8 ? 2 : 1;
+      });
+    }
+    TileShape& shape = plan_.shape;
+    shape.threads = options_.threads;
+    shape.width = shape.rows = 1;
+    const auto fits = [&](int rows) {
+      return rows <= 8 && rows * words <= kWords && static_cast<size_t>(rows) * weight.nodes <= kNodes;
+    };
+    while (!weight.loops && fits(2 * shape.rows)) shape.rows *= 2;
+    plan_.blocksAtOnce = std::max(1, (shape.rows * words <= kWords / 2 ? 768 : 512) / shape.threads);
+  }
+
   void chooseShape() {
     TileShape& shape = plan_.shape;
     const Weight weight = weigh();
+    if (plan_.rows()) return chooseRowShape(weight);
     Budget allowed = budget(weight);
     shape.threads = std::max(32, allowed.threads);
-    shape.backward = runsBackward(kernel_);
+    shape.backward = runsBackward(kernel_) || (plan_.grid == Grid::Tiles && !plan_.scanned() && writesLast());
     shape.width = weight.smallest >= 8 ? 2 : 4;
     // A warp of the scanner for each level.
     while (plan_.scanned() && shape.threads < 32 * static_cast<int>(plan_.levels.size())) shape.threads *= 2;

@@ -57,8 +57,9 @@ struct PassPlan {
   bool merged() const { return grid == Grid::Merged; }
   bool heads() const { return grid == Grid::Heads; }
   bool ranges() const { return grid == Grid::Ranges; }
+  bool rows() const { return grid == Grid::Rows; }
   bool needsLower() const;  ///< of what lies in lower tiles or ranges
-  bool scanned() const { return needsLower() && !ranges(); }
+  bool scanned() const { return needsLower() && !ranges() && !rows(); }
   bool finishes() const { return !reductions.empty() || !finish.empty(); }
 };
 

@@ -48,7 +48,7 @@ void writeSegmentBody(PassText& t) {
   for (const Result& r : reduced) {
     const Soac& soac = t.kernel.bindings[r.field->binding];
     const std::string name = t.fieldName(*r.field);
-    if (t.plan.ranges()) {
+    if (t.plan.ranges() || t.plan.rows()) {
       t.line(4, "const {} {} = reduced.{};", typeName(r.field->type), name, name);
     } else {
       t.line(4, "const {} {} = below && k == 0 ? {}.lower.{} : shared.{}[k];", typeName(r.field->type), name,

@@ -27,12 +27,12 @@ std::string PassText::unique(const std::string& wanted) {
 }
 
 void PassText::chooseNames() {
-  taken = {"i",        "s",       "p",       "n",      "m",       "S",        "Shared", "Reduction",
-           "row",      "v",       "bit",     "offset", "order",   "tile",     "shared", "launch",
-           "segments", "splits",  "borders", "number", "segment", "begin",    "end",    "k",
-           "inside",   "length",  "test",    "total",  "out",     "kelpie",   "range",  "reduce",
-           "result",   "reduced", "ending",  "ends",   "sum",     "partials", "empty",  "lower",
-           "kept",     "dropped", "failed",  "acc",    "heads",   "packs",    "starts"};
+  taken = {"i",       "s",        "p",       "n",     "m",      "S",       "Shared",  "Reduction", "row",
+           "v",       "bit",      "offset",  "order", "tile",   "shared",  "launch",  "segments",  "splits",
+           "borders", "number",   "segment", "begin", "end",    "k",       "inside",  "length",    "test",
+           "total",   "out",      "kelpie",  "range", "reduce", "result",  "reduced", "ending",    "ends",
+           "sum",     "partials", "empty",   "lower", "kept",   "dropped", "failed",  "rows",      "item",
+           "acc",     "heads",    "packs",   "starts"};
   for (const auto& p : info.parameters) names.push_back(unique(p.name));
   for (const auto& o : info.outputs) outputNames[o.var] = unique(o.name);
   for (size_t p = 0; p < info.parameters.size(); ++p) {
@@ -93,6 +93,10 @@ void PassText::placeScratch() {
         pass.fixedBytes += 16;
       }
     }
+  }
+  if (plan.rows()) {  // a partial result for each segment of a tile
+    pass.bytesPerTile = (plan.levels[0].bytes() + 15) / 16 * 16 * plan.shape.rows;
+    return;
   }
   for (const LevelPlan& level : plan.levels) {
     statesBefore.push_back(pass.stateWords);

@@ -38,8 +38,8 @@ TEST(CudaPrograms, Quicksort) {
       "qs([3,1,4,1,5,9,2,6,5,3,5]);");
 }
 
-// One kernel with two filters, of which one needs the scan beside the other: survivors of both are collected in
-// the same shared memory.
+// One kernel with two filters, of which one needs the scan beside the other: survivors of both are collected
+// in the same shared memory.
 TEST(CudaPrograms, FiltersBesideAndBehindAScan) {
   expectAgreement(
       "let xs = {rem(i * 7919, 1009) : i in [0:5000]}; sums = plus_scan(xs)"
@@ -74,6 +74,22 @@ TEST(CudaPrograms, ScalarRecursion) {
       "int -> bool = if n == 0 then f else even(n-1);"
       "{x in [4,7,10,1] | even(x)};"
       "function bad(n) = if n == 0 then 0 else bad(n-1) + 6 / (n - 2); {bad(n) : n in [1,0,5]};");
+}
+
+/// Rows and columns of every shape: threads with segments of their own, blocks that share some, several
+/// blocks for one; empty ones.
+TEST(CudaPrograms, RowsOfRegularSpaces) {
+  const std::string shapes =
+      "function sums(m, n) ="
+      "  let xs = {rem(i * 7919, 1009) : i in [0:m]}; ys = {rem(i * 104729, 997) : i in [0:n]}"
+      "  in {(sum({abs(x - y) : y in ys}), max_val({x xor y : y in ys}),"
+      "       sum({if rem(y, 8) == k then float(y) else 0.5 : y in ys}) + float(x), any({x == y : y in ys}))"
+      "      : x in xs; k in [0:m]};";
+  for (const char* shape : {"0, 5", "5, 0", "1, 1", "3, 1000", "2, 40000", "2000, 3", "9, 257", "700, 300"})
+    expectAgreement(shapes + "sums(" + shape + ");");
+  expectAgreement(
+      "function rows(m, n) = {sum({100 / (x - y) : y in [0:n]}) : x in [7:7 + m]}; rows(2, 5); rows(3, "
+      "9000);");
 }
 
 /// Deeper than a thread's stack on the device: the host evaluates the launch.

@@ -1,0 +1,131 @@
+// Reductions of the segments of a regular space whose elements read arrays by their segment or by their
+// position only: a row of such a space is made of few loads, so no element needs a thread of its own.
+//
+// Every thread works on kRows segments at once, since what is read by position serves all of them. Where there
+// are many segments, or short ones, a thread goes through its segments alone. Otherwise a block shares kRows
+// segments, each thread taking every kThreads-th position; and where even so there were few blocks, several,
+// each with a chunk of the positions: they leave partial results, which the block that finishes last folds. All
+// of it depends on the space alone, so results are reproducible.
+//
+// L as in segment_reduce.cuh; its operator commutes.
+#pragma once
+
+#include "reduce.cuh"
+
+namespace kelpie {
+
+/// How a regular space is cut (CudaPass::tiles does the same on the host).
+template <class S>
+struct RowTiles {
+  static constexpr int64_t kMany = 1 << 17;  ///< so many segments are threads enough
+  int64_t length, count;                     ///< of segments
+  int64_t groups, chunks;                    ///< blocks by segments and by positions
+  bool alone;                                ///< a thread has segments of its own
+
+  __device__ __forceinline__ RowTiles(int64_t lengthOfSegments, int64_t segments, int64_t tiles)
+      : length(lengthOfSegments), count(segments), alone(length <= S::kThreads || count >= kMany) {
+    const int64_t atOnce = alone ? S::kThreads * S::kRows : S::kRows;
+    groups = (count + atOnce - 1) / atOnce;
+    if (groups == 0) groups = 1;
+    chunks = tiles / groups;
+  }
+};
+
+template <class S, class L>
+struct RowReduce {
+  using Value = typename L::Value;
+  struct Shared {
+    Value totals[S::kRows][S::kWarps];
+    uint32_t finished;
+  };
+  /// One value of another, as reduce.cuh wants it.
+  struct Fold {
+    using Value = typename L::Value;
+    static __device__ __forceinline__ Value identity() { return L::identity(); }
+    static __device__ __forceinline__ Value combine(const Value& a, const Value& b) {
+      return L::combine(a, b, false);
+    }
+  };
+  using Partials = BlockReduce<S::kWarps, Fold>;
+
+  const RowTiles<S> tiles;
+  int64_t first;             ///< segment of row 0 of this thread
+  int64_t begin, end, step;  ///< positions of this thread
+  Value own[S::kRows];
+
+  __device__ __forceinline__ RowReduce(const Launch& launch, int64_t length, int64_t count)
+      : tiles(length, count, launch.tiles) {
+    const int64_t group = blockIdx.x % tiles.groups;
+    if (tiles.alone) {
+      first = group * S::kThreads * S::kRows + threadIdx.x;
+      begin = 0;
+      end = length;
+      step = 1;
+    } else {
+      first = group * S::kRows;
+      const int64_t part = (length + tiles.chunks - 1) / tiles.chunks;
+      const int64_t from = blockIdx.x / tiles.groups * part;
+      end = from + part < length ? from + part : length;
+      begin = from + threadIdx.x;
+      step = S::kThreads;
+    }
+    if (count == 0) end = 0;
+    KELPIE_UNROLL
+    for (int row = 0; row < S::kRows; ++row) own[row] = L::identity();
+  }
+
+  /// Of a row; where there is none, the last one: what is made of it is dropped.
+  __device__ __forceinline__ int64_t segment(int row) const {
+    const int64_t s = first + (tiles.alone ? row * S::kThreads : row);
+    return s < tiles.count ? s : tiles.count - 1;
+  }
+
+  /// Calls result(segment, value) once for each segment. Contains barriers.
+  template <class Result>
+  __device__ __forceinline__ void finish(const Launch& launch, Shared& shared, const Result& result) {
+    if (tiles.alone) {
+      KELPIE_UNROLL
+      for (int row = 0; row < S::kRows; ++row) {
+        const int64_t s = first + row * S::kThreads;
+        if (s < tiles.count) result(s, own[row]);
+      }
+      return;
+    }
+    KELPIE_UNROLL
+    for (int row = 0; row < S::kRows; ++row) {
+      Value value = own[row];
+      KELPIE_UNROLL
+      for (int mask = 16; mask > 0; mask /= 2) value = Fold::combine(value, shuffleXor(value, mask));
+      if (laneIndex() == 0) shared.totals[row][warpIndex()] = value;
+    }
+    __syncthreads();
+    auto* partials = reinterpret_cast<Words<Value>*>(launch.values);
+    if (threadIdx.x < S::kRows) {
+      Value value = shared.totals[threadIdx.x][0];
+      KELPIE_UNROLL
+      for (int warp = 1; warp < S::kWarps; ++warp) value = Fold::combine(value, shared.totals[threadIdx.x][warp]);
+      const int64_t s = first + threadIdx.x;
+      if (tiles.chunks > 1) {
+        Partials::storeShared(partials + s * tiles.chunks + blockIdx.x / tiles.groups, value);
+      } else if (s < tiles.count) {
+        result(s, value);
+      }
+    }
+    if (tiles.chunks == 1 || !isLastBlock(launch, shared.finished)) return;
+    int lanes = 32;  // for each segment
+    while (lanes > 1 && tiles.count * lanes > S::kThreads) lanes /= 2;
+    for (int64_t base = 0; base < tiles.count * lanes; base += S::kThreads) {
+      const int64_t s = (base + threadIdx.x) / lanes;
+      Value value = L::identity();
+      if (s < tiles.count) {
+        KELPIE_UNROLL_8
+        for (int64_t chunk = threadIdx.x % lanes; chunk < tiles.chunks; chunk += lanes)
+          value = Fold::combine(value, Partials::loadShared(partials + s * tiles.chunks + chunk));
+      }
+      for (int mask = lanes / 2; mask > 0; mask /= 2) value = Fold::combine(value, shuffleXor(value, mask));
+      if (threadIdx.x % lanes == 0 && s < tiles.count) result(s, value);
+    }
+  }
+};
+
+}  // namespace kelpie
