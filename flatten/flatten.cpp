@@ -284,28 +284,55 @@ std::vector<VarId> Flattener::hostLoopStep(core::ExpPtr e, core::FunctionId f,
   return out;
 }
 
+namespace {
+/// Numbers that follow from their positions: no array holds them until somebody needs one.
+bool isRange(const Value& value) {
+  constexpr int64_t kFew = 4096;
+  const auto* sequence = std::get_if<Sequence>(&value.node);
+  if (!sequence || lcu::asIndex(sequence->length).value_or(kFew + 1) <= kFew) return false;
+  const std::vector<ViewPtr>& views = sequence->views;
+  return std::any_of(views.begin(), views.end(), [](const ViewPtr& view) {
+    return view->kind == View::Kind::Direct && view->store->kind == Store::Kind::Iota;
+  });
+}
+}  // namespace
+
 Values Flattener::runHostLoop(core::FunctionId f, const Values& arguments, Context& context) {
   const core::Function& function = core_.functions[f];
   flushPending(context);
   lcu::HostLoop loop;
   Context& bodyRoot = newContext(Context::Kind::Root, &context, {}, nullptr);
-  Frame frame;
-  loop.initial.push_back(hostLet(arena().boolean(false), block_, "done"));
-  loop.params.push_back(newVar(VarKind::Host, ScalarType::Bool, "done"));
-  auto add = [&](const std::vector<VarId>& initial, const std::vector<VarId>& params) {
-    loop.initial.insert(loop.initial.end(), initial.begin(), initial.end());
-    loop.params.insert(loop.params.end(), params.begin(), params.end());
+  Frame frame, first;
+  bool ranges = false;
+  loop.initial = {hostLet(arena().boolean(false), block_, "done")};
+  loop.params = {newVar(VarKind::Host, ScalarType::Bool, "done")};
+  auto extend = [](std::vector<VarId>& list, const std::vector<VarId>& vars) {
+    list.insert(list.end(), vars.begin(), vars.end());
   };
-  add(canonicalZero(function.result, true), declare(function.result, bodyRoot, "result"));
+  extend(loop.initial, canonicalZero(function.result, true));
+  extend(loop.params, declare(function.result, bodyRoot, "result"));
+  Row varyingTypes;
+  Values varying;
   for (size_t k = 0; k < arguments.size(); ++k) {
     const core::Var& parameter = function.parameters[k];
-    if (analysis_.invariantParameters(f)[k]) {
-      frame[parameter.id] = {&context, arguments[k]};
-      continue;
-    }
+    first[parameter.id] = frame[parameter.id] = {&context, arguments[k]};
+    if (analysis_.invariantParameters(f)[k]) continue;
     std::vector<VarId> vars = declare({parameter.type}, bodyRoot, parameter.name);
-    add(canonical({arguments[k]}, context), vars);
+    extend(loop.params, vars);
     frame[parameter.id] = {&bodyRoot, fromCanonical({parameter.type}, vars, bodyRoot)[0]};
+    varyingTypes.push_back(parameter.type);
+    varying.push_back(arguments[k]);
+    ranges |= isRange(arguments[k]);
+  }
+  // A loop that begins with a range, often of candidates that become fewer, makes its first step before: so
+  // the range is never stored.
+  if (ranges && inlined_ + analysis_.size(f) <= kInlineBudget) {
+    inlined_ += analysis_.size(f);
+    extend(loop.initial, canonicalZero(varyingTypes, true));
+    loop.initial = hostLoopStep(function.body, f, loop.initial, context, first);
+    flushPending(context);
+  } else {
+    extend(loop.initial, canonical(varying, context));
   }
   loop.condition = std::make_shared<lcu::Block>();
   loop.body = std::make_shared<lcu::Block>();

@@ -97,8 +97,19 @@ class ProgramPass {
       v = value->index;
     }
   }
+  /// The constant that a variable is on every way; null: none.
   ExprRef constantOf(VarId v) const {
-    const ExprRef value = letOf(v);
+    const VarId source = sourceOf(v);
+    const auto definition = definitions_.find(source);
+    if (definition == definitions_.end()) return nullptr;
+    if (const auto* branch = std::get_if<lcu::HostIf>(&definition->second->node)) {
+      const auto& results = definition->second->results;
+      const auto number =
+          static_cast<size_t>(std::find(results.begin(), results.end(), source) - results.begin());
+      const ExprRef value = constantOf(branch->thenBlock->results[number]);
+      return value && value == constantOf(branch->elseBlock->results[number]) ? value : nullptr;
+    }
+    const ExprRef value = letOf(source);
     return value && value->kind == ExprKind::Constant ? value : nullptr;
   }
   /// The expression of the host let that defines a variable; null: there is none.

@@ -2,7 +2,8 @@
 //
 //   In:  λcu before fusion.
 //   Out: the same program; a parameter of a host loop whose next value is, on every way through the body,
-//        itself or what it started as, is replaced by what it started as.
+//        itself or what it started as, is replaced by what it started as; or by a constant, where that is one
+//        whatever branch it comes from.
 //
 // A sequence that a tail-recursive function hands on is a length, a start and a store. Its store changes from
 // step to step, its length and its start (0) often do not:

@@ -117,6 +117,19 @@ TEST(LoopInvariants, LengthsThatChangeAreParameters) {
   EXPECT_GT(occurrences(lcu.substr(0, lcu.find(") while")), "a_length"), 1u) << lcu;
 }
 
+/// The first step of a loop that begins with a range is outside of it. What both branches of that step say is
+/// the same for the loop.
+TEST(LoopInvariants, StartsThatAreAlikeInTheStepBeforeAreNoParameters) {
+  const std::string lcu = flat(
+      "function places(a, word, text, k) ="
+      "  if k == #word then a else places({c in a | text[c + k] == word[k]}, word, text, k + 1);"
+      "let text = \"abcab\" in places([0:#text * 1000], \"ab\", text ++ text, 0);");
+  const std::string parameters =
+      lcu.substr(lcu.find(" = loop ("), lcu.find(") while") - lcu.find(" = loop ("));
+  EXPECT_EQ(occurrences(parameters, "a_length"), 1u) << lcu;
+  EXPECT_EQ(occurrences(parameters, "a_start"), 0u) << lcu;
+}
+
 constexpr const char* kConverging =
     "function halved(a) = let b = {x / 2.0 : x in a} in if max_val(b) < 0.1 then b else halved(b);"
     "halved([8.0, 3.0]);";

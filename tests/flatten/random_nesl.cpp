@@ -70,8 +70,12 @@ class Generator {
 
   /// function dive(w, k) = if k > 2 or ... then ... else (dive(..., k + 1) anywhere)
   std::string recursiveFunction() {
-    const TypePtr types[] = {int_, sequence(int_), sequence(int_), sequence(sequence(int_)),
-                             pair(int_, sequence(int_)), sequence(pair(int_, float_))};
+    const TypePtr types[] = {int_,
+                             sequence(int_),
+                             sequence(int_),
+                             sequence(sequence(int_)),
+                             pair(int_, sequence(int_)),
+                             sequence(pair(int_, float_))};
     const TypePtr type = types[pick(6)];
     const std::vector<Variable> parameters = {{"w", sequence(int_)}, {"k", int_}};
     std::string text = "function dive(w, k) = if (k > 2) or " + in(parameters, bool_, size_ - 2);

@@ -100,6 +100,18 @@ TEST(Work, MatrixProductIsOneRegularKernel) {
   }
 }
 
+/// Of the candidates only the survivors of each step are stored, not the range that they come from.
+TEST(Work, ALoopOverARangeDoesNotStoreTheRange) {
+  Cost cost = costOf(
+      "function places(a, word, text, k) ="
+      "  if k == #word then a else places({c in a | text[c + k] == word[k]}, word, text, k + 1);"
+      "text = {code_char(97 + rem(i, 10)) : i in [0:50000]};"
+      "#places([0:#text - 3], \"abc\", text, 0);");
+  EXPECT_LE(cost.elements, 50000 + 2 * 5000 + 10) << cost.outcome.lcu;
+  EXPECT_LE(cost.written, 3 * 5000 * 8 + 100);
+  EXPECT_LE(cost.read, 50000 * 2 + 2 * 5000 * (8 + 2) + 200);  // a letter of the word, too, for each
+}
+
 TEST(Work, QuicksortTakesTwoPassesALevel) {
   const double n = 500'000;
   Cost cost = costOf(
