@@ -59,6 +59,18 @@ std::vector<ExprRef> thunksOf(const Soac& soac) {
   return thunks;
 }
 
+std::vector<ExprRef> eagerThunks(const Soac& soac) {
+  std::vector<ExprRef> thunks = soac.effects;
+  if (soac.where) thunks.push_back(soac.where);
+  if (soac.destination) thunks.push_back(soac.destination);
+  if (soac.kind != SoacKind::Filter) thunks.insert(thunks.end(), soac.pull.begin(), soac.pull.end());
+  return thunks;
+}
+
+std::vector<ExprRef> lateThunks(const Soac& soac) {
+  return soac.kind == SoacKind::Filter ? soac.pull : std::vector<ExprRef>();
+}
+
 std::vector<std::optional<ScalarOp>> componentOperations(const lcu::Operator& combine) {
   static constexpr std::array kCommutative = {ScalarOp::Add, ScalarOp::Mul, ScalarOp::Max, ScalarOp::Min,
                                               ScalarOp::And, ScalarOp::Or,  ScalarOp::Xor};

@@ -102,6 +102,11 @@ int64_t capacity(const KernelOutput& output, const LaunchExtents& extents);
 /// All thunks of a binding: pull, where, destination, effects (not the operator).
 std::vector<lcu::ExprRef> thunksOf(const lcu::Soac& soac);
 
+/// The same by when they are evaluated: for every element (effects, where, destination, pull), and for
+/// survivors only (the pull of a Filter).
+std::vector<lcu::ExprRef> eagerThunks(const lcu::Soac& soac);
+std::vector<lcu::ExprRef> lateThunks(const lcu::Soac& soac);
+
 /// By component: the operation when it is lanewise, that is result[j] = op(param j, param k+j) for one
 /// commutative scalar operation, and no other component reads these two parameters. Such a component may be
 /// combined in any order of lanes, whatever it shares a kernel with.

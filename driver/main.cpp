@@ -172,7 +172,7 @@ int Driver::run(const std::vector<FormResult>& forms) {
   if (!options_.profileFile.empty()) {
     backend->observe([&](const core::Program& program, const fusion::FusionReport& report,
                          const runtime::RunStatistics& statistics) {
-      profile.add(nameOf(forms, program), report, statistics);
+      profile.add(nameOf(forms, program), sources_.describe(program.span), report, statistics);
     });
   }
   catchInterrupts();
@@ -290,7 +290,7 @@ bool Driver::measure(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
   options_.target = backend->name();  // from now on also whose costs count
   backend->observe([&](const core::Program& program, const fusion::FusionReport& report,
                        const runtime::RunStatistics& statistics) {
-    profile.add(nameOf(forms, program), report, statistics);
+    profile.add(nameOf(forms, program), sources_.describe(program.span), report, statistics);
     runs.byProgram[&program] = statistics;
   });
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/dev/null", "w"), std::fclose);
@@ -300,11 +300,16 @@ bool Driver::measure(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
   Runner runner(sources_, *backend, *services, nowhere, {0, options_.verbose, colour_, &interrupted()});
   const bool good = runner.run(forms);
   runs.cells = runner.values();
-  for (const auto& [name, sizes] : profile.sizes()) {
-    fusion::KernelSizes& known = options_.knownSizes[name];
-    const double survivors = sizes.survivors >= 0 ? sizes.survivors : known.survivors;
-    known = sizes;
-    known.survivors = survivors;  // this run may not tell what another did
+  for (const auto& [place, sizes] : profile.sizes()) {
+    fusion::KnownSizes& known = options_.knownSizes[place];
+    known.entered = sizes.entered;
+    for (const auto& [name, kernel] : sizes.kernels) {
+      const fusion::KernelSizes before = known.kernels.try_emplace(name).first->second;
+      known.kernels[name] = kernel;
+      // What this run does not tell another may have told.
+      if (kernel.survivors < 0) known.kernels[name].survivors = before.survivors;
+      if (kernel.target < 0) known.kernels[name].target = before.target;
+    }
   }
   return good;
 }

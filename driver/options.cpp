@@ -193,7 +193,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
 PipelineOptions pipelineOptions(const Options& options, const std::string& target) {
   PipelineOptions pipeline;
   pipeline.fusion.strategy = options.fusion;
-  pipeline.fusion.known = options.knownSizes;
+  pipeline.known = options.knownSizes;
   pipeline.verify = options.verify;
 #ifdef KELPIE_ALWAYS_VERIFY
   pipeline.verify = true;

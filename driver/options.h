@@ -37,7 +37,7 @@ struct Options {
   std::string lpFile;                        ///< where `fusion` writes its integer programs; empty: nowhere
   std::string profileFile;                   ///< that `run` writes; empty: none, "-": a table is shown
   std::string sizesFile;                     ///< profile to take sizes from; empty: none
-  std::unordered_map<std::string, fusion::KernelSizes> knownSizes;  ///< what the profile says
+  SizesByForm knownSizes;                    ///< what the profile says
   fusion::Strategy fusion = fusion::Strategy::Ilp;
   Widths widths;
   int64_t seed = 1;

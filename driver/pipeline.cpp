@@ -62,6 +62,7 @@ std::vector<FormResult> Pipeline::analyse(Session& session, uint32_t file) const
 
 lcu::Program Pipeline::flatten(const core::Program& program, const flatten::KnownGlobals& globals) const {
   lcu::Program flat = flatten::flatten(program, globals);
+  flat.span = program.span;
   if (options_.verify) expectSound(lcu::verify(flat, false), "flattening");
   return flat;
 }
@@ -69,6 +70,12 @@ lcu::Program Pipeline::flatten(const core::Program& program, const flatten::Know
 fusion::FusionReport Pipeline::fuse(lcu::Program& program, const flatten::KnownGlobals& globals) const {
   fusion::FusionOptions options = options_.fusion;
   if (globals) options.globals = sizesOf(program, globals);
+  for (const std::string& place : {sources_.describe(program.span), std::string()}) {
+    const auto known = options_.known.find(place);
+    if (known == options_.known.end()) continue;
+    options.known = known->second;
+    break;
+  }
   fusion::FusionReport report = fusion::fuse(program, options);
   if (options_.verify) expectSound(lcu::verify(program, true), "fusion");
   return report;

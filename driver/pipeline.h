@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "driver/profile.h"
 #include "flatten/flatten.h"
 #include "frontend/session.h"
 #include "fusion/fuse.h"
@@ -26,6 +27,7 @@ namespace kelpie::driver {
 
 struct PipelineOptions {
   fusion::FusionOptions fusion;
+  SizesByForm known;  ///< from a profile; takes the place of fusion.known
   bool verify = false;
 };
 

@@ -5,15 +5,10 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 namespace kelpie::driver {
 
-using fusion::KernelSizes;
-
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::map<std::string, const runtime::KernelStatistics*> byName(const runtime::RunStatistics& statistics) {
   std::map<std::string, const runtime::KernelStatistics*> result;
@@ -23,26 +18,20 @@ std::map<std::string, const runtime::KernelStatistics*> byName(const runtime::Ru
   return result;
 }
 
-/// Sums over the launches of kernels that have members of the same name.
+/// A sum over launches.
 struct Total {
-  double launches = 0, elements = 0, segments = 0;
-  double filtered = 0, survivors = 0;  ///< launches whose survivors are known, and their number
+  double launches = 0, sum = 0;
+  void add(double more, double ofLaunches) {
+    sum += more;
+    launches += ofLaunches;
+  }
+  double average(double unknown) const { return launches > 0 ? sum / launches : unknown; }
 };
 
-std::unordered_map<std::string, KernelSizes> averages(const std::map<std::string, Total>& totals) {
-  std::unordered_map<std::string, KernelSizes> sizes;
-  for (const auto& [name, total] : totals) {
-    sizes[name] = {total.elements / total.launches, total.segments / total.launches,
-                   total.filtered > 0 ? total.survivors / total.filtered : -1};
-  }
-  return sizes;
-}
-
-void addTo(Total& total, double launches, double elements, double segments) {
-  total.launches += launches;
-  total.elements += elements;
-  total.segments += segments;
-}
+/// Sums over the launches of kernels that have a member.
+struct MemberTotals {
+  Total elements, segments, survivors, target;
+};
 
 double share(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
@@ -52,6 +41,45 @@ std::string trimmed(const std::string& text) {
 }
 
 }  // namespace
+
+/// Gathers the kernels of a profile as the file has them.
+class Profile::Sizes {
+ public:
+  void add(const Json& kernel) {
+    const double launches = kernel.at("launches");
+    if (!(launches > 0)) return;
+    const std::string place = kernel.at("place");
+    for (auto* totals : {&members_[place], &members_[""]}) {
+      for (const std::string member : kernel.at("members")) {
+        (*totals)[member].elements.add(kernel.at("elements"), launches);
+        (*totals)[member].segments.add(kernel.at("segments"), launches);
+      }
+      for (const Json& filter : kernel.at("filters"))
+        (*totals)[filter.at("member")].survivors.add(filter.at("survivors"), launches);
+      for (const Json& permute : kernel.at("permutes"))
+        (*totals)[permute.at("member")].target.add(permute.at("target"), launches);
+    }
+    if (kernel.at("evaluated") != launches) return;
+    std::vector<double>& entered = entered_[place][kernel.at("kernel")];
+    for (const Json& sum : kernel.at("entered")) entered.push_back(sum.get<double>() / launches);
+  }
+
+  SizesByForm averages() const {
+    SizesByForm result;
+    for (const auto& [place, members] : members_) {
+      for (const auto& [name, totals] : members) {
+        result[place].kernels[name] = {totals.elements.average(0), totals.segments.average(0),
+                                       totals.survivors.average(-1), totals.target.average(-1)};
+      }
+    }
+    for (const auto& [place, entered] : entered_) result[place].entered = entered;
+    return result;
+  }
+
+ private:
+  std::map<std::string, std::map<std::string, MemberTotals>> members_;  ///< by place and name
+  std::map<std::string, std::unordered_map<std::string, std::vector<double>>> entered_;
+};
 
 void Profile::addLine(Entry& entry, Span span) const {
   if (!lookup_ || !span.known()) return;
@@ -63,7 +91,7 @@ void Profile::addLine(Entry& entry, Span span) const {
   if (!known) entry.lines.push_back(std::move(line));
 }
 
-void Profile::add(const std::string& form, const fusion::FusionReport& report,
+void Profile::add(const std::string& form, const std::string& place, const fusion::FusionReport& report,
                   const runtime::RunStatistics& statistics) {
   total_.launches += statistics.launches;
   total_.fetches += statistics.fetches;
@@ -80,70 +108,64 @@ void Profile::add(const std::string& form, const fusion::FusionReport& report,
       if (it == measured.end()) continue;
       Entry& entry = entries_.emplace_back();
       entry.form = form;
+      entry.place = place;
       entry.region = region.function;
       entry.kernel = cluster.kernel;
       entry.members = cluster.anchored;
+      entry.filters = cluster.filters;
+      entry.permutes = cluster.permutes;
       entry.statistics = *it->second;
-      int filters = 0;
-      for (int v : cluster.nodes) {
-        const fusion::NodeReport& node = region.nodes[v];
-        addLine(entry, node.span);
-        if (!node.kind.ends_with("FILTER")) continue;
-        entry.filter = ++filters == 1 && it->second->onlyOneFilter ? node.name : "";
-      }
+      for (int v : cluster.nodes) addLine(entry, region.nodes[v].span);
       measured.erase(it);
     }
   }
   for (const auto& [name, kernel] : measured) {  // sorts
     Entry& entry = entries_.emplace_back();
     entry.form = form;
+    entry.place = place;
     entry.kernel = name;
     entry.statistics = *kernel;
     addLine(entry, kernel->span);
   }
 }
 
-std::unordered_map<std::string, KernelSizes> Profile::sizes() const {
-  std::map<std::string, Total> totals;
-  for (const Entry& entry : entries_) {
-    const auto launches = static_cast<double>(entry.statistics.launches);
-    for (const std::string& member : entry.members) {
-      addTo(totals[member], launches, static_cast<double>(entry.statistics.elements),
-            static_cast<double>(entry.statistics.segments));
-      if (member != entry.filter) continue;
-      totals[member].filtered += launches;
-      totals[member].survivors += static_cast<double>(entry.statistics.work.survivors);
-    }
-  }
-  return averages(totals);
+SizesByForm Profile::sizes() const {
+  Sizes sizes;
+  for (const Entry& entry : entries_) sizes.add(jsonOf(entry));
+  return sizes.averages();
+}
+
+Profile::Json Profile::jsonOf(const Entry& entry) {
+  const runtime::KernelStatistics& s = entry.statistics;
+  Json lines = Json::array(), filters = Json::array(), permutes = Json::array();
+  for (const fusion::SourceLine& line : entry.lines)
+    lines.push_back({{"place", line.place}, {"line", line.line}, {"text", line.text}});
+  for (size_t k = 0; k < std::min(entry.filters.size(), s.work.survivors.size()); ++k)
+    filters.push_back({{"member", entry.filters[k]}, {"survivors", s.work.survivors[k]}});
+  for (size_t k = 0; k < std::min(entry.permutes.size(), s.targets.size()); ++k)
+    permutes.push_back({{"member", entry.permutes[k]}, {"target", s.targets[k]}});
+  return {{"form", entry.form},
+          {"place", entry.place},
+          {"region", entry.region},
+          {"kernel", entry.kernel},
+          {"members", entry.members},
+          {"lines", std::move(lines)},
+          {"launches", s.launches},
+          {"evaluated", s.evaluated},
+          {"elements", s.elements},
+          {"segments", s.segments},
+          {"microseconds", 1e6 * s.seconds},
+          {"bytesRead", s.work.bytesRead},
+          {"bytesWritten", s.work.bytesWritten},
+          {"filters", std::move(filters)},
+          {"permutes", std::move(permutes)},
+          {"entered", s.work.entered}};
 }
 
 std::string Profile::toJson(const Machine& machine) const {
   Json kernels = Json::array();
-  for (const Entry& entry : entries_) {
-    const runtime::KernelStatistics& s = entry.statistics;
-    Json lines = Json::array();
-    for (const fusion::SourceLine& line : entry.lines)
-      lines.push_back({{"place", line.place}, {"line", line.line}, {"text", line.text}});
-    Json kernel{{"form", entry.form},
-                {"region", entry.region},
-                {"kernel", entry.kernel},
-                {"members", entry.members},
-                {"lines", std::move(lines)},
-                {"launches", s.launches},
-                {"evaluated", s.evaluated},
-                {"elements", s.elements},
-                {"segments", s.segments},
-                {"microseconds", 1e6 * s.seconds},
-                {"bytesRead", s.work.bytesRead},
-                {"bytesWritten", s.work.bytesWritten}};
-    if (!entry.filter.empty()) {
-      kernel["filter"] = entry.filter;
-      kernel["survivors"] = s.work.survivors;
-    }
-    kernels.push_back(std::move(kernel));
-  }
-  return Json{{"kelpieProfile", 2},
+  for (const Entry& entry : entries_) kernels.push_back(jsonOf(entry));
+  return Json{{"kelpieProfile", 3},
               {"target", machine.target},
               {"copyBytesPerSecond", machine.copyBandwidth},
               {"microseconds", 1e6 * total_.seconds},
@@ -224,8 +246,7 @@ std::string Profile::toText(const Machine& machine) const {
   return out;
 }
 
-bool Profile::read(const std::string& path, std::unordered_map<std::string, KernelSizes>& sizes,
-                   std::string& problem) {
+bool Profile::read(const std::string& path, SizesByForm& sizes, std::string& problem) {
   std::ifstream file(path);
   if (!file) {
     problem = "cannot read it";
@@ -233,20 +254,10 @@ bool Profile::read(const std::string& path, std::unordered_map<std::string, Kern
   }
   try {
     const Json json = Json::parse(file);
-    if (json.at("kelpieProfile") != 2) throw std::runtime_error("another version of profiles");
-    std::map<std::string, Total> totals;
-    for (const Json& kernel : json.at("kernels")) {
-      const auto launches = kernel.at("launches").get<double>();
-      if (!(launches > 0)) continue;
-      for (const Json& member : kernel.at("members")) {
-        Total& total = totals[member.get<std::string>()];
-        addTo(total, launches, kernel.at("elements").get<double>(), kernel.at("segments").get<double>());
-        if (!kernel.contains("filter") || kernel.at("filter") != member) continue;
-        total.filtered += launches;
-        total.survivors += kernel.at("survivors").get<double>();
-      }
-    }
-    sizes = averages(totals);
+    if (json.at("kelpieProfile") != 3) throw std::runtime_error("another version of profiles");
+    Sizes found;
+    for (const Json& kernel : json.at("kernels")) found.add(kernel);
+    sizes = found.averages();
     return true;
   } catch (const std::exception& error) {
     problem = fmt::format("not a profile: {}", error.what());

@@ -99,6 +99,7 @@ std::vector<FormResult> Session::process(const ast::Form& form) {
                  },
                  form.node);
   result.span = form.span;
+  if (result.program) result.program->span = form.span;
   result.shown = shown_;
   if (result.failed()) {
     result.kind = FormKind::Silent;

@@ -110,13 +110,13 @@ class Fuser {
       known[info.kind == lcu::VarKind::Array ? program_.arena->size(var)
                                              : program_.arena->host(var, info.type)] = value;
     }
-    if (options_.known.empty()) return known;
+    if (options_.known.kernels.empty()) return known;
     lcu::forEachBlock(program_, [&](const lcu::Block& block) {
       for (const lcu::Stmt& stmt : block.stmts) {
         const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
         if (!launch) continue;
-        const auto sizes = options_.known.find(launch->kernel.name);
-        if (sizes == options_.known.end()) continue;
+        const auto sizes = options_.known.kernels.find(launch->kernel.name);
+        if (sizes == options_.known.kernels.end()) continue;
         const lcu::Space& space = launch->kernel.bindings[0].space;
         if (space.extent) known[space.extent] = sizes->second.elements;
         if (space.segmented()) known[space.segments] = sizes->second.segments;
@@ -124,6 +124,8 @@ class Fuser {
         if (soac.kind == lcu::SoacKind::Filter && sizes->second.survivors >= 0) {
           known[survivorExtent(soac, program_)] = sizes->second.survivors;
         }
+        if (soac.kind == lcu::SoacKind::Permute && sizes->second.target >= 0)
+          known[soac.target] = sizes->second.target;
       }
     });
     return known;
@@ -217,24 +219,37 @@ class Fuser {
     block.stmts = std::move(stmts);
   }
 
+  /// Bytes of the kernel of a cluster, and which members its filters and permutes are.
   void addBytes(ClusterReport& report, const std::vector<const lcu::Kernel*>& members,
                 const lcu::Kernel& kernel, const CostModel& model) const {
     LaunchSizes sizes;
+    std::unordered_map<VarId, std::string> names;  // by result
     for (const lcu::Kernel* member : members) {
-      const auto known = options_.known.find(member->name);
-      if (known == options_.known.end()) continue;
+      const lcu::Soac& soac = member->bindings[0];
+      for (VarId result : soac.results) names[result] = member->name;
+      const auto known = options_.known.kernels.find(member->name);
+      if (known == options_.known.kernels.end()) continue;
       if (std::find(report.anchored.begin(), report.anchored.end(), member->name) != report.anchored.end()) {
         sizes.elements = known->second.elements;
         sizes.segments = known->second.segments;
       }
-      const lcu::Soac& soac = member->bindings[0];
-      if (soac.kind == lcu::SoacKind::Filter && known->second.survivors >= 0)
-        sizes.survivors[soac.results[0]] = known->second.survivors;
+      for (VarId result : soac.results) {
+        if (known->second.survivors >= 0) sizes.survivors[result] = known->second.survivors;
+        if (known->second.target >= 0) sizes.targets[result] = known->second.target;
+      }
     }
+    if (const auto entered = options_.known.entered.find(kernel.name);
+        entered != options_.known.entered.end())
+      sizes.entered = entered->second;
     const KernelBytes bytes = kernelBytes(kernel, program_, model, sizes);
     report.bytesRead = bytes.read;
     report.bytesWritten = bytes.written;
     report.bytesExact = bytes.exact;
+    for (const lcu::Soac& soac : kernel.bindings) {
+      if (soac.results.empty()) continue;
+      if (soac.kind == lcu::SoacKind::Filter) report.filters.push_back(names[soac.results[0]]);
+      if (soac.kind == lcu::SoacKind::Permute) report.permutes.push_back(names[soac.results[0]]);
+    }
   }
 
   /// Statements of the host that wait for the device: better launched before them what can be.

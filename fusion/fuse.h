@@ -27,6 +27,14 @@ std::optional<Strategy> strategyFromString(std::string_view name);
 struct KernelSizes {
   double elements = 0, segments = 0;
   double survivors = -1;  ///< of a filter; negative: not counted
+  double target = -1;     ///< elements of a permute's results
+};
+
+/// What a run has told of a program: of a launch, on average.
+struct KnownSizes {
+  std::unordered_map<std::string, KernelSizes> kernels;  ///< by name, before fusion
+  /// How often the blocks of its thunks were entered (runtime/target.h), by name of a kernel after fusion.
+  std::unordered_map<std::string, std::vector<double>> entered;
 };
 
 struct FusionOptions {
@@ -41,7 +49,7 @@ struct FusionOptions {
   bool prepare = false;  ///< with `none`, too, run the passes that the other strategies have in front
   bool compare = false;  ///< solve every region by every strategy, for the report
   bool explain = false;  ///< fill the report's pairs
-  std::unordered_map<std::string, KernelSizes> known;  ///< real sizes by kernel name, from a profile
+  KnownSizes known;      ///< from a profile
   /// Of variables that hold globals: the value of a host scalar, the number of elements of an array. Only for
   /// predictions; the schedule does not depend on them.
   std::unordered_map<lcu::VarId, double> globals;
@@ -76,6 +84,8 @@ struct ClusterReport {
   /// Members that run over the kernel's own elements, not over survivors or segments: the size of a launch is
   /// theirs.
   std::vector<std::string> anchored;
+  /// The members behind its Filters and its Permutes, each in order of bindings; empty names: none alone.
+  std::vector<std::string> filters, permutes;
   /// What a run measured; `launches` is 0 without one.
   struct Measured {
     uint64_t launches = 0, elements = 0;

@@ -52,18 +52,13 @@ class Account {
 
   void binding(const Soac& soac, BindingRole role) {
     const double times = role == BindingRole::Finish ? 1 : role == BindingRole::Epilogue ? m_ : n_;
-    std::vector<ExprRef> eager = codegen::thunksOf(soac);
-    lcu::forEachNode(eager, [&](ExprRef e) {
+    lcu::forEachNode(codegen::thunksOf(soac), [&](ExprRef e) {
       if (!isLoad(e) || !atIndex(e)) return;
       const bool bySegment = role == BindingRole::Epilogue || e->operands[0]->index == 1;
       (bySegment ? inOrder_[e->index].atSegments : inOrder_[e->index].atElements) = true;
     });
-    if (soac.kind == SoacKind::Filter) {  // what is passed on is computed for survivors only
-      eager = soac.effects;
-      eager.push_back(soac.where);
-      gathers(soac.pull, [&] { return survivors(soac); });
-    }
-    gathers(eager, [&] { return times; });
+    gathers(codegen::eagerThunks(soac), [&] { return times; });
+    gathers(codegen::lateThunks(soac), [&] { return survivors(soac); });
   }
 
   /// Loads at computed positions: each is executed where its block is.
@@ -73,10 +68,12 @@ class Account {
     for (size_t block = 0; block < schedule.blocks.size(); ++block) {
       for (const codegen::ScheduleStep& step : schedule.blocks[block].steps) {
         if (!isLoad(step.node) || atIndex(step.node)) continue;
-        bytes_.read += times() * sizeOf(step.node->type);
-        bytes_.exact &= block == 0;
+        const bool counted = block > 0 && counted_ + block < sizes_.entered.size();
+        bytes_.read += (counted ? sizes_.entered[counted_ + block] : times()) * sizeOf(step.node->type);
+        bytes_.exact &= block == 0 || counted;
       }
     }
+    counted_ += schedule.blocks.size();
   }
 
   bool isLoad(ExprRef e) const {
@@ -90,6 +87,11 @@ class Account {
   double survivors(const Soac& filter) const {
     const auto it = sizes_.survivors.find(filter.results[0]);
     return it != sizes_.survivors.end() ? it->second : model_.elements(survivorExtent(filter, program_));
+  }
+
+  double target(const Soac& permute) const {
+    const auto it = sizes_.targets.find(permute.results.at(0));
+    return it != sizes_.targets.end() ? it->second : model_.elements(permute.target);
   }
 
   double count(const codegen::KernelOutput& output) const {
@@ -107,7 +109,7 @@ class Account {
       case ExtentKind::SegmentsPlusOne:
         return m_ + 1;
       case ExtentKind::Target:
-        return model_.elements(soac.target);
+        return target(soac);
     }
     return 0;
   }
@@ -118,6 +120,7 @@ class Account {
   const LaunchSizes& sizes_;
   const codegen::KernelInfo info_;
   double n_ = 0, m_ = 0;
+  size_t counted_ = 0;  ///< blocks of the thunks so far
   std::map<VarId, Reads> inOrder_;
   KernelBytes bytes_;
 };

@@ -5,7 +5,8 @@
 //      extent may be shared by kernels that run more often, as those before a loop ends.
 // Out: the bytes that the evaluator counts (runtime/interp/kernel_evaluator.h). Exact if the sizes are and
 //      `exact` is set. It is not set where a load at a computed position stands under a condition that
-//      depends on data or in a loop: then each such load counts once for each element.
+//      depends on data or in a loop, and nobody knows how often that is entered: then each such load counts
+//      once for each element.
 //
 // The objective of a schedule is made of what the kernels before fusion load (region_problem.h). Merging them
 // can take loads away, as when a condition becomes constant, and repeats a load at a computed position in
@@ -27,7 +28,9 @@ struct KernelBytes {
 /// Averages over the launches of the kernel; the cost model estimates what is missing.
 struct LaunchSizes {
   std::optional<double> elements, segments;
-  std::unordered_map<lcu::VarId, double> survivors;  ///< by first result of a filter
+  std::unordered_map<lcu::VarId, double> survivors;  ///< by a result of the filter
+  std::unordered_map<lcu::VarId, double> targets;    ///< elements of a permute's results, by them
+  std::vector<double> entered;  ///< blocks of thunks, as in runtime/target.h; empty: not known
 };
 
 KernelBytes kernelBytes(const lcu::Kernel& kernel, const lcu::Program& program, const CostModel& model,

@@ -161,6 +161,7 @@ struct Program {
   ExpPtr entry;
   ScalarType intType = ScalarType::Int64, floatType = ScalarType::Float64;
   VarId nextVar = 1;  ///< ids below are taken
+  Span span;          ///< of the form it comes from
 };
 
 }  // namespace kelpie::core

@@ -219,6 +219,7 @@ struct Program {
   std::vector<HostFunction> functions;
   HostFunction entry;  ///< no parameters; results: dense columns of `resultTypes`
   std::vector<CoreType> resultTypes;
+  Span span;  ///< of the form it comes from
 
   VarId newVar(VarInfo info);
   SiteId newSite(Site site);

@@ -41,10 +41,10 @@ struct KernelStatistics {
   std::string name;
   Span span;
   uint64_t launches = 0, elements = 0, segments = 0;
-  uint64_t evaluated = 0;      ///< launches of the targets `interp` and `cpu` that the evaluator ran
-  double seconds = 0;          ///< of the launches, on the device; with RunOptions::timeKernels
-  LaunchWork work;             ///< of the evaluator; of all launches with RunOptions::timeKernels
-  bool onlyOneFilter = false;  ///< work.survivors are those of the one filter there is
+  uint64_t evaluated = 0;         ///< launches of the targets `interp` and `cpu` that the evaluator ran
+  double seconds = 0;             ///< of the launches, on the device; with RunOptions::timeKernels
+  LaunchWork work;                ///< of the evaluator; of all launches with RunOptions::timeKernels
+  std::vector<uint64_t> targets;  ///< elements of the results of each Permute, in order of bindings
 };
 
 struct RunStatistics {

@@ -71,6 +71,7 @@ void HostTarget::interpret(const LaunchRequest& request, std::optional<DeviceErr
                            std::optional<Deadline> deadline) {
   auto& code = code_.at(request.program).at(request.kernel);
   if (!code) code = std::make_unique<KernelCode>(request.program->kernels.at(request.kernel));
+  work_ = {};  // an evaluation may have been given up before
   error = evaluateKernel(*code, request, work_, deadline);
   counted_ = true;
 }

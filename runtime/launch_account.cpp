@@ -79,8 +79,7 @@ LaunchWork LaunchAccount::of(const codegen::LaunchExtents& extents,
   }
   for (const Soac& soac : entry_.kernel->bindings) {
     if (soac.kind != SoacKind::Filter) continue;
-    work.survivors = survivors(soac.results[0]);
-    break;
+    work.survivors.push_back(survivors(soac.results[0]));
   }
   return work;
 }

@@ -6,14 +6,22 @@
 
 namespace kelpie::runtime {
 
+namespace {
+
+template <typename Numbers>
+void addTo(std::vector<uint64_t>& sums, const Numbers& numbers) {
+  sums.resize(std::max(sums.size(), numbers.size()));
+  for (size_t k = 0; k < numbers.size(); ++k) sums[k] += static_cast<uint64_t>(numbers[k]);
+}
+
+}  // namespace
+
 RunRecorder::RunRecorder(RunContext& context, const Plan& plan)
     : context_(context), plan_(plan), timing_(context.options.timeKernels) {
   for (const auto& k : plan.kernels.kernels) {
     KernelStatistics& s = context_.statistics.kernels.emplace_back();
     s.name = k.kernel->name;
     if (!k.kernel->bindings.empty()) s.span = k.kernel->bindings[0].span;
-    s.onlyOneFilter = std::count_if(k.kernel->bindings.begin(), k.kernel->bindings.end(),
-                                    [](const auto& b) { return b.kind == lcu::SoacKind::Filter; }) == 1;
     if (timing_) accounts_.emplace_back(k, context_.program);
   }
   if (timing_) context_.target.timeLaunches(true);
@@ -66,7 +74,9 @@ void RunRecorder::record(size_t kernel, const codegen::LaunchExtents& extents, c
   s.work.elements += work.elements;
   s.work.bytesRead += work.bytesRead;
   s.work.bytesWritten += work.bytesWritten;
-  s.work.survivors += work.survivors;
+  addTo(s.work.survivors, work.survivors);
+  addTo(s.work.entered, work.entered);
+  addTo(s.targets, extents.targets);
   if (timing_) timed_.push_back(kernel);
   if (keepsJournal_)
     journal_.push_back(

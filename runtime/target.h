@@ -121,7 +121,11 @@ struct TargetStatistics {
 struct LaunchWork {
   uint64_t elements = 0;  ///< evaluations of a binding's thunks, over all bindings
   uint64_t bytesRead = 0, bytesWritten = 0;
-  uint64_t survivors = 0;  ///< of the first filter of the kernel
+  std::vector<uint64_t> survivors;  ///< by Filter, in order of bindings
+  /// Of the evaluator: how often each block of the thunks was entered (codegen/expression_schedule.h),
+  /// binding by binding, first those of its eagerThunks, then of its lateThunks; 0 for outermost and empty
+  /// blocks.
+  std::vector<uint64_t> entered;
 };
 
 class Target {

@@ -91,6 +91,7 @@ class ExpressionCode::Compiler {
 
   void compile(const std::vector<ExprRef>& roots) {
     schedule_ = codegen::scheduleExpressions(roots);
+    out_.blockCount_ = schedule_.blocks.size();
     blocks();
     for (ExprRef r : roots) out_.results_.push_back(registerOf(r));
   }
@@ -175,7 +176,7 @@ class ExpressionCode::Compiler {
         const ScheduleStep& step = schedule_.blocks[outer.block].steps[outer.step];
         if (finished == step.first && step.second != 0) {
           middle(outer, step);
-          stack.push_back({step.second});
+          enter(stack, step.second);
         } else {
           finish(outer, step);
           ++outer.step;
@@ -185,7 +186,7 @@ class ExpressionCode::Compiler {
       const ScheduleStep& step = block.steps[f.step];
       if (step.first != 0) {
         begin(f, step);
-        stack.push_back({step.first});
+        enter(stack, step.first);
       } else if (step.node->kind == ExprKind::Call) {
         call(step.node);
         ++f.step;
@@ -194,6 +195,11 @@ class ExpressionCode::Compiler {
         ++f.step;
       }
     }
+  }
+
+  void enter(std::vector<Frame>& stack, uint32_t block) {
+    if (mode_ == Mode::Kernel && !schedule_.blocks[block].steps.empty()) emit(Code::Block).index = block;
+    stack.push_back({block});
   }
 
   void moveAll(const std::vector<ExprRef>& from, const std::vector<uint32_t>& to) {
@@ -439,8 +445,8 @@ namespace {
 constexpr size_t kMostStack = (size_t{1} << 29) / sizeof(Register);
 }  // namespace
 
-void ExpressionCode::run(Register* r, const void* const* arrays, Environment& environment,
-                         uint64_t& gathered) const {
+void ExpressionCode::run(Register* r, const void* const* arrays, Environment& environment, uint64_t& gathered,
+                         uint64_t* entered) const {
   constexpr uint32_t kRepetitions = 4096;  // between two looks whether to go on
   uint32_t repetitions = 0;
   bool failed = false;
@@ -579,6 +585,9 @@ void ExpressionCode::run(Register* r, const void* const* arrays, Environment& en
         break;
       case Code::JumpIfFalse:
         if (r[i.a].i == 0) pc = i.result - size_t{1};
+        break;
+      case Code::Block:
+        ++entered[i.index];
         break;
       case Code::JumpIfFailed:
         if (failed) pc = i.result - size_t{1};

@@ -71,10 +71,14 @@ class ExpressionCode {
   const std::vector<uint32_t>& resultRegisters() const { return results_; }
   bool empty() const { return code_.empty(); }
 
-  /// Runs over `registers`. `arrays` by array slot. Gives bytes read by loads that are not at parameter 0
-  /// or 1.
-  void run(Register* registers, const void* const* arrays, Environment& environment,
-           uint64_t& gathered) const;
+  /// Blocks of the schedule.
+  size_t blockCount() const { return blockCount_; }
+
+  /// Runs over `registers`. `arrays` by array slot. Adds to `gathered` the bytes read by loads that are not
+  /// at parameter 0 or 1, and in Kernel mode to `entered`, by block of the schedule, how often those were
+  /// entered that have steps; block 0 is not counted.
+  void run(Register* registers, const void* const* arrays, Environment& environment, uint64_t& gathered,
+           uint64_t* entered = nullptr) const;
 
  private:
   enum class Code : uint8_t {
@@ -107,6 +111,7 @@ class ExpressionCode {
     Repeat,  ///< the jump back of a loop
     JumpIfFalse,
     JumpIfFailed,
+    Block,  ///< a nested block of the schedule begins
     Enter,  ///< the first call of a recursion: its function follows
     Call,  ///< saves the registers of the function, passes arguments `a` to `b` of passed_, goes to its begin
     Return,  ///< restores them and goes to where the call was
@@ -134,6 +139,7 @@ class ExpressionCode {
   std::vector<lcu::VarId> arrays_, cells_;
   std::vector<std::pair<uint32_t, uint32_t>> params_;  ///< (number, register)
   std::vector<uint32_t> results_;
+  size_t blockCount_ = 0;
   std::vector<Function> functions_;                    ///< Enter, Call and Return name one by `index`
   std::vector<std::pair<uint32_t, uint32_t>> passed_;  ///< arguments of calls: from one register to another
 };

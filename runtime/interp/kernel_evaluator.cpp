@@ -20,25 +20,14 @@ using lcu::Soac;
 using lcu::SoacKind;
 using lcu::VarId;
 
-namespace {
-
-std::vector<lcu::ExprRef> eagerThunks(const Soac& soac) {
-  std::vector<lcu::ExprRef> roots = soac.effects;
-  if (soac.where) roots.push_back(soac.where);
-  if (soac.destination) roots.push_back(soac.destination);
-  if (soac.kind != SoacKind::Filter) roots.insert(roots.end(), soac.pull.begin(), soac.pull.end());
-  return roots;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 KernelCode::KernelCode(const KernelEntry& entry) {
   for (const Soac& soac : entry.kernel->bindings) {
     using Mode = ExpressionCode::Mode;
-    Binding b{
-        ExpressionCode(eagerThunks(soac), Mode::Kernel),
-        ExpressionCode(soac.kind == SoacKind::Filter ? soac.pull : std::vector<lcu::ExprRef>{}, Mode::Kernel),
-        ExpressionCode(soac.combine.result, Mode::Kernel), codegen::componentOperations(soac.combine)};
+    Binding b{ExpressionCode(codegen::eagerThunks(soac), Mode::Kernel),
+              ExpressionCode(codegen::lateThunks(soac), Mode::Kernel),
+              ExpressionCode(soac.combine.result, Mode::Kernel), codegen::componentOperations(soac.combine)};
     b.anySerial = std::any_of(b.lanewise.begin(), b.lanewise.end(), [](const auto& op) { return !op; });
     bindings_.push_back(std::move(b));
   }
@@ -99,6 +88,7 @@ class Evaluator {
     bindParameters();
     bindResults();
     countStaticReads();
+    makeCounters();
     uint32_t permutes = 0;
     for (uint32_t b = 0; b < kernel_.bindings.size(); ++b) {
       binding(b, kernel_.bindings[b].kind == SoacKind::Permute ? permutes++ : 0);
@@ -199,6 +189,23 @@ class Evaluator {
     if (offsets_) work_.bytesRead += static_cast<uint64_t>(8 * (m_ + 1));
   }
 
+  void makeCounters() {
+    size_t blocks = 0, combining = 0;
+    for (const KernelCode::Binding& b : code_.bindings()) {
+      blocks += b.thunks.blockCount() + b.late.blockCount();
+      combining = std::max(combining, b.combine.blockCount());
+    }
+    work_.entered.assign(blocks, 0);
+    ofCombine_.assign(combining, 0);
+  }
+  /// Where the counters of a binding begin.
+  uint64_t* countersOf(uint32_t binding) {
+    size_t before = 0;
+    for (uint32_t b = 0; b < binding; ++b)
+      before += code_.bindings()[b].thunks.blockCount() + code_.bindings()[b].late.blockCount();
+    return work_.entered.data() + before;
+  }
+
   // ---- running thunks ----
 
   /// An ExpressionCode with its inputs filled.
@@ -208,10 +215,11 @@ class Evaluator {
     std::vector<const void*> arrays;
     std::optional<uint32_t> param[3];
     const std::vector<uint32_t>* results;
+    uint64_t* entered;
   };
 
-  Instance instantiate(const ExpressionCode& code) {
-    Instance x{&code, code.initialRegisters(), {}, {}, &code.resultRegisters()};
+  Instance instantiate(const ExpressionCode& code, uint64_t* entered) {
+    Instance x{&code, code.initialRegisters(), {}, {}, &code.resultRegisters(), entered};
     for (const auto& input : code.inputs()) {
       if (input.kind == ExpressionCode::InputKind::Size) {
         x.registers[input.reg].i = sizes_.at(input.var);
@@ -231,7 +239,7 @@ class Evaluator {
     if (x.param[1]) x.registers[*x.param[1]].i = s;
     if (x.param[2]) x.registers[*x.param[2]].i = p;
     log_.key = keyBase_ + i;
-    x.code->run(x.registers.data(), x.arrays.data(), log_, work_.bytesRead);
+    x.code->run(x.registers.data(), x.arrays.data(), log_, work_.bytesRead, x.entered);
   }
   Register result(const Instance& x, size_t k) const { return x.registers[(*x.results)[k]]; }
 
@@ -247,7 +255,8 @@ class Evaluator {
 
   Folder folder(uint32_t b) {
     const Soac& soac = kernel_.bindings[b];
-    Folder f{&code_.bindings()[b], &soac, instantiate(code_.bindings()[b].combine), {}, {}};
+    Folder f{
+        &code_.bindings()[b], &soac, instantiate(code_.bindings()[b].combine, ofCombine_.data()), {}, {}};
     for (const Scalar& s : soac.combine.identity) {
       f.identity.push_back(toRegister(s));
       f.types.push_back(s.type);
@@ -268,7 +277,8 @@ class Evaluator {
         if (auto r = f.combine.code->paramRegister(static_cast<uint32_t>(k) + j))
           f.combine.registers[*r] = right[j];
       }
-      f.combine.code->run(f.combine.registers.data(), f.combine.arrays.data(), log_, work_.bytesRead);
+      f.combine.code->run(f.combine.registers.data(), f.combine.arrays.data(), log_, work_.bytesRead,
+                          f.combine.entered);
     }
     for (size_t j = 0; j < k; ++j) {
       const auto& op = f.binding->lanewise[j];
@@ -369,7 +379,7 @@ class Evaluator {
     keyBase_ = role == BindingRole::Finish     ? ErrorLog::kFinish
                : role == BindingRole::Epilogue ? ErrorLog::kEpilogue
                                                : 0;
-    Instance thunks = instantiate(code_.bindings()[b].thunks);
+    Instance thunks = instantiate(code_.bindings()[b].thunks, countersOf(b));
     out_.clear();
     for (VarId v : soac.results) out_.push_back(&results_.at(v));
     work_.elements += static_cast<uint64_t>(role == BindingRole::Finish     ? 1
@@ -496,7 +506,8 @@ class Evaluator {
   }
 
   void filter(uint32_t b, const Soac& soac, Instance& thunks) {
-    Instance late = instantiate(code_.bindings()[b].late);
+    const KernelCode::Binding& binding = code_.bindings()[b];
+    Instance late = instantiate(binding.late, countersOf(b) + binding.thunks.blockCount());
     const size_t where = soac.effects.size();
     int64_t count = 0;
     auto storeCount = [&](int64_t position) {
@@ -521,11 +532,7 @@ class Evaluator {
       for (int64_t i = first; i < last; ++i) element(i, s, i - first);
     }
     if (soac.space.segmented()) storeCount(m_);
-    const lcu::Soac* first = nullptr;
-    for (const lcu::Soac& other : kernel_.bindings) {
-      if (!first && other.kind == SoacKind::Filter) first = &other;
-    }
-    if (first == &soac) work_.survivors = static_cast<uint64_t>(count);
+    work_.survivors.push_back(static_cast<uint64_t>(count));
   }
 
   void partition(const Soac& soac, Instance& thunks) {
@@ -554,6 +561,7 @@ class Evaluator {
   const int64_t* offsets_ = nullptr;
   int64_t keyBase_ = 0;
   ErrorLog log_;
+  std::vector<uint64_t> ofCombine_;  ///< what operators enter: nobody asks
   std::unordered_map<VarId, const void*> arrays_;
   std::unordered_map<VarId, int64_t> sizes_;
   std::unordered_map<VarId, Register> scalars_;
