@@ -22,6 +22,7 @@ typedef unsigned long long uint64_t;
 #define KELPIE_UNROLL _Pragma("unroll")
 #define KELPIE_UNROLL_4 _Pragma("unroll 4")
 #define KELPIE_UNROLL_8 _Pragma("unroll 8")
+#define KELPIE_NO_UNROLL _Pragma("unroll 1")
 #endif
 
 #define KELPIE_DEVICE static __device__ __forceinline__

@@ -54,7 +54,8 @@ KELPIE_DEVICE void scanTiles(const States<typename L::Carry>& states) {
       const int64_t tile = first + 32 * k + lane;
       if (!states.present(entry[k]) && tile < tiles) entry[k] = states.tileEntry(tile);
     }
-    for (int step = 0; step < kAhead; ++step) {
+    KELPIE_NO_UNROLL  // a third of the time that it takes to compile a small scan
+        for (int step = 0; step < kAhead; ++step) {
       const bool here = states.present(entry[0]);
       const uint32_t missing = ~__ballot_sync(kFullWarp, here);
       const int known = missing == 0 ? 32 : __ffs(missing) - 1;

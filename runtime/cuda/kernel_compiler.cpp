@@ -46,10 +46,14 @@ void KernelCompiler::putFirst(const std::vector<std::string>& keys) {
 }
 
 void KernelCompiler::start(const std::vector<std::string>& sources, bool soon) {
+  std::vector<const std::string*> order;
+  for (const std::string& source : sources) order.push_back(&source);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const std::string* a, const std::string* b) { return a->size() > b->size(); });
   std::vector<std::string> keys;
-  for (const std::string& source : sources) keys.push_back(CodeCache::key(source, architecture_));
+  for (const std::string* source : order) keys.push_back(CodeCache::key(*source, architecture_));
   const std::lock_guard lock(mutex_);
-  for (size_t k = 0; k < sources.size(); ++k) enqueue(keys[k], sources[k]);
+  for (size_t k = 0; k < order.size(); ++k) enqueue(keys[k], *order[k]);
   if (soon) putFirst(keys);
 }
 

@@ -29,7 +29,8 @@ class KernelCompiler {
   KernelCompiler(const KernelCompiler&) = delete;
   KernelCompiler& operator=(const KernelCompiler&) = delete;
 
-  /// Begins to compile sources, in this order; `soon`: before all others that are queued.
+  /// Begins to compile sources; `soon`: before all others that are queued. The longest first: NVRTC reads one
+  /// source at a time, and what follows, where there are cores for all, takes as long as the longest.
   void start(const std::vector<std::string>& sources, bool soon);
   /// The code of a source; waits for it. The code is handed out once.
   Failure take(const std::string& source, std::vector<char>& code);

@@ -65,6 +65,11 @@ Failure NvrtcCompiler::compile(const std::string& source, int architecture, std:
   std::string arch = fmt::format("--gpu-architecture=sm_{}", architecture);
   std::vector<const char*> arguments = {arch.c_str()};
   for (const std::string& option : options()) arguments.push_back(option.c_str());
+  // Fewer built-in declarations to read, which NVRTC does for one source at a time; and no cache of its own
+  // beside ours.
+  int major = 0, minor = 0;
+  api_->version(&major, &minor);
+  if (major >= 13) arguments.insert(arguments.end(), {"--minimal", "--no-cache"});
   int result = api_->compileProgram(program, static_cast<int>(arguments.size()), arguments.data());
   Failure failure;
   if (result != 0) {

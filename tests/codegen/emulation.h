@@ -79,6 +79,7 @@ void invoke(void (*kernel)(Parameters...), void** arguments) {
 #define KELPIE_UNROLL
 #define KELPIE_UNROLL_4
 #define KELPIE_UNROLL_8
+#define KELPIE_NO_UNROLL
 
 inline void __syncthreads() { kelpie_machine->syncThreads(); }
 inline void __syncwarp() { kelpie_machine->gather(0); }
