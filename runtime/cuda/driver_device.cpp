@@ -47,6 +47,9 @@ struct Driver {
   int (*moduleLoadData)(void**, const void*) = nullptr;
   int (*moduleUnload)(void*) = nullptr;
   int (*moduleGetFunction)(void**, void*, const char*) = nullptr;
+  int (*functionGetAttribute)(int*, int, void*) = nullptr;
+  int (*functionSetAttribute)(void*, int, int) = nullptr;
+  int (*blocksAtOnce)(int*, void*, int, size_t) = nullptr;
   int (*eventCreate)(void**, unsigned) = nullptr;
   int (*eventRecord)(void*, void*) = nullptr;
   int (*eventElapsed)(float*, void*, void*) = nullptr;
@@ -81,6 +84,9 @@ struct Driver {
     library.get(moduleLoadData, "cuModuleLoadData");
     library.get(moduleUnload, "cuModuleUnload");
     library.get(moduleGetFunction, "cuModuleGetFunction");
+    library.get(functionGetAttribute, "cuFuncGetAttribute");
+    library.get(functionSetAttribute, "cuFuncSetAttribute");
+    library.get(blocksAtOnce, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
     library.get(eventCreate, "cuEventCreate");
     library.get(eventRecord, "cuEventRecord");
     library.get(eventElapsed, "cuEventElapsedTime");
@@ -105,6 +111,8 @@ struct Driver {
 };
 
 constexpr int kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76;  // CUdevice_attribute
+constexpr int kSharedOfMultiprocessor = 81, kSharedReserved = 111;         // likewise
+constexpr int kMostThreads = 0, kSharedOfBlock = 1, kSharedShare = 9;      // CUfunction_attribute
 constexpr int kReleaseThreshold = 4;                                       // CUmemPool_attribute
 constexpr int kStackSize = 0;                                              // CUlimit
 constexpr size_t kStagingBytes = 4096;
@@ -114,15 +122,34 @@ constexpr unsigned kNonBlocking = 1;  // CUstream_flags
 
 class DriverModule final : public Module {
  public:
-  DriverModule(const Driver& driver, void* module) : driver_(driver), module_(module) {}
+  DriverModule(const Driver& driver, int device, void* module)
+      : driver_(driver), device_(device), module_(module) {}
   ~DriverModule() override { driver_.moduleUnload(module_); }
   Function function(const std::string& entry) override {
     void* function = nullptr;
-    return driver_.moduleGetFunction(&function, module_, entry.c_str()) == 0 ? function : nullptr;
+    if (driver_.moduleGetFunction(&function, module_, entry.c_str()) != 0) return nullptr;
+    divideMemory(function);
+    return function;
   }
 
  private:
+  /// Asks for as much shared memory as the blocks need that fit a multiprocessor; the rest is cache. (By
+  /// default it would suffice for more blocks than there are registers for.) Only a wish: failures are
+  /// harmless.
+  void divideMemory(void* function) const {
+    int threads = 0, ofBlock = 0, blocks = 0, reserved = 0, all = 0;
+    const bool known = driver_.functionGetAttribute(&threads, kMostThreads, function) == 0 &&
+                       driver_.functionGetAttribute(&ofBlock, kSharedOfBlock, function) == 0 &&
+                       driver_.blocksAtOnce(&blocks, function, threads, 0) == 0 &&
+                       driver_.deviceGetAttribute(&reserved, kSharedReserved, device_) == 0 &&
+                       driver_.deviceGetAttribute(&all, kSharedOfMultiprocessor, device_) == 0;
+    if (!known || all == 0) return;
+    const int percent = (100 * blocks * (ofBlock + reserved) + all - 1) / all;
+    driver_.functionSetAttribute(function, kSharedShare, std::min(percent, 100));
+  }
+
   const Driver& driver_;
+  int device_;
   void* module_;
 };
 
@@ -273,7 +300,7 @@ class DriverDevice final : public Device {
       if (auto f = driver_.failure(driver_.moduleLoadData(&loaded, code.data()), "loading a module"))
         return f;
     }
-    module = std::make_unique<DriverModule>(driver_, loaded);
+    module = std::make_unique<DriverModule>(driver_, device_, loaded);
     return std::nullopt;
   }
   CompilerStatistics compilerStatistics() const override { return compiler_->statistics(); }
