@@ -259,9 +259,9 @@ void otherTypes(Bench& bench, Data& data) {
 /// Sums and scans of segments of every mean length, from 1 to all of 2^24 and more elements; without empty
 /// segments, and with as many empty ones.
 void sweep(Bench& bench, int greatest) {
-  const Bench::Repetitions repetitions{3, 5};
   for (int exponent = 24; exponent <= greatest; exponent += 3) {
     const int64_t n = int64_t{1} << exponent;
+    const Bench::Repetitions repetitions{3, exponent < 30 ? 40 : 5};  // what a wait costs must not show
     bench.input("xs", std::vector<float>(1));
     bench.scalar("count", n);
     bench.compute("xs", "sweep_values", n);

@@ -127,6 +127,14 @@ std::string_view functionName(ScalarOp op) {
 bool needsWrap(ScalarOp op) { return op == ScalarOp::Add || op == ScalarOp::Sub || op == ScalarOp::Mul; }
 
 /// Stem of the name of a node's value.
+/// Whether two tests are x >= 0 and x < y, of ints.
+bool isRangeTest(ExprRef a, ExprRef b) {
+  return a->kind == ExprKind::Op && a->op == ScalarOp::GreaterEqual && b->kind == ExprKind::Op &&
+         b->op == ScalarOp::Less && a->operands[0] == b->operands[0] &&
+         a->operands[0]->type == ScalarType::Int64 && a->operands[1]->kind == ExprKind::Constant &&
+         a->operands[1]->constant.i == 0;
+}
+
 std::string stemOf(ExprRef e, const Dialect& dialect) {
   switch (e->kind) {
     case ExprKind::Load:
@@ -271,6 +279,12 @@ ExpressionEmitter::Text ExpressionEmitter::operationText(ExprRef e) const {
     return {fmt::format("{}({})", functionName(e->op), textOf(a).text), true};
   }
   ExprRef b = e->operands[1];
+  if (dialect_.rangeCalls && e->op == ScalarOp::And && isRangeTest(a, b)) {
+    // An index of 32 bits that has been widened is tested before it is.
+    ExprRef x = a->operands[0];
+    if (x->kind == ExprKind::Convert && x->operands[0]->type == ScalarType::Int32) x = x->operands[0];
+    return {fmt::format("k_within({}, {})", textOf(x).text, textOf(b->operands[1]).text), true};
+  }
   std::string_view symbol = infix(e->op, isFloat(type));
   if (dialect_.shortCircuit && type == ScalarType::Bool) {
     if (e->op == ScalarOp::And) symbol = "&&";

@@ -124,6 +124,14 @@ KELPIE_DEVICE int64_t k_shl(int64_t a, int64_t n) { return int64_t(uint64_t(a) <
 KELPIE_DEVICE int32_t k_shr(int32_t a, int32_t n) { return a >> (n & 31); }
 KELPIE_DEVICE int64_t k_shr(int64_t a, int64_t n) { return a >> (n & 63); }
 
+/// x >= 0 and x < limit in one comparison; that of the limit with 0 is the same for all elements.
+KELPIE_DEVICE bool k_within(int64_t x, int64_t limit) {
+  return uint64_t(x) < uint64_t(k_max(limit, int64_t(0)));
+}
+KELPIE_DEVICE bool k_within(int32_t x, int64_t limit) {
+  return uint32_t(x) < uint32_t(k_min(k_max(limit, int64_t(0)), int64_t(1) << 31));
+}
+
 #define KELPIE_MATH(name, function)                            \
   KELPIE_DEVICE float name(float x) { return function##f(x); } \
   KELPIE_DEVICE double name(double x) { return function(x); }
@@ -227,8 +235,8 @@ KELPIE_DEVICE To k_convert(From x) {
 // ---- launches and errors ----------------------------------------------------------------------------------
 
 /// The first run-time error of a program: by launch, then by site (sites are numbered in the order of the
-/// program, whose operations run over all elements), then by element, then by order of bindings. `launch` is 0
-/// while there is none.
+/// program, whose operations run over all elements), then by element, then by order of bindings. `launch` is
+/// 0 while there is none.
 struct ErrorWord {
   unsigned long long launch;
   int64_t element;
@@ -249,7 +257,7 @@ struct alignas(16) StateWord {
 struct Launch {
   unsigned long long number;  ///< 1, 2, ... along the stream; the passes of one kernel share theirs
   ErrorWord* error;
-  uint32_t* counters;  ///< order numbers, finished blocks
+  uint32_t* counters;  ///< finished blocks
   StateWord* states;
   unsigned char* values;
   int64_t tiles;   ///< tiles of the whole launch
@@ -273,10 +281,9 @@ static __device__ __noinline__ void recordError(ErrorWord* word, unsigned long l
   while (atomicCAS(&word->lock, 0u, 1u) != 0) {
   }
   __threadfence();
-  const bool later =
-      error->launch == launch &&
-      (error->site != site ? error->site < site
-                           : error->element != element ? error->element < element : error->binding <= binding);
+  const bool later = error->launch == launch && (error->site != site         ? error->site < site
+                                                 : error->element != element ? error->element < element
+                                                                             : error->binding <= binding);
   if (!later && (error->launch == 0 || error->launch == launch)) {
     error->element = element;
     error->binding = binding;
@@ -302,7 +309,7 @@ KELPIE_DEVICE void writeLast(int64_t* place, int64_t writer) {
 KELPIE_DEVICE bool isLastBlock(const Launch& launch, uint32_t& shared) {
   __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0) shared = atomicInc(&launch.counters[1], gridDim.x - 1);
+  if (threadIdx.x == 0) shared = atomicInc(&launch.counters[0], gridDim.x - 1);
   __syncthreads();
   const bool last = shared == gridDim.x - 1;
   if (last) __threadfence();

@@ -34,7 +34,9 @@ enum class Grid : uint8_t {
   Ranges,  ///< contiguous pieces of the merged list, a block each; at most maxChunks (segment_ranges.cuh)
   Rows,    ///< segments of a regular space, several to a thread or to a block (segment_rows.cuh)
 };
-constexpr int64_t kMaxChunks = 2112;  ///< 16 for each multiprocessor of a large device
+/// How a space is cut does not depend on the device, so that results do not: it suits a large one.
+constexpr int64_t kMultiprocessors = 132;
+constexpr int64_t kMaxChunks = 16 * kMultiprocessors;
 
 struct TileShape {
   int threads = 256, rows = 4, width = 4;

@@ -2,8 +2,9 @@
 //
 // A block publishes the fold of its own elements in a word of 16 bytes, whose tag names the launch, so that
 // words are never cleared between launches. What lies below a *tile* comes from the scanner (scanner.cuh).
-// *Ranges* (segment_ranges.cuh), which are few, find it themselves when they are done (decoupled look-back,
-// Merrill and Garland), in two steps, with reproducible rounding: they are taken 32 at a time to groups. A
+// Blocks that work on *ranges* (segment_ranges.cuh), which are few, find it themselves when they are done
+// (decoupled look-back, Merrill and Garland; blocks start in the order of their numbers), in two steps, with
+// reproducible rounding: they are taken 32 at a time to groups. A
 // warp reads the folds of the lower ranges of its group at once and folds them by one fixed tree. The last of
 // a group so knows the fold of the group, and publishes it (Aggregate) before it knows what lies below; with
 // the nearest group whose Prefix is known, and the aggregates in between folded onto it in order, every range

@@ -167,17 +167,23 @@ void elementBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& em
 
 }  // namespace
 
-void writeLoads(PassText& t, size_t number) {
-  const StagePlan& stage = t.plan.stages[number];
-  if (stage.packs.empty()) return;
-  for (VarId v : stage.packs) {
+void declarePacks(PassText& t, size_t number) {
+  for (VarId v : t.plan.stages[number].packs) {
     t.packNames[v] = t.unique(identifier(t.program.vars.at(v).name) + "_pack");
     t.line(2, "Pack<{}, S::kWidth> {}[S::kRows];", typeName(t.typeOf(v)), t.packNames[v]);
   }
-  for (VarId v : stage.packs) {
+}
+
+void loadPacks(PassText& t, size_t number) {
+  for (VarId v : t.plan.stages[number].packs) {
     t.line(2, "loadPacks<S>({}, tile, {});", t.parameterNames.at({ParameterKind::Array, v}),
            t.packNames.at(v));
   }
+}
+
+void writeLoads(PassText& t, size_t number) {
+  declarePacks(t, number);
+  loadPacks(t, number);
 }
 
 void writeStage(PassText& t, size_t number) {
@@ -206,20 +212,26 @@ void writeStage(PassText& t, size_t number) {
   const size_t loops = t.text.size();
   t.line(2, "KELPIE_UNROLL");
   t.line(2, "{}", kRowLoop);
+  const bool segment = std::any_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
+    return t.info.bindings[b].usesSegment || t.info.bindings[b].usesPosition;
+  });
+  if (segment && t.plan.numbered()) {
+    t.line(4, "int number[S::kWidth];");
+    t.line(4, "numbers.row(row, segments, tile, shared.heads, number);");
+  }
   t.line(4, "KELPIE_UNROLL");
   t.line(4, "{}", kItemLoop);
   t.line(6, "const int offset = S::offset(row, v);");
   if (hasLevel) t.line(6, "own{}[row][v] = {}::identity();", number + 1, t.levelName(number));
   t.line(6, "{}", kInside);
   t.line(8, "const int64_t i = tile.base + offset;");
-  bool segment = false, position = false;
-  for (uint32_t b : stage.bindings) {
-    segment |= t.info.bindings[b].usesSegment || t.info.bindings[b].usesPosition;
-    position |= t.info.bindings[b].usesPosition;
-  }
+  bool position = false;
+  for (uint32_t b : stage.bindings) position |= t.info.bindings[b].usesPosition;
   if (segment) {
-    t.line(8, "const int64_t s = {} + number[row][v];",
-           t.plan.ranges() ? "range.firstSegment + range.segment" : "tile.firstSegment");
+    t.line(8, "const int64_t s = {};",
+           t.plan.ranges()     ? "range.firstSegment + range.segment + number[row][v]"
+           : t.plan.numbered() ? "numbers.first + number[v]"
+                               : "tile.firstSegment + number[row][v]");
   }
   if (position) t.line(8, "const int64_t p = i - segments.begin(s);");
   Dialect d = t.dialect();

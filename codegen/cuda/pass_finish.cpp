@@ -38,12 +38,12 @@ void writeFinish(PassText& t) {
   if (!t.plan.finishes()) return;
   const bool chunks = t.plan.grid == Grid::Chunks;
   if (chunks) {
-    t.line(2, "Reduction::Value total = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
+    t.line(2, "Reduction::Value total = BlockReduce<kWarps, Reduction>::run(acc, shared.reduction);");
     t.storePartial("blockIdx.x", "total");
   }
   t.line(2, "if (!isLastBlock(launch, shared.finished)) return;");
   if (!t.plan.reductions.empty()) {
-    t.line(2, "{}total = BlockReduce<S::kWarps, Reduction>::fold({}, {}, shared.reduction);",
+    t.line(2, "{}total = BlockReduce<kWarps, Reduction>::fold({}, {}, shared.reduction);",
            chunks ? "if (gridDim.x > 1) " : "const Reduction::Value ", t.partials(),
            chunks ? "gridDim.x" : "launch.tiles");
   }

@@ -29,6 +29,11 @@ void scanner(PassText& t) {
   }
 }
 
+void clearMarks(PassText& t) {
+  if (t.plan.merged()) t.line(2, "SegmentMap<S>::clear(shared.map);");
+  if (t.plan.heads()) t.line(2, "{}::clear(shared.heads);", t.headsType());
+}
+
 }  // namespace
 
 void writeComments(PassText& t) {
@@ -50,7 +55,14 @@ void writeComments(PassText& t) {
 
 void writeStructures(PassText& t) {
   const TileShape& s = t.plan.shape;
-  t.line(0, "using S = Shape<{}, {}, {}, {}>;", s.threads, s.rows, s.width, s.backward);
+  t.line(0, "constexpr int kWarps = {};", s.threads / 32);
+  // Of ranges, the tile of a warp.
+  t.line(0, "using S = Shape<{}, {}, {}, {}>;", t.plan.ranges() ? 32 : s.threads, s.rows, s.width,
+         s.backward);
+  if (t.plan.ranges()) {
+    t.line(0, "using Range = SegmentRange<S, Weights<{}, {}>{}>;", t.plan.elementWeight, t.plan.endWeight,
+           t.plan.numbersInThunks ? ", true" : "");
+  }
   for (size_t k = 0; k < t.plan.levels.size(); ++k) {
     if (!t.plan.levels[k].fields.empty() && !t.plan.levels[k].countsOnly)
       t.text += levelText(t.plan.levels[k], t.levelName(k), t.kernel, t.fieldNames());
@@ -60,10 +72,11 @@ void writeStructures(PassText& t) {
   t.line(0, "struct Shared {{");
   if (t.plan.finishes()) t.line(2, "uint32_t finished;");
   if (t.plan.merged()) t.line(2, "SegmentMap<S>::Shared map;");
-  if (t.plan.heads()) t.line(2, "SegmentHeads<S>::Shared heads;");
+  if (t.plan.heads()) t.line(2, "{}::Shared heads;", t.headsType());
   if (t.plan.ranges()) {
-    t.line(2, "{}::Shared range;", t.rangeType());
-    t.line(2, "{}::Shared segments;", t.segmentReduceType());
+    t.line(2, "Range::Shared range[kWarps];");
+    t.line(2, "{}::Shared segments[kWarps];", t.segmentReduceType());
+    t.line(2, "{}::Block block;", t.segmentReduceType());
   }
   if (t.plan.rows()) t.line(2, "RowReduce<S, Level1>::Shared rows;");
   for (size_t k = 0; k < t.plan.levels.size() && !t.plan.ranges() && !t.plan.rows(); ++k) {
@@ -73,7 +86,7 @@ void writeStructures(PassText& t) {
       t.line(2, "BlockScan<S, {}>::Shared {};", t.levelName(k), t.scanName(k));
     }
   }
-  if (!t.plan.reductions.empty()) t.line(2, "BlockReduce<S::kWarps, Reduction>::Shared reduction;");
+  if (!t.plan.reductions.empty()) t.line(2, "BlockReduce<kWarps, Reduction>::Shared reduction;");
   for (const LevelPlan& level : t.plan.levels) {
     for (const Field& f : level.fields) {
       const Soac& soac = t.kernel.bindings[f.binding];
@@ -156,19 +169,32 @@ void writePrologue(PassText& t) {
     }
   }
   if (t.plan.ranges()) {
-    t.line(2, "{} range(launch, segments, n, shared.range);", t.rangeType());
-    t.line(2, "const int64_t order = shared.range.order;");
+    t.line(2, "const int64_t order = blockIdx.x;");
+    t.line(2, "Range range(order * kWarps + warpIndex(), launch.tiles * kWarps, segments, n,");
+    t.line(2, "    shared.range[warpIndex()]);");
     t.line(2, "const auto ends = segments.from(range.firstSegment);");
     if (!t.plan.reductions.empty()) t.line(2, "Reduction::Value acc = Reduction::identity();");
     t.line(2, "{} reduce;", t.segmentReduceType());
     t.line(2, "const auto result = [&](int64_t segment, const Level1::Value& reduced) {{");
     writeSegmentBody(t);
     t.line(2, "}};");
+    if (!t.plan.stages[0].packs.empty()) {
+      declarePacks(t, 0);
+      t.line(2, "const auto fetch = [&] {{");
+      t.depth += 2;
+      t.line(2, "if (!range.more()) return;");
+      t.line(2, "const Tile tile = range.tile();");
+      loadPacks(t, 0);
+      t.depth -= 2;
+      t.line(2, "}};");
+      t.line(2, "fetch();");
+    } else {
+      t.line(2, "const auto fetch = [] {{}};");
+    }
     t.line(2, "while (range.more()) {{");
     t.depth += 2;
   } else if (t.plan.scanned()) {
-    if (t.plan.merged()) t.line(2, "SegmentMap<S>::clear(shared.map);");
-    if (t.plan.heads()) t.line(2, "SegmentHeads<S>::clear(shared.heads);");
+    clearMarks(t);
     t.line(2, "const int64_t order = tileOfBlock();");
     scanner(t);
   } else if (t.plan.grid == Grid::Chunks) {
@@ -176,7 +202,7 @@ void writePrologue(PassText& t) {
     t.line(2, "for (int64_t order = blockIdx.x; order < launch.tiles; order += gridDim.x) {{");
     t.depth += 2;
   } else {
-    if (t.plan.merged()) t.line(2, "SegmentMap<S>::clear(shared.map);");
+    clearMarks(t);
     t.line(2, "const int64_t order = blockIdx.x;");
   }
   if (t.plan.merged()) {
@@ -190,19 +216,24 @@ void writePrologue(PassText& t) {
   } else {
     t.line(2, "const Tile tile = flatTile<S>(order, launch.tiles, n);");
   }
-  if (!t.plan.stages.empty()) writeLoads(t, 0);
+  if (!t.plan.stages.empty() && !t.plan.ranges()) writeLoads(t, 0);
   if (t.checksLate()) t.line(2, "if (failed) return;");
-  if (t.plan.ranges()) t.line(2, "if (ending) range.mark(ends, tile, shared.range);");
+  if (t.plan.ranges()) {
+    t.line(2, "Range::Ends marked;");
+    t.line(2, "if (ending) marked = range.mark(ends, tile, shared.range[warpIndex()]);");
+  }
   if (t.plan.ranges() && t.plan.numbersInThunks) {
     t.line(2, "int number[S::kRows][S::kWidth];");
-    t.line(2, "range.numbers(ending, shared.range, number);");
+    t.line(2, "range.numbers(ending, shared.range[warpIndex()], number);");
   }
   if (t.reducesByTile()) t.line(2, "Reduction::Value acc = Reduction::identity();");
   if (t.plan.heads()) {
     t.line(2, "__syncthreads();");
-    t.line(2, "SegmentHeads<S>::mark(segments, tile, n, starts, shared.heads);");
+    t.line(2, "{}",
+           t.plan.numbered() ? "const SegmentNumbers<S> numbers(segments, tile, n, starts, shared.heads);"
+                             : "SegmentHeads<S>::mark(segments, tile, n, starts, shared.heads);");
     t.line(2, "__syncthreads();");
-    t.line(2, "const uint32_t heads = SegmentHeads<S>::heads(shared.heads);");
+    if (t.plan.borders) t.line(2, "const uint32_t heads = {}::heads(shared.heads);", t.headsType());
   }
   if (t.plan.merged()) {
     t.line(2, "SegmentMap<S>::mark(segments, tile, shared.map);");
@@ -228,20 +259,25 @@ void writePrologue(PassText& t) {
 
 void writeEndOfTile(PassText& t) {
   if (t.reducesByTile()) {
-    t.line(2, "const Reduction::Value sum = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
+    t.line(2, "const Reduction::Value sum = BlockReduce<kWarps, Reduction>::run(acc, shared.reduction);");
     t.storePartial("order", "sum");
   }
   if (t.plan.ranges()) {
-    t.line(2, "reduce.tile(own1, tile, ending, range, ends, shared.segments, shared.range, result);");
+    const char* const places = "shared.segments[warpIndex()], shared.range[warpIndex()]";
+    t.line(2, "if (ending) {{");
+    t.line(4, "reduce.tile(own1, tile, marked, range, ends, {}, result, fetch);", places);
+    t.line(2, "}} else {{");
+    t.line(4, "reduce.tile(own1, tile, range, {}, fetch);", places);
+    t.line(2, "}}");
   }
   if (t.depth > 0) {
     t.depth -= 2;
     t.line(2, "}}");
   }
   if (!t.plan.ranges()) return;
-  t.line(2, "reduce.finish(range, order, {}, shared.segments, result);", t.states(0));
+  t.line(2, "reduce.finish(range, order, {}, shared.block, result);", t.states(0));
   if (!t.plan.reductions.empty()) {
-    t.line(2, "const Reduction::Value sum = BlockReduce<S::kWarps, Reduction>::run(acc, shared.reduction);");
+    t.line(2, "const Reduction::Value sum = BlockReduce<kWarps, Reduction>::run(acc, shared.reduction);");
     t.storePartial("order", "sum");
   }
 }

@@ -1,5 +1,7 @@
 #include "codegen/cuda/pass_generator.h"
 
+#include <algorithm>
+
 #include "codegen/cuda/pass_collectives.h"
 #include "codegen/cuda/pass_elements.h"
 #include "codegen/cuda/pass_finish.h"
@@ -52,6 +54,8 @@ CudaPass generatePass(KernelPart part, const lcu::Program& program, const std::s
   const PassPlan& plan = text.plan;
   pass.grid = plan.grid;
   pass.maxChunks = options.maxChunks;
+  // All ranges are worked on at once.
+  if (plan.ranges()) pass.maxChunks = std::min<int64_t>(pass.maxChunks, kMultiprocessors * plan.blocksAtOnce);
   pass.shape = plan.shape;
   pass.scanned = plan.scanned();
   pass.needsLaunch = plan.needsLower() || plan.finishes() || text.hasSegmentOffsets();

@@ -190,10 +190,10 @@ class Planner {
       plan_.grid = Grid::Single;
     } else if (info_.space.segmented() &&
                (plan_.borders || plan_.numbers || segmentResults_ || !plan_.epilogues.empty())) {
-      plan_.grid = foldsRows()           ? Grid::Rows
-                   : foldsSegmentsOnly() ? Grid::Ranges
-                   : scansElementsOnly() ? Grid::Heads
-                                         : Grid::Merged;
+      plan_.grid = foldsRows()             ? Grid::Rows
+                   : foldsSegmentsOnly()   ? Grid::Ranges
+                   : worksOnElementsOnly() ? Grid::Heads
+                                           : Grid::Merged;
     } else if (!plan_.needsLower() && !plan_.reductions.empty()) {
       plan_.grid = Grid::Chunks;
     }
@@ -230,8 +230,8 @@ class Planner {
                         [&](ExprRef node) { return node->kind == ExprKind::Param && node->index == number; });
   }
 
-  /// Whether segments have no results of their own, and thunks need no segment numbers.
-  bool scansElementsOnly() const { return !plan_.numbers && !segmentResults_ && plan_.epilogues.empty(); }
+  /// Whether segments have no results of their own.
+  bool worksOnElementsOnly() const { return !segmentResults_ && plan_.epilogues.empty(); }
 
   /// What an item costs.
   struct Weight {
@@ -289,15 +289,15 @@ class Planner {
     Budget budget{plan_.grid == Grid::Single ? 32 : options_.threads,
                   std::min(options_.maxItems, kItemWords / words)};
     if (plan_.ranges()) {
-      // Small blocks: the more of them, the less their barriers cost. Sums of segments of 8 took 0.26 with
-      // 128 threads, 0.22 with 64; of four arrays at once 0.57 with 64, 0.34 with 32. Gathers wait for each
-      // other in blocks of few threads: a sparse matrix took 0.278 with 64 threads and 16 items, 0.272 with
-      // 128 and 8.
+      // Warps work by themselves and load a tile ahead, so registers count for more than many warps: sums of
+      // segments of 8 took 0.218 with registers for 1024 threads, 0.195 for 768; of four arrays 0.31 for 640
+      // and 0.17 for 512; a sparse matrix with rows of 8 took 0.275 and 0.265.
       if (wide)
-        return {options_.threads / 8,
+        return {options_.threads / 4,
                 std::min<int>(options_.maxItems, std::max<int>(1, 128 / static_cast<int>(weight.carried))),
-                640};
-      if (weight.gathers) return {options_.threads / 2, std::min(budget.items, 8)};
+                512};
+      budget.resident = 768;
+      if (weight.gathers) return {options_.threads / 2, std::min(budget.items, 8), 768};
       budget.threads /= 4;
     } else if (plan_.scanned() && !plan_.merged()) {
       // Long tiles wait less often. Scans of four arrays took 0.33 with 256 threads and 8 items, 0.29 with
@@ -351,11 +351,22 @@ class Planner {
     plan_.blocksAtOnce = std::max(1, (shape.rows * words <= kWords / 2 ? 768 : 512) / shape.threads);
   }
 
+  /// By what was fastest on an H200: an end takes more work than an element of 4 or 8 bytes, less than one
+  /// with a gather.
+  void weighRanges(const Weight& weight) {
+    if (weight.gathers) {
+      plan_.elementWeight = 2;
+    } else {
+      plan_.endWeight = weight.carried >= 16 ? 2 : 3;
+    }
+  }
+
   void chooseShape() {
     TileShape& shape = plan_.shape;
     const Weight weight = weigh();
     if (plan_.rows()) return chooseRowShape(weight);
     Budget allowed = budget(weight);
+    if (plan_.ranges()) weighRanges(weight);
     shape.threads = std::max(32, allowed.threads);
     shape.backward = runsBackward(kernel_) || (plan_.grid == Grid::Tiles && !plan_.scanned() && writesLast());
     shape.width = weight.smallest >= 8 ? 2 : 4;
@@ -366,7 +377,7 @@ class Planner {
         items, static_cast<int>(std::max<size_t>(1, kUnrolledNodes / std::max<size_t>(1, weight.nodes))));
     int bytes = (plan_.merged() ? 2 : 0) + plan_.stagedBytesPerItem;
     if (plan_.merged()) bytes += plan_.bufferBytesPerItem;
-    if (plan_.heads()) bytes = 1;
+    if (plan_.heads()) bytes = plan_.numbersInThunks ? 2 : 1;
     if (plan_.ranges())
       bytes = 1 + 2 * static_cast<int>(plan_.levels[0].bytes()) + (plan_.numbersInThunks ? 4 : 0);
     if (bytes > 0) items = std::min(items, kSharedBytes / (bytes * shape.threads));
@@ -377,7 +388,7 @@ class Planner {
     if (shape.width == 3) shape.width = 2;
     shape.rows = std::clamp(items / shape.width, 1, options_.maxRows);
     while (shape.rows & (shape.rows - 1)) shape.rows &= shape.rows - 1;
-    if (allowed.resident == 0 && (plan_.scanned() || plan_.merged() || plan_.ranges())) {
+    if (allowed.resident == 0 && (plan_.scanned() || plan_.segmented())) {
       const int filled = shape.rows * shape.width * weight.words;
       if (plan_.scanned() && !plan_.merged()) {
         allowed.resident = filled <= 128 ? 1024 : 512;

@@ -46,18 +46,21 @@ struct PassPlan {
   std::vector<uint32_t> finish;     ///< Once bindings
   Grid grid = Grid::Tiles;
   TileShape shape;
-  int blocksAtOnce = 1;          ///< blocks of a multiprocessor that registers must suffice for
-  bool numbers = false;          ///< segments of items are needed
-  bool numbersInThunks = false;  ///< ... by thunks
-  bool borders = false;          ///< segment borders of items are needed
-  int bufferBytesPerItem = 0;    ///< compaction buffer
-  int bufferItems = 0;           ///< ... which holds so many items, of which a tile may have more
-  int stagedBytesPerItem = 0;    ///< results of segments, ranks of survivors
+  int elementWeight = 1, endWeight = 1;  ///< of ranges: what elements and segment ends cost
+  int blocksAtOnce = 1;                  ///< blocks of a multiprocessor that registers must suffice for
+  bool numbers = false;                  ///< segments of items are needed
+  bool numbersInThunks = false;          ///< ... by thunks
+  bool borders = false;                  ///< segment borders of items are needed
+  int bufferBytesPerItem = 0;            ///< compaction buffer
+  int bufferItems = 0;                   ///< ... which holds so many items, of which a tile may have more
+  int stagedBytesPerItem = 0;            ///< results of segments, ranks of survivors
 
   bool merged() const { return grid == Grid::Merged; }
   bool heads() const { return grid == Grid::Heads; }
+  bool numbered() const { return heads() && numbersInThunks; }  ///< (segment_numbers.cuh)
   bool ranges() const { return grid == Grid::Ranges; }
   bool rows() const { return grid == Grid::Rows; }
+  bool segmented() const { return merged() || heads() || ranges(); }
   bool needsLower() const;  ///< of what lies in lower tiles or ranges
   bool scanned() const { return needsLower() && !ranges() && !rows(); }
   bool finishes() const { return !reductions.empty() || !finish.empty(); }

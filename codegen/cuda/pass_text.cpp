@@ -27,12 +27,12 @@ std::string PassText::unique(const std::string& wanted) {
 }
 
 void PassText::chooseNames() {
-  taken = {"i",       "s",        "p",       "n",     "m",      "S",       "Shared",  "Reduction", "row",
-           "v",       "bit",      "offset",  "order", "tile",   "shared",  "launch",  "segments",  "splits",
-           "borders", "number",   "segment", "begin", "end",    "k",       "inside",  "length",    "test",
-           "total",   "out",      "kelpie",  "range", "reduce", "result",  "reduced", "ending",    "ends",
-           "sum",     "partials", "empty",   "lower", "kept",   "dropped", "failed",  "rows",      "item",
-           "acc",     "heads",    "packs",   "starts"};
+  taken = {"i",       "s",        "p",       "n",      "m",       "S",       "Shared",  "Reduction", "row",
+           "v",       "bit",      "offset",  "order",  "tile",    "shared",  "launch",  "segments",  "splits",
+           "borders", "number",   "segment", "begin",  "end",     "k",       "inside",  "length",    "test",
+           "total",   "out",      "kelpie",  "range",  "reduce",  "result",  "reduced", "ending",    "ends",
+           "sum",     "partials", "empty",   "lower",  "kept",    "dropped", "failed",  "rows",      "item",
+           "acc",     "heads",    "packs",   "starts", "numbers", "kWarps",  "fetch",   "marked",    "Range"};
   for (const auto& p : info.parameters) names.push_back(unique(p.name));
   for (const auto& o : info.outputs) outputNames[o.var] = unique(o.name);
   for (size_t p = 0; p < info.parameters.size(); ++p) {
@@ -74,6 +74,7 @@ Dialect PassText::dialect() const {
   d.stackSite = kStackSite;
   d.wrapCalls = true;
   d.shortCircuit = true;
+  d.rangeCalls = true;
   return d;
 }
 
@@ -128,13 +129,7 @@ std::string PassText::states(size_t k) const {
   return fmt::format("States<{}::Carry>(launch, {})", levelType(k), statesBefore[k]);
 }
 
-std::string PassText::rangeType() const {
-  return plan.numbersInThunks ? "SegmentRange<S, true>" : "SegmentRange<S>";
-}
-
-std::string PassText::segmentReduceType() const {
-  return plan.numbersInThunks ? "SegmentReduce<S, Level1, true>" : "SegmentReduce<S, Level1>";
-}
+std::string PassText::segmentReduceType() const { return "SegmentReduce<S, Level1, Range, kWarps>"; }
 
 void PassText::declareNumbers() {
   line(2, "int number[S::kRows][S::kWidth];");
@@ -143,7 +138,7 @@ void PassText::declareNumbers() {
 }
 
 void PassText::storePartial(const char* number, const char* value) {
-  line(2, "if (threadIdx.x == 0) BlockReduce<S::kWarps, Reduction>::storeShared({} + {}, {});", partials(),
+  line(2, "if (threadIdx.x == 0) BlockReduce<kWarps, Reduction>::storeShared({} + {}, {});", partials(),
        number, value);
 }
 

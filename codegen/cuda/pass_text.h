@@ -57,8 +57,8 @@ class PassText {
   std::string levelType(size_t k) const;
   /// An expression: the state words of a level.
   std::string states(size_t k) const;
-  std::string rangeType() const;
   std::string segmentReduceType() const;
+  const char* headsType() const { return plan.numbered() ? "SegmentNumbers<S>" : "SegmentHeads<S>"; }
   /// Null: the result does not leave the kernel.
   const std::string* outputName(lcu::VarId v) const;
   ScalarType typeOf(lcu::VarId v) const { return program.vars.at(v).type; }

@@ -77,6 +77,7 @@ struct BlockScan {
                                           Carry (&before)[S::kWidth]) const {
     const uint32_t rowHeads = rowOf(heads, row);
     Carry into = L::merge(carry, L::widen(into_[row]), L::kSegmented && (restarted_ >> row & 1));
+    into = L::merge(L::start(), into, false);  // a sum of negative zeros is zero
     KELPIE_UNROLL
     for (int v = 0; v < S::kWidth; ++v) {
       if (L::kSegmented && (rowHeads >> v & 1)) into = L::merge(into, L::start(), true);

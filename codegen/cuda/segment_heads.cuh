@@ -33,6 +33,21 @@ KELPIE_DEVICE int64_t firstBeginning(const RegularSegments& segments, int64_t el
   return first < segments.count ? first : segments.count;
 }
 
+/// The segments that begin in a tile, begin..end-1. `starts`: firstBeginning of the first element of all
+/// tiles (in memory) and of the end, or null where tiles are few.
+template <class S, class Segments>
+KELPIE_DEVICE void beginningIn(const Segments& segments, const Tile& tile, const int64_t* starts,
+                               int64_t& begin, int64_t& end) {
+  const int64_t place = tile.base / S::kItems;
+  if (starts != nullptr) {
+    begin = starts[place];
+    end = starts[place + 1];
+  } else {
+    begin = firstBeginning(segments, tile.base);
+    end = firstBeginning(segments, tile.base + tile.count);
+  }
+}
+
 template <class S>
 struct SegmentHeads {
   struct Shared {
@@ -47,20 +62,13 @@ struct SegmentHeads {
     for (int k = threadIdx.x; k < (S::kItems + 16) / 4; k += S::kThreads) words[k] = 0;
   }
 
-  /// Marks the heads of tile number `tile`, in order. `starts`: firstBeginning of the first element of all
-  /// tiles (in memory) and of the end, or null where tiles are few. A barrier must follow.
+  /// Marks the heads of a tile. A barrier must follow.
   template <class Segments>
   static __device__ __forceinline__ void mark(const Segments& segments, const Tile& tile, int64_t extent,
                                               const int64_t* starts, Shared& shared) {
-    const int64_t place = tile.base / S::kItems, behind = tile.base + tile.count;
-    int64_t begin, end;  // of the segments that begin in the tile
-    if (starts != nullptr) {
-      begin = starts[place];
-      end = starts[place + 1];
-    } else {
-      begin = firstBeginning(segments, tile.base);
-      end = firstBeginning(segments, behind);
-    }
+    const int64_t behind = tile.base + tile.count;
+    int64_t begin, end;
+    beginningIn<S>(segments, tile, starts, begin, end);
     if (S::kBackward && threadIdx.x == 0) {  // in order, the first item begins a segment if one ends with it
       shared.marks[tile.count] = behind == extent || (end < segments.count && segments.begin(end) == behind);
     }

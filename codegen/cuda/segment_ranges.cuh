@@ -1,96 +1,104 @@
-// Ranges: a contiguous piece of a segmented space for each block, worked off tile by tile.
+// Ranges: a contiguous piece of a segmented space for each warp, worked off tile by tile.
 //
 // For passes that fold segments and scan nothing. Elements and segment ends are merged into one list as in
-// segments.cuh, but cut into few equal pieces, a block each: a block searches once, keeps the fold of the
-// segment it is in from tile to tile, and only what crosses from piece to piece is passed on by look-back.
-// Tiles are aligned pieces of elements; the segments that end in one are found by reading on in the offsets.
+// segments.cuh, but cut into few pieces of equal work, a warp each: a warp searches once, keeps the fold of
+// the segment it is in from tile to tile, and waits for nobody until it is done; only what crosses from piece
+// to piece is passed on, through shared memory and by look-back. Tiles are aligned pieces of elements; where
+// segments end in one is read from the offsets, a tile ahead.
 #pragma once
 
 #include "segments.cuh"
 
 namespace kelpie {
 
-/// How many segment ends are among the first `diagonal` entries of the merged list. Called by all lanes of a
-/// warp, which narrow the range 32-fold a step.
-template <class Segments>
-KELPIE_DEVICE int64_t splitByWarp(const Segments& segments, int64_t diagonal, int64_t extent) {
-  int64_t low = diagonal > extent ? diagonal - extent : 0;
-  int64_t high = diagonal < segments.count ? diagonal : segments.count;
-  while (low < high) {
-    const int64_t step = (high - low + 31) / 32;
-    const int64_t at = low + laneIndex() * step;
-    const bool before = at < high && segments.begin(at + 1) < diagonal - at;
-    const uint32_t marks = __ballot_sync(kFullWarp, before);  // some first lanes
-    const int passed = marks == kFullWarp ? 32 : __ffs(~marks) - 1;
+/// What elements and segment ends count where a space is cut into pieces of equal work.
+template <int kOfElement, int kOfEnd>
+struct Weights {
+  static constexpr int kElement = kOfElement, kEnd = kOfEnd;
+};
+
+/// How many segment ends lie before `diagonal` in the weighted list. Called by all lanes of a warp: its
+/// halves search for one place each, and narrow the range 64-fold a step.
+template <class W, class Segments>
+KELPIE_DEVICE int64_t splitByHalfWarp(const Segments& segments, int64_t diagonal, int64_t extent) {
+  constexpr int kProbes = 4;  // loads in flight
+  const uint32_t half = 0xffffu << (laneIndex() & 16);
+  int64_t low = diagonal > W::kElement * extent ? (diagonal - W::kElement * extent) / W::kEnd : 0;
+  int64_t high = (diagonal + W::kEnd - 1) / W::kEnd;
+  if (high > segments.count) high = segments.count;
+  while (__ballot_sync(kFullWarp, low < high) != 0) {
+    const int64_t step = (high - low + 16 * kProbes - 1) / (16 * kProbes);
+    bool before[kProbes];
+    KELPIE_UNROLL
+    for (int j = 0; j < kProbes; ++j) {
+      const int64_t at = low + ((laneIndex() & 15) * kProbes + j) * step;
+      before[j] = at < high && W::kElement * segments.begin(at + 1) + W::kEnd * at < diagonal;
+    }
+    int passed = 0;  // some first ones
+    KELPIE_UNROLL
+    for (int j = 0; j < kProbes; ++j) passed += __popc(__ballot_sync(kFullWarp, before[j]) & half);
     const int64_t limit = low + passed * step;
     if (limit < high) high = limit;
     if (passed > 0) low += (passed - 1) * step + 1;
   }
   return low;
 }
+template <class W>
+KELPIE_DEVICE int64_t splitByHalfWarp(const RegularSegments& segments, int64_t diagonal, int64_t) {
+  const int64_t ends = (diagonal + W::kEnd - 1) / (W::kElement * segments.length + W::kEnd);
+  return ends < segments.count ? ends : segments.count;
+}
 
-/// kNumbers: items may ask for the number of their segment.
+/// S: the tile of a warp. W: the Weights by which the list is cut. kNumbers: items may ask for the number of
+/// their segment.
 ///
 /// Positions in a range are 32-bit: elements and ends are counted from its first, since a range of 2^31
-/// entries would be one of a list of 2^42.
-template <class S, bool kNumbers = false>
+/// entries would be one of a list of 2^43.
+template <class S, class W, bool kNumbers = false>
 struct SegmentRange {
   static constexpr int kNever = 0x7fffffff;
-  static_assert(!S::kBackward, "ranges are worked off forward");
+  static constexpr int kBatches = 4;  ///< of 32 ends, that are loaded a tile ahead
+  static_assert(S::kThreads == 32 && !S::kBackward, "ranges are worked off forward, by warps");
 
+  /// Of a warp.
   struct Shared {
-    int64_t split[2];
-    int lastEnd, nextEnd;  ///< of the tile: where its last end lies, and the next one after it
-    int ends;
-    uint32_t order;
-    /// 1 where a segment begins at this offset of the tile; the threads that read it clear it.
+    /// 1 where a segment begins at this offset of the tile; the lanes that read it clear it.
     alignas(16) uint8_t marks[S::kItems + 16];
     /// With kNumbers: 0, or the segment (less the range's `segment`) that begins at this offset and has
-    /// elements behind it; cleared likewise. And that of the first element of each warp's chunk.
+    /// elements behind it; cleared likewise.
     alignas(16) int numbers[kNumbers ? S::kItems + 4 : 1];
-    int chunkNumber[S::kWarps];
   };
 
   int64_t origin;           ///< of elements: a multiple of the width
   int64_t firstSegment;     ///< of those that end in this range
   int element, elementEnd;  ///< not yet dealt
   int segment, segmentEnd;  ///< likewise
-  int nextEnd;              ///< where `segment` ends; kNever: in a later range
-  bool sparse;              ///< a tile has no more ends than threads, on average
 
-  /// Takes a range; all lower ones are taken. Contains barriers.
+  /// Takes range `number` of `count`.
   template <class Segments>
-  __device__ __forceinline__ SegmentRange(const Launch& launch, const Segments& segments, int64_t extent,
-                                          Shared& shared) {
-    if (threadIdx.x == 0) shared.order = atomicInc(&launch.counters[0], gridDim.x - 1);
+  __device__ __forceinline__ SegmentRange(int64_t number, int64_t count, const Segments& segments,
+                                          int64_t extent, Shared& shared) {
     uint32_t* const words = reinterpret_cast<uint32_t*>(shared.marks);
-    for (int k = threadIdx.x; k < (S::kItems + 16) / 4; k += S::kThreads) words[k] = 0;
+    for (int k = laneIndex(); k < (S::kItems + 16) / 4; k += 32) words[k] = 0;
     if (kNumbers) {
-      for (int k = threadIdx.x; k < S::kItems + 4; k += S::kThreads) shared.numbers[k] = 0;
-      if (threadIdx.x < S::kWarps) shared.chunkNumber[threadIdx.x] = 0;
+      for (int k = laneIndex(); k < S::kItems + 4; k += 32) shared.numbers[k] = 0;
     }
-    __syncthreads();
-    const int64_t order = shared.order, all = extent + segments.count;
-    for (int which = warpIndex(); which < 2; which += S::kWarps) {
-      const int64_t split = splitByWarp(segments, (order + which) * all / launch.tiles, extent);
-      if (laneIndex() == 0) shared.split[which] = split;
-    }
-    __syncthreads();
-    firstSegment = shared.split[0];
+    // Lower lanes look for the begin, the others for the end.
+    const int64_t all = W::kElement * extent + W::kEnd * segments.count;
+    const int64_t diagonal = (number + (laneIndex() >> 4)) * all / count;
+    const int64_t split = splitByHalfWarp<W>(segments, diagonal, extent);
+    int64_t place = (diagonal - W::kEnd * split) / W::kElement;
+    const int64_t lastEnd = segments.begin(split);
+    if (place < lastEnd) place = lastEnd;  // the cut goes through an end
+    firstSegment = shuffleFrom(split, 0);
     segment = 0;
-    segmentEnd = int(shared.split[1] - firstSegment);
-    const int64_t begin = order * all / launch.tiles - firstSegment;
+    segmentEnd = int(shuffleFrom(split, 16) - firstSegment);
+    const int64_t begin = shuffleFrom(place, 0);
     origin = begin / S::kWidth * S::kWidth;
     element = int(begin - origin);
-    elementEnd = int((order + 1) * all / launch.tiles - shared.split[1] - origin);
-    nextEnd = segmentEnd > 0 ? int(segments.begin(firstSegment + 1) - origin) : kNever;
-    sparse = int64_t(segmentEnd) * S::kItems <= int64_t(elementEnd - element) * S::kThreads;
-  }
-
-  /// Where a segment that ends in this range does so. Here and below, `segments` are numbered from the first.
-  template <class Segments>
-  __device__ __forceinline__ int endOf(const Segments& segments, int number) const {
-    return int(segments.begin(number + 1) - origin);
+    elementEnd = int(shuffleFrom(place, 16) - origin);
+    const int entries = elementEnd - element + 1;
+    loadEnds(segments.from(firstSegment), int(int64_t(segmentEnd) * (S::kItems / 32) / entries));
   }
 
   __device__ __forceinline__ bool more() const { return element < elementEnd || segment < segmentEnd; }
@@ -103,62 +111,84 @@ struct SegmentRange {
     return {origin + base, first, (left < S::kItems ? left : S::kItems) - first};
   }
   /// Whether a segment ends in the tile, or at its end.
-  __device__ __forceinline__ bool endsIn(const Tile& tile) const { return nextEnd <= element + tile.count; }
+  __device__ __forceinline__ bool endsIn(const Tile& tile) const {
+    return shuffleFrom(placeOf(ahead_[0]), 0) <= element + tile.count;
+  }
 
-  /// Marks where segments begin, of a tile in which one ends. A barrier must follow before marks and ends are
-  /// read, and another one before the next call.
+  /// The segments that end in a tile: `count` of them from number `first` of the range on. The last ends at
+  /// `last`.
+  struct Ends {
+    int first, count, element, last;
+    int known;              ///< so many are in `at`; those behind them are to be read
+    uint32_t at[kBatches];  ///< by lane, of 32 segments each, as loaded
+  };
+
+  /// Marks where segments begin, of a tile in which one ends. Here and below, `segments` are numbered from
+  /// the first of the range. __syncwarp must follow.
   template <class Segments>
-  __device__ __forceinline__ void mark(const Segments& segments, const Tile& tile, Shared& shared) const {
-    if (sparse) {
-      markAtOnce<1>(segments, tile, shared);
-    } else {
-      markAtOnce<4>(segments, tile, shared);
-    }
-  }
-  /// kAtOnce: loads in flight.
-  template <int kAtOnce, class Segments>
-  __device__ __forceinline__ void markAtOnce(const Segments& segments, const Tile& tile,
-                                             Shared& shared) const {
+  __device__ __forceinline__ Ends mark(const Segments& segments, const Tile& tile, Shared& shared) const {
     const int tileEnd = element + tile.count, base = element - tile.first;
-    for (int number = segment + threadIdx.x;; number += kAtOnce * S::kThreads) {
-      int from[kAtOnce], to[kAtOnce];
-      KELPIE_UNROLL
-      for (int j = 0; j < kAtOnce; ++j) {
-        const int k = number + j * S::kThreads;
-        from[j] = k > segment && k <= segmentEnd ? endOf(segments, k - 1) : kNever;
-        to[j] = k < segmentEnd ? endOf(segments, k) : kNever;
+    Ends ends{segment, 0, element, element, 32 * batches_, {}};
+    int before = element;
+    auto batch = [&](int number, int at) {
+      const int from = lower(at, before);
+      if (at <= tileEnd) {
+        shared.marks[at - base] = 1;
+        if (kNumbers && at > from) shared.numbers[from - base] = number + laneIndex();
       }
+      const uint32_t here = __ballot_sync(kFullWarp, at <= tileEnd);
+      ends.count += __popc(here);
+      if (here != 0) ends.last = shuffleFrom(at, 31 - __clz(here));
+    };
+    KELPIE_UNROLL
+    for (int j = 0; j < kBatches; ++j) {
+      ends.at[j] = ahead_[j];
+      if (j < batches_) batch(32 * j, placeOf(ahead_[j]));
+    }
+    for (int known = ends.known; ends.count == known; known += 32 * kBatches) {
+      int at[kBatches];
+      readEnds(segments, segment + known, at);
       KELPIE_UNROLL
-      for (int j = 0; j < kAtOnce; ++j) {
-        if (kNumbers && from[j] <= tileEnd && to[j] > from[j])
-          markNumber(number + j * S::kThreads - segment, from[j] - base, to[j] - base, shared);
-        if (to[j] <= tileEnd) {
-          shared.marks[to[j] - base] = 1;
-        } else if (from[j] <= tileEnd) {  // the first that does not end here
-          shared.ends = number + j * S::kThreads - segment;
-          shared.lastEnd = from[j];
-          shared.nextEnd = to[j];
-        }
-      }
-      if (to[kAtOnce - 1] > tileEnd) break;
+      for (int j = 0; j < kBatches; ++j) batch(known + 32 * j, at[j]);
+    }
+    if (kNumbers && laneIndex() == 0 && ends.last < tileEnd) shared.numbers[ends.last - base] = ends.count;
+    return ends;
+  }
+
+  /// Calls visit(number in the range, begin in the tile, end) for segments that end in a tile, by lanes.
+  template <class Segments, class Visit>
+  __device__ __forceinline__ void forEach(const Segments& segments, const Ends& ends,
+                                          const Visit& visit) const {
+    int before = ends.element;
+    auto batch = [&](int number, int at) {
+      const int from = lower(at, before);
+      if (number + laneIndex() < ends.count) visit(ends.first + number + laneIndex(), from, at);
+    };
+    KELPIE_UNROLL
+    for (int j = 0; j < kBatches; ++j) {
+      if (32 * j < ends.count && 32 * j < ends.known) batch(32 * j, placeOf(ends.at[j]));
+    }
+    for (int known = ends.known; known < ends.count; known += 32 * kBatches) {
+      int at[kBatches];
+      readEnds(segments, ends.first + known, at);
+      KELPIE_UNROLL
+      for (int j = 0; j < kBatches; ++j) batch(known + 32 * j, at[j]);
     }
   }
 
-  /// The segments (less `segment`) of this thread's items, of a tile that has been marked where `ending`.
-  /// Contains a barrier where `ending`; another one must follow before the next call of `mark`.
+  /// The segments (less `segment`) of this lane's items, of a tile that has been marked where `ending`.
+  /// __syncwarp must follow before the next call of `mark`.
   __device__ __forceinline__ void numbers(bool ending, Shared& shared,
                                           int (&number)[S::kRows][S::kWidth]) const {
-    if (!ending) {
+    KELPIE_UNROLL
+    for (int row = 0; row < S::kRows; ++row) {
       KELPIE_UNROLL
-      for (int row = 0; row < S::kRows; ++row) {
-        KELPIE_UNROLL
-        for (int v = 0; v < S::kWidth; ++v) number[row][v] = 0;
-      }
-      return;
+      for (int v = 0; v < S::kWidth; ++v) number[row][v] = 0;
     }
-    __syncthreads();
+    if (!ending) return;
+    __syncwarp();
     using Numbers = Pack<int, S::kWidth>;
-    int carry = shared.chunkNumber[warpIndex()];
+    int carry = 0;
     KELPIE_UNROLL
     for (int row = 0; row < S::kRows; ++row) {
       Numbers& place = *reinterpret_cast<Numbers*>(shared.numbers + S::position(row));
@@ -186,23 +216,52 @@ struct SegmentRange {
       }
       if (marked != 0) carry = last;
     }
-    __syncwarp();
-    if (laneIndex() == 0) shared.chunkNumber[warpIndex()] = 0;
   }
 
-  /// Goes on behind a tile in which `ends` segments ended; `next` is where the next one does.
-  __device__ __forceinline__ void advance(const Tile& tile, int ends, int next) {
+  /// Goes on behind a tile in which no segment ends.
+  __device__ __forceinline__ void advance(const Tile& tile) { element += tile.count; }
+  /// Goes on behind a tile, with the segments that end in it.
+  template <class Segments>
+  __device__ __forceinline__ void advance(const Segments& segments, const Tile& tile, const Ends& ends) {
     element += tile.count;
-    segment += ends;
-    nextEnd = next;
+    segment += ends.count;
+    loadEnds(segments, ends.count);
   }
 
  private:
-  /// Marks the offsets from..to-1 of the tile as those of a segment.
-  static __device__ __forceinline__ void markNumber(int number, int from, int to, Shared& shared) {
-    shared.numbers[from] = number;
-    for (int chunk = (from + S::kChunk - 1) / S::kChunk; chunk < S::kWarps && chunk * S::kChunk < to; ++chunk)
-      shared.chunkNumber[chunk] = number;
+  /// By lane: where the 32 segments of each batch from `segment` on end, in 32 bits; kNever from the origin:
+  /// in a later range. Nothing waits for loads before the next tile is begun.
+  uint32_t ahead_[kBatches];
+  int batches_;  ///< that have been loaded
+
+  __device__ __forceinline__ int placeOf(uint32_t end) const { return int(end - uint32_t(origin)); }
+
+  /// The value of the lane below; lane 0 gets `before`, and the next call's is that of lane 31.
+  static __device__ __forceinline__ int lower(int at, int& before) {
+    const int left = shuffleFrom(at, (laneIndex() + 31) & 31);
+    const int from = laneIndex() == 0 ? before : left;
+    before = left;
+    return from;
+  }
+
+  /// Loads ends for a tile that may have `expected`.
+  template <class Segments>
+  __device__ __forceinline__ void loadEnds(const Segments& segments, int expected) {
+    batches_ = expected / 32 + 1 < kBatches ? expected / 32 + 1 : kBatches;
+    KELPIE_UNROLL
+    for (int j = 0; j < kBatches; ++j) {
+      const int number = segment + 32 * j + laneIndex();
+      ahead_[j] = j < batches_ && number < segmentEnd ? uint32_t(segments.begin(number + 1))
+                                                      : uint32_t(origin) + uint32_t(kNever);
+    }
+  }
+  template <class Segments>
+  __device__ __forceinline__ void readEnds(const Segments& segments, int first, int (&at)[kBatches]) const {
+    KELPIE_UNROLL
+    for (int j = 0; j < kBatches; ++j) {
+      const int number = first + 32 * j + laneIndex();
+      at[j] = number < segmentEnd ? int(segments.begin(number + 1) - origin) : kNever;
+    }
   }
 };
 

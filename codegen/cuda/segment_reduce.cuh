@@ -1,9 +1,10 @@
 // Reductions of segments over the tiles of a range (segment_ranges.cuh).
 //
-// Tiles in which no segment ends are folded by threads, without barriers, where the operator commutes. In the
-// others the items are transposed through shared memory, so that every thread folds neighbours, one after the
-// other; a scan over threads completes what crosses from thread to thread. The folds up to each item stay in
-// shared memory, where segments pick the one of their last item: no item needs to know its segment.
+// Tiles in which no segment ends are folded by lanes, where the operator commutes. In the others the items
+// are transposed through shared memory, so that every lane folds neighbours, one after the other; a scan over
+// the warp completes what crosses from lane to lane. The folds up to each item stay in shared memory, where
+// segments pick the one of their last item: no item needs to know its segment. What the next tile needs is
+// loaded as soon as the items of this one are in shared memory.
 //
 // L as in scan.cuh, with Carry = Value and all parts segmented. kCommutes: combine works on each component by
 // itself and commutes.
@@ -14,150 +15,186 @@
 
 namespace kelpie {
 
-template <class S, class L, bool kNumbers = false>
+template <class S, class L, class Range, int kWarpsOfBlock>
 struct SegmentReduce {
   using Value = typename L::Value;
-  using Range = SegmentRange<S, kNumbers>;
-  static constexpr int kOfThread = S::kRows * S::kWidth;  ///< neighbours that a thread folds
-  static constexpr int kStride = kOfThread + S::kWidth;   ///< padded: fewer bank conflicts
+  using Ends = typename Range::Ends;
+  static constexpr int kOfLane = S::kRows * S::kWidth;  ///< neighbours that a lane folds
+  // Shared memory moves 16 bytes at a time, from 8 places: those that 8 lanes ask for, be it for rows or for
+  // their neighbours, lie in different banks after a swizzle, or, where sizes are odd, mostly after padding.
+  static constexpr bool kSwizzled = 16 % sizeof(Value) == 0;
+  static constexpr int kOfPlace = kSwizzled ? 16 / sizeof(Value) : 1;
+  static constexpr int kPlaces = (kOfLane + kOfPlace - 1) / kOfPlace;  ///< of a lane
+  static constexpr int kMask = (kPlaces < 8 ? kPlaces - 1 : 7) * kOfPlace;
+  static constexpr int kStride = kSwizzled ? kOfLane : kOfLane + S::kWidth;
+  static constexpr int kMoved = kOfPlace < S::kWidth ? kOfPlace : S::kWidth;  ///< neighbours moved at once
+  using Moved = Pack<Value, kMoved>;
 
+  /// Of a warp.
   struct Shared {
-    alignas(16) Value items[S::kThreads * kStride];
-    Value totals[S::kWarps];
-    uint32_t heads[S::kWarps];
-    Value pending;  ///< the first segment that ended in the range, as far as it is known
+    alignas(16) Value items[32 * kStride];
+  };
+  /// Of the block: what its ranges leave.
+  struct Block {
+    Value carries[kWarpsOfBlock];
+    Value lower;
+    uint32_t ended[kWarpsOfBlock];
   };
   static __device__ __forceinline__ int place(int offset) {
-    return offset / kOfThread * kStride + offset % kOfThread;
+    return kSwizzled ? offset ^ (offset >> 3 & kMask) : offset / kOfLane * kStride + offset % kOfLane;
   }
 
-  Value carry;  ///< fold of the range since its last segment end, or its begin
-  Value own;    ///< of this thread, beyond that, where `accumulated`
-  Value sum;    ///< fold of the tile since its last segment end
+  Value carry;    ///< fold of the range since its last segment end, or its begin
+  Value own;      ///< of this lane, beyond that, where `accumulated`
+  Value sum;      ///< fold of the tile since its last segment end
+  Value pending;  ///< lane 0: the first segment that ended in the range, as far as it is known
   bool accumulated = false;
 
-  __device__ __forceinline__ SegmentReduce() : carry(L::identity()), own(L::identity()), sum(L::identity()) {}
+  __device__ __forceinline__ SegmentReduce()
+      : carry(L::identity()), own(L::identity()), sum(L::identity()), pending(L::identity()) {}
 
-  /// Brings the fold of the threads into the carry. Contains a barrier if they have any.
-  __device__ __forceinline__ void collect(Shared& shared) {
+  /// Brings the fold of the lanes into the carry.
+  __device__ __forceinline__ void collect() {
     if (!L::kCommutes || !accumulated) return;
     KELPIE_UNROLL
     for (int mask = 16; mask > 0; mask /= 2) own = L::combine(own, shuffleXor(own, mask), false);
-    if (laneIndex() == 0) shared.totals[warpIndex()] = own;
-    __syncthreads();
-    KELPIE_UNROLL
-    for (int warp = 0; warp < S::kWarps; ++warp) carry = L::combine(carry, shared.totals[warp], false);
+    carry = L::combine(carry, own, false);
     own = L::identity();
     accumulated = false;
   }
 
-  /// Folds a tile and goes on behind it; items outside of it hold the identity. Where `ending`, the tile has
-  /// been marked.
-  template <class Segments, class Result>
+  /// Folds a tile in which no segment ends and goes on behind it; items outside of it hold the identity.
+  /// `fetch` loads what the next tile needs.
+  template <class Fetch>
   __device__ __forceinline__ void tile(const Value (&items)[S::kRows][S::kWidth], const Tile& tile,
-                                       bool ending, Range& range, const Segments& segments, Shared& shared,
-                                       typename Range::Shared& rangeShared, const Result& result) {
-    if (L::kCommutes && !ending) {
+                                       Range& range, Shared& shared, typename Range::Shared& rangeShared,
+                                       const Fetch& fetch) {
+    range.advance(tile);
+    if (L::kCommutes) {
+      fetch();
       KELPIE_UNROLL
       for (int row = 0; row < S::kRows; ++row) {
         KELPIE_UNROLL
         for (int v = 0; v < S::kWidth; ++v) own = L::combine(own, items[row][v], false);
       }
       accumulated = true;
-      range.advance(tile, 0, range.nextEnd);
-      return;
-    }
-    collect(shared);
-    __syncthreads();  // the marks are complete, results of the tile before have been read
-    // Read before the next barrier: after the last one another warp may mark the next tile.
-    int ends = 0, lastEnd = 0, nextEnd = range.nextEnd;
-    if (ending) {
-      ends = rangeShared.ends;
-      lastEnd = rangeShared.lastEnd;
-      nextEnd = rangeShared.nextEnd;
-    }
-    foldItems(items, shared, rangeShared);
-    __syncthreads();
-    const int base = range.element - tile.first;
-    for (int k = threadIdx.x; k < ends; k += S::kThreads) {
-      const int number = range.segment + k;
-      const int from = k == 0 ? range.element : range.endOf(segments, number - 1);
-      const int to = range.endOf(segments, number);
-      Value value = L::identity();
-      if (to > from) value = shared.items[place(to - 1 - base)];
-      if (k == 0) value = L::combine(carry, value, false);
-      if (number == 0) {
-        shared.pending = value;
-      } else {
-        result(range.firstSegment + number, value);
-      }
-    }
-    if (!ending) {
-      carry = L::combine(carry, sum, false);
     } else {
-      carry = lastEnd == range.element + tile.count ? L::identity() : sum;
+      store(items, shared);
+      fetch();
+      __syncwarp();
+      fold(shared, rangeShared);
+      carry = L::combine(carry, sum, false);
     }
-    range.advance(tile, ends, nextEnd);
   }
 
-  /// Behind the last tile: the first segment that ended in the range gets what lies in lower ranges. Contains
+  /// The same of a tile that has been marked, with the `ends` in it. `result` takes those of segments.
+  template <class Segments, class Result, class Fetch>
+  __device__ __forceinline__ void tile(const Value (&items)[S::kRows][S::kWidth], const Tile& tile,
+                                       const Ends& ends, Range& range, const Segments& segments,
+                                       Shared& shared, typename Range::Shared& rangeShared,
+                                       const Result& result, const Fetch& fetch) {
+    collect();
+    const int base = range.element - tile.first, tileEnd = range.element + tile.count;
+    store(items, shared);
+    range.advance(segments, tile, ends);
+    fetch();
+    __syncwarp();
+    fold(shared, rangeShared);
+    __syncwarp();
+    range.forEach(segments, ends, [&](int number, int from, int to) {
+      Value value = L::identity();
+      if (to > from) value = shared.items[place(to - 1 - base)];
+      if (number == ends.first) value = L::combine(carry, value, false);
+      if (number == 0) {
+        pending = value;
+      } else {
+        result(range.firstSegment + number, L::combine(L::identity(), value, false));
+      }
+    });
+    __syncwarp();
+    carry = ends.last == tileEnd ? L::identity() : sum;
+  }
+
+  /// Behind the last tile: the first segment that ended in a range gets what lies in lower ones. Contains
   /// barriers.
   template <class Result>
   __device__ __forceinline__ void finish(const Range& range, int64_t order, const States<Value>& states,
-                                         Shared& shared, const Result& result) {
-    collect(shared);
-    if (warpIndex() != 0) return;
-    const Value lower = lookBack<L>(states, order, carry, range.ended());
-    if (threadIdx.x == 0 && range.ended()) {
-      result(range.firstSegment, L::combine(lower, shared.pending, false));
+                                         Block& block, const Result& result) {
+    collect();
+    if (laneIndex() == 0) {
+      block.carries[warpIndex()] = carry;
+      block.ended[warpIndex()] = range.ended();
     }
+    __syncthreads();
+    Value total = block.carries[0], lower = L::identity();
+    bool head = block.ended[0] != 0, lowerHead = false;
+    KELPIE_UNROLL
+    for (int warp = 1; warp < kWarpsOfBlock; ++warp) {
+      if (warp == warpIndex()) {
+        lower = total;
+        lowerHead = head;
+      }
+      total = L::combine(total, block.carries[warp], block.ended[warp] != 0);
+      head = head || block.ended[warp] != 0;
+    }
+    if (warpIndex() == 0) {
+      const Value lowerBlocks = lookBack<L>(states, order, total, head);
+      if (laneIndex() == 0) block.lower = lowerBlocks;
+    }
+    __syncthreads();
+    if (laneIndex() != 0 || !range.ended()) return;
+    lower = L::combine(block.lower, lower, lowerHead);
+    result(range.firstSegment, L::combine(L::identity(), L::combine(lower, pending, false), false));
   }
 
  private:
-  /// Leaves the fold of the tile up to each item, from its segment's begin, in shared.items, except for items
-  /// that are neither the last of a thread's nor of a segment; and sets `sum`. Contains a barrier.
-  __device__ __forceinline__ void foldItems(const Value (&items)[S::kRows][S::kWidth], Shared& shared,
-                                            typename Range::Shared& rangeShared) {
-    using Neighbours = Pack<Value, S::kWidth>;
-    const int lane = laneIndex();
+  /// Puts the items into shared memory; lanes in order have neighbours there.
+  static __device__ __forceinline__ void store(const Value (&items)[S::kRows][S::kWidth], Shared& shared) {
     KELPIE_UNROLL
     for (int row = 0; row < S::kRows; ++row) {
-      Neighbours pack;
       KELPIE_UNROLL
-      for (int v = 0; v < S::kWidth; ++v) pack.item[v] = items[row][v];
-      *reinterpret_cast<Neighbours*>(shared.items + place(S::position(row))) = pack;
+      for (int first = 0; first < S::kWidth; first += kMoved) {
+        Moved pack;
+        KELPIE_UNROLL
+        for (int k = 0; k < kMoved; ++k) pack.item[k] = items[row][first + k];
+        *reinterpret_cast<Moved*>(shared.items + place(S::position(row) + first)) = pack;
+      }
     }
-    __syncwarp();
-    Value* const mine = shared.items + int(threadIdx.x) * kStride;
+  }
+
+  /// Leaves the fold of the tile up to each item, from its segment's begin, in shared.items, except for items
+  /// that are neither the last of a lane's nor of a segment; and sets `sum`.
+  __device__ __forceinline__ void fold(Shared& shared, typename Range::Shared& rangeShared) {
+    const int lane = laneIndex(), begin = lane * kOfLane;
     uint32_t heads = 0;  // bit of an item: a segment begins with it
     {
-      using Marks = Pack<uint8_t, kOfThread>;
-      Marks& own = *reinterpret_cast<Marks*>(rangeShared.marks + int(threadIdx.x) * kOfThread);
-      const Marks marks = own;
-      Marks none;
-      KELPIE_UNROLL
-      for (int k = 0; k < kOfThread; ++k) none.item[k] = 0;
-      heads = bitsOf(marks);
-      if (heads != 0) own = none;
+      using Marks = Pack<uint8_t, kOfLane>;
+      Marks& place = *reinterpret_cast<Marks*>(rangeShared.marks + lane * kOfLane);
+      heads = bitsOf(Marks(place));
+      if (heads != 0) {
+        Marks none;
+        KELPIE_UNROLL
+        for (int k = 0; k < kOfLane; ++k) none.item[k] = 0;
+        place = none;
+      }
     }
     Value folded = L::identity();
     KELPIE_UNROLL
-    for (int first = 0; first < kOfThread; first += S::kWidth) {
-      Neighbours pack = *reinterpret_cast<const Neighbours*>(mine + first);
+    for (int first = 0; first < kOfLane; first += kMoved) {
+      Moved& neighbours = *reinterpret_cast<Moved*>(shared.items + place(begin + first));
+      Moved pack = neighbours;
       KELPIE_UNROLL
-      for (int v = 0; v < S::kWidth; ++v) {
-        const int k = first + v;
-        if (k == 0) {
+      for (int k = 0; k < kMoved; ++k) {
+        if (first + k == 0) {
           folded = pack.item[0];
         } else {
-          folded = L::combine(folded, pack.item[v], heads >> k & 1);
+          folded = L::combine(folded, pack.item[k], heads >> (first + k) & 1);
         }
-        pack.item[v] = folded;
+        pack.item[k] = folded;
       }
-      *reinterpret_cast<Neighbours*>(mine + first) = pack;
+      neighbours = pack;
     }
 
-    // Scan over the threads of the warp, then over warps.
     const uint32_t laneHeads = __ballot_sync(kFullWarp, heads != 0);
     const uint32_t upTo = laneHeads & ((2u << lane) - 1);
     const int reach = upTo != 0 ? lane - (31 - __clz(upTo)) : lane;  // lanes below that count
@@ -166,25 +203,14 @@ struct SegmentReduce {
       const Value left = shuffleUp(folded, d);
       if (reach >= d) folded = L::combine(left, folded, false);
     }
-    Value before = shuffleUp(folded, 1);
-    if (lane == 31) {
-      shared.totals[warpIndex()] = folded;
-      shared.heads[warpIndex()] = laneHeads != 0;
+    const Value before = shuffleUp(folded, 1);
+    sum = shuffleFrom(folded, 31);
+    // The only item that lacks what other lanes have: the last before the first head.
+    const int last = (heads != 0 ? __ffs(heads) - 1 : kOfLane) - 1;
+    if (lane > 0 && last >= 0) {
+      Value& item = shared.items[place(begin + last)];
+      item = L::combine(before, item, false);
     }
-    __syncthreads();
-    Value lowerWarps = L::identity();
-    sum = shared.totals[0];
-    KELPIE_UNROLL
-    for (int warp = 1; warp < S::kWarps; ++warp) {
-      if (warp == warpIndex()) lowerWarps = sum;
-      sum = L::combine(sum, shared.totals[warp], shared.heads[warp] != 0);
-    }
-    if (warpIndex() > 0) {
-      before = lane == 0 ? lowerWarps : L::combine(lowerWarps, before, (laneHeads & ((1u << lane) - 1)) != 0);
-    }
-    // The only item that lacks what other threads have: the last before the first head.
-    const int last = (heads != 0 ? __ffs(heads) - 1 : kOfThread) - 1;
-    if (threadIdx.x > 0 && last >= 0) mine[last] = L::combine(before, mine[last], false);
   }
 };
 

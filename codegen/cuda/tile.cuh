@@ -21,9 +21,10 @@ struct Shape {
   static constexpr int kItems = kThreads * kRows * kWidth;
   static_assert(kRows * kWidth <= 32, "the items of a thread have one bit each in a mask");
 
-  /// Order position of the first item of a row of this thread.
+  /// Order position of the first item of a row of this thread. (A tile of one warp may be one of several in
+  /// its block.)
   static __device__ __forceinline__ int position(int row) {
-    return warpIndex() * kChunk + row * 32 * kWidth + laneIndex() * kWidth;
+    return (kWarps > 1 ? warpIndex() * kChunk : 0) + row * 32 * kWidth + laneIndex() * kWidth;
   }
   /// Memory offset (in the tile) of the lowest item of the row.
   static __device__ __forceinline__ int group(int row) {

@@ -136,9 +136,9 @@ double CudaTarget::copyBandwidth() {
 
 Failure CudaTarget::start() {
   if (error_) return std::nullopt;
-  if (!counters_) counters_ = device_->allocate(2 * sizeof(uint32_t));
-  if (!counters_) return outOfMemory(2 * sizeof(uint32_t));
-  if (auto failure = device_->clear(counters_, 2 * sizeof(uint32_t))) return failure;
+  if (!counters_) counters_ = device_->allocate(sizeof(uint32_t));
+  if (!counters_) return outOfMemory(sizeof(uint32_t));
+  if (auto failure = device_->clear(counters_, sizeof(uint32_t))) return failure;
   DevicePointer error = device_->allocate(sizeof(ErrorWord));
   if (!error) return outOfMemory(sizeof(ErrorWord));
   error_ = error;

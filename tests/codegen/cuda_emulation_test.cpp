@@ -93,10 +93,10 @@ const std::vector<const char*> kSegmentedKernels = {
     "segmented_sum",          "segmented_scan",   "segmented_weighted_sum",  "segmented_weighted_scan",
     "segmented_sum_and_scan", "segmented_filter", "segmented_sum_and_filter"};
 
-/// Weights that keep sums exact; none is negative, since sums of negative zeros differ in sign.
+/// Weights that keep sums exact. Those that are negative make negative zeros, whose sum is zero.
 std::vector<float> someWeights(int64_t segments) {
   std::vector<float> weights;
-  for (int64_t s = 0; s < segments; ++s) weights.push_back(static_cast<float>(1 + s % 5));
+  for (int64_t s = 0; s < segments; ++s) weights.push_back(static_cast<float>(s % 5) - 2);
   return weights;
 }
 

@@ -75,6 +75,24 @@ TEST(Emitter, ChecksReportAndFallBack) {
   EXPECT_EQ(e.values[0], "xs[checked_1]");
 }
 
+TEST(Emitter, IndicesAreTestedInOneCall) {
+  Builder b;
+  VarId xs = b.var("xs", VarKind::Array, kF64), narrow = b.var("narrow", VarKind::Array, ScalarType::Int32);
+  Dialect dialect = plain(b.program);
+  dialect.rangeCalls = true;
+  auto within = [&](ExprRef x, ExprRef limit) {
+    ExprRef test =
+        b.op(ScalarOp::And, b.op(ScalarOp::GreaterEqual, x, b.num(0)), b.op(ScalarOp::Less, x, limit));
+    return ExpressionEmitter(dialect, 0).emit({test}).at(0);
+  };
+  ExprRef size = b.arena().size(xs), i = b.i();
+  EXPECT_EQ(within(i, size), "k_within(i, xs_size)");
+  EXPECT_EQ(within(b.arena().convert(b.at(narrow), ScalarType::Int64), size), "k_within(narrow[i], xs_size)");
+  ExprRef other =
+      b.op(ScalarOp::And, b.op(ScalarOp::GreaterEqual, i, b.num(1)), b.op(ScalarOp::Less, i, size));
+  EXPECT_THAT(ExpressionEmitter(dialect, 0).emit({other}).at(0), Not(HasSubstr("k_within")));
+}
+
 TEST(Emitter, LoopsStepTogetherAndStopAtErrors) {
   Builder b;
   ExprArena& a = b.arena();
