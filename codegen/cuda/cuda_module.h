@@ -28,10 +28,11 @@ enum class Grid : uint8_t {
   Tiles,   ///< tiles of a flat space
   Chunks,  ///< blocks take tiles in turn; at most maxChunks, whatever the device, so that sums are
            ///< reproducible
-  Heads,   ///< tiles of a segmented space whose elements need to know no more than where segments begin
-           ///< (segment_heads.cuh)
+  Heads,  ///< tiles of a segmented space whose segments have no results: elements need to know where segments
+          ///< begin (segment_heads.cuh) or what number theirs has (segment_numbers.cuh)
   Merged,  ///< tiles of the merged list of elements and segment ends (segments.cuh)
-  Ranges,  ///< contiguous pieces of the merged list, a block each; at most maxChunks (segment_ranges.cuh)
+  Ranges,  ///< contiguous pieces of the merged list, a warp each; at most maxChunks blocks
+           ///< (segment_ranges.cuh)
   Rows,    ///< segments of a regular space, several to a thread or to a block (segment_rows.cuh)
 };
 /// How a space is cut does not depend on the device, so that results do not: it suits a large one.

@@ -46,6 +46,8 @@ constexpr int kItemWords = 72;
 /// float32 reached 83 % of copy bandwidth with tiles of 4096 items, 91 % with 8192, 88 % with 16384
 /// (bench/results).
 constexpr int kWaitingItemWords = 96;
+/// The same where a number of the segment is found for each item on the way.
+constexpr int kNumberedItemWords = 128;
 /// Nodes of thunk code from which on a map is bound by arithmetic.
 constexpr size_t kManyNodes = 40;
 /// Nodes of thunk code that a pass may unroll to; longer code costs compile time and gains nothing.
@@ -299,6 +301,12 @@ class Planner {
       budget.resident = 768;
       if (weight.gathers) return {options_.threads / 2, std::min(budget.items, 8), 768};
       budget.threads /= 4;
+    } else if (plan_.numbered()) {
+      // Scans of numbers times one of their segment, of 1024 each, took 0.48 with 256 threads and 16 items,
+      // 0.40 with 128 and 32.
+      budget.threads /= 2;
+      budget.items = std::min(2 * options_.maxItems, kNumberedItemWords / words);
+      if (weight.loops) budget.items = plan_.scanned() ? std::min(budget.items, 4) : 1;
     } else if (plan_.scanned() && !plan_.merged()) {
       // Long tiles wait less often. Scans of four arrays took 0.33 with 256 threads and 8 items, 0.29 with
       // 128 and 16.

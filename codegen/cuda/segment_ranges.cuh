@@ -83,6 +83,7 @@ struct SegmentRange {
     if (kNumbers) {
       for (int k = laneIndex(); k < S::kItems + 4; k += 32) shared.numbers[k] = 0;
     }
+    __syncwarp();
     // Lower lanes look for the begin, the others for the end.
     const int64_t all = W::kElement * extent + W::kEnd * segments.count;
     const int64_t diagonal = (number + (laneIndex() >> 4)) * all / count;

@@ -37,8 +37,8 @@ struct SegmentReduce {
   /// Of the block: what its ranges leave.
   struct Block {
     Value carries[kWarpsOfBlock];
-    Value lower;
     uint32_t ended[kWarpsOfBlock];
+    alignas(16) Value lower;  ///< apart: it is written while others read the rest, 16 bytes at once
   };
   static __device__ __forceinline__ int place(int offset) {
     return kSwizzled ? offset ^ (offset >> 3 & kMask) : offset / kOfLane * kStride + offset % kOfLane;
