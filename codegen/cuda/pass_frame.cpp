@@ -30,7 +30,7 @@ void scanner(PassText& t) {
 }
 
 void clearMarks(PassText& t) {
-  if (t.plan.merged()) t.line(2, "SegmentMap<S>::clear(shared.map);");
+  if (t.plan.marksItems()) t.line(2, "SegmentMap<S>::clear(shared.map);");
   if (t.plan.heads()) t.line(2, "{}::clear(shared.heads);", t.headsType());
 }
 
@@ -235,7 +235,7 @@ void writePrologue(PassText& t) {
     t.line(2, "__syncthreads();");
     if (t.plan.borders) t.line(2, "const uint32_t heads = {}::heads(shared.heads);", t.headsType());
   }
-  if (t.plan.merged()) {
+  if (t.plan.marksItems()) {
     t.line(2, "SegmentMap<S>::mark(segments, tile, shared.map);");
     std::vector<std::string> initial;
     for (const LevelPlan& level : t.plan.levels) {

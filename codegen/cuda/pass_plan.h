@@ -61,6 +61,8 @@ struct PassPlan {
   bool ranges() const { return grid == Grid::Ranges; }
   bool rows() const { return grid == Grid::Rows; }
   bool segmented() const { return merged() || heads() || ranges(); }
+  /// Of a merged list: where segments begin is marked for items; results of segments alone need no marks.
+  bool marksItems() const { return merged() && (borders || numbers); }
   bool needsLower() const;  ///< of what lies in lower tiles or ranges
   bool scanned() const { return needsLower() && !ranges() && !rows(); }
   bool finishes() const { return !reductions.empty() || !finish.empty(); }
