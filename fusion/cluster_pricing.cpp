@@ -7,6 +7,8 @@
 namespace kelpie::fusion {
 namespace {
 
+constexpr int64_t kStepsForAQuestion = 20;
+
 bool contains(const std::vector<int>& items, int item) {
   return std::find(items.begin(), items.end(), item) != items.end();
 }
@@ -74,10 +76,10 @@ class ClusterPricing::Search {
  public:
   using Found = std::function<void(std::vector<int>)>;
 
-  Search(const ClusterPricing& pricing, int representative, const ClusterPrices& prices, double limit,
-         int64_t& steps)
+  Search(const ClusterPricing& pricing, const ClusterNetwork& network, const ClusterPrices& prices,
+         double limit, int64_t& steps)
       : pricing_(pricing),
-        network_(pricing.networks_[representative]),
+        network_(network),
         cut_(network_.cut),
         always_(network_.always + whole(-prices.cluster)),
         clusterPrice_(prices.cluster),
@@ -96,7 +98,10 @@ class ClusterPricing::Search {
         if (v > 0) cut_.raise(network_.in[v], -cost);
       }
     }
-    addPairs(prices);
+    std::vector<int> number(pricing_.problem_.nodes, -1);
+    for (int v = 0; v < network_.size(); ++v) number[network_.nodes[v]] = v;
+    for (const ClusterPrices::Pair& p : prices.pairs) addPair(number[p.a], number[p.b], p.cost);
+    for (const ClusterPrices::Star& s : prices.stars) addStar(s, number);
     state_[0] = In;
     chargePairs(0);
   }
@@ -108,6 +113,52 @@ class ClusterPricing::Search {
     return best_;
   }
 
+  /// `known`: clusters with the representative, below the limit.
+  Forced forced(const std::vector<const std::vector<int>*>& known) {
+    Forced result;
+    const int n = network_.size();
+    const double limit = limit_;
+    std::vector<int> number(pricing_.problem_.nodes, -1);
+    for (int v = 0; v < n; ++v) number[network_.nodes[v]] = v;
+    NodeSet seenIn(state_.size()), seenOut(state_.size());
+    const auto witness = [&](const std::vector<int>& members) {
+      NodeSet in(state_.size());
+      for (int v : members) in.add(number[v]);
+      for (int v = 0; v < n; ++v) (in.has(v) ? seenIn : seenOut).add(v);
+      result.any = true;
+    };
+    for (const std::vector<int>* members : known) witness(*members);
+    /// Whether there may be a cluster below the limit.
+    const auto possible = [&] {
+      best_ = {};
+      cutShort_ = false;
+      oneIsEnough_ = true;
+      limit_ = limit;
+      steps_ = kStepsForAQuestion;
+      explore();
+      limit_ = limit;
+      if (!best_.members.empty()) witness(best_.members);
+      return cutShort_ || !best_.members.empty();
+    };
+    const MinimumCut::State flow = cut_.state();
+    const std::vector<State> state = state_;
+    if (!result.any) {
+      result.any = possible();
+      cut_.restore(flow);
+      state_ = state;
+    }
+    for (int v = 1; v < n && result.any; ++v) {
+      for (const State side : {In, Out}) {
+        if ((side == In ? seenIn : seenOut).has(v)) continue;
+        if (!fix(v, side) || !possible())
+          (side == In ? result.without : result.with).push_back(network_.nodes[v]);
+        cut_.restore(flow);
+        state_ = state;
+      }
+    }
+    return result;
+  }
+
   /// False when the steps did not suffice.
   bool forEach(const Found& found) {
     found_ = &found;
@@ -117,35 +168,59 @@ class ClusterPricing::Search {
 
  private:
   enum State : uint8_t { Free, In, Out };
+  struct Star {
+    int node;
+    NodeSet others;
+    double cost;
+  };
+  /// To raise once a node is in for certain, unless `other` was before.
+  struct Charge {
+    int other;  ///< negative: nobody
+    int arc;
+    int64_t cost;
+  };
 
   int64_t whole(double cost) const { return static_cast<int64_t>(std::floor(cost * pricing_.tables_.scale)); }
 
-  void addPairs(const ClusterPrices& prices) {
-    std::vector<int> number(pricing_.problem_.nodes, -1);
-    for (int v = 0; v < network_.size(); ++v) number[network_.nodes[v]] = v;
-    for (const ClusterPrices::Pair& p : prices.pairs) {
-      const int a = number[p.a], b = number[p.b];
-      if (a < 0 || b < 0 || network_.conflicts[a].has(b)) continue;
-      pairs_.push_back({a, b, p.cost});
-      const int64_t cost = whole(p.cost);
-      if (p.cost >= 0) {
-        costly_[a].emplace_back(b, cost);
-        costly_[b].emplace_back(a, cost);
-        continue;
-      }
-      always_ += cost;
-      const int both = cut_.addNode();
-      cut_.addArc(MinimumCut::kSource, both, -cost);
-      for (int v : {a, b}) cut_.addArc(both, ClusterNetwork::vertex(v), MinimumCut::kInfinite);
+  /// Numbers of this network; negative: not here.
+  void addPair(int a, int b, double price) {
+    if (a < 0 || b < 0 || network_.conflicts[a].has(b)) return;
+    pairs_.push_back({a, b, price});
+    const int64_t cost = whole(price);
+    if (price >= 0) {
+      costly_[a].push_back({b, network_.out[b], cost});
+      costly_[b].push_back({a, network_.out[a], cost});
+      return;
     }
-    std::stable_sort(pairs_.begin(), pairs_.end(),
-                     [](const auto& x, const auto& y) { return x.cost > y.cost; });
+    always_ += cost;
+    const int both = cut_.addNode();
+    cut_.addArc(MinimumCut::kSource, both, -cost);
+    for (int v : {a, b}) cut_.addArc(both, ClusterNetwork::vertex(v), MinimumCut::kInfinite);
+  }
+
+  void addStar(const ClusterPrices::Star& priced, const std::vector<int>& number) {
+    const int node = number[priced.star.node];
+    if (node < 0) return;
+    std::vector<int> others;
+    for (int v : priced.star.others) {
+      if (number[v] >= 0 && !network_.conflicts[node].has(number[v])) others.push_back(number[v]);
+    }
+    if (others.size() == 1) addPair(node, others[0], priced.cost);
+    if (others.size() < 2) return;
+    Star star{node, NodeSet(state_.size()), priced.cost};
+    const int some = cut_.addNode();
+    for (int v : others) {
+      star.others.add(v);
+      cut_.addArc(ClusterNetwork::vertex(v), some, MinimumCut::kInfinite);
+    }
+    costly_[node].push_back({-1, cut_.addArc(some, MinimumCut::kSink, 0), whole(priced.cost)});
+    stars_.push_back(std::move(star));
   }
 
   /// Once v is in for certain, what it costs to have another with it is a cost of the other.
   void chargePairs(int v) {
-    for (const auto& [other, cost] : costly_[v]) {
-      if (state_[other] != In) cut_.raise(network_.out[other], cost);
+    for (const auto& [other, arc, cost] : costly_[v]) {
+      if (other < 0 || state_[other] != In) cut_.raise(arc, cost);
     }
   }
 
@@ -163,10 +238,15 @@ class ClusterPricing::Search {
     return true;
   }
 
-  void explore() {
+  /// What a cut costs at least if its cluster is not below the limit; 0 if none is.
+  int64_t roomInWhole() const {
     const double room = limit_ * pricing_.tables_.scale - static_cast<double>(always_);
-    if (room <= 0) return;
-    const auto enough = static_cast<int64_t>(std::min(std::ceil(room), std::exp2(57)));
+    return static_cast<int64_t>(std::clamp(std::ceil(room), 0.0, std::exp2(57)));
+  }
+
+  void explore() {
+    const int64_t enough = roomInWhole();
+    if (enough <= 0) return;
     --steps_;
     const int64_t cut = cut_.augment(enough);
     if (cut >= enough) return;
@@ -230,15 +310,29 @@ class ClusterPricing::Search {
       }
       return kIllegal;
     }
-    for (const ClusterPrices::Pair& p : pairs_) {  // not charged yet?
-      if (p.cost <= 0 || !in.has(p.a) || !in.has(p.b) || state_[p.a] == In || state_[p.b] == In) continue;
+    if (const int v = mostUncharged(in); v != kNone) {
       if (!found_) offer(in);
-      return firstFree({p.a, p.b});
+      return v;
     }
     for (int v = 0; v < n && found_; ++v) {
       if (state_[v] == Free) return v;
     }
     return kNone;
+  }
+
+  /// The node that most costs of pairs and stars wait for; kNone if all are charged.
+  int mostUncharged(const NodeSet& in) {
+    waiting_.assign(state_.size(), 0.0);
+    for (const ClusterPrices::Pair& p : pairs_) {
+      if (p.cost <= 0 || !in.has(p.a) || !in.has(p.b) || state_[p.a] == In || state_[p.b] == In) continue;
+      waiting_[p.a] += p.cost;
+      waiting_[p.b] += p.cost;
+    }
+    for (const Star& s : stars_) {
+      if (in.has(s.node) && state_[s.node] != In && in.meets(s.others)) waiting_[s.node] += s.cost;
+    }
+    const auto most = std::max_element(waiting_.begin(), waiting_.end());
+    return *most > 0 ? static_cast<int>(most - waiting_.begin()) : kNone;
   }
 
   std::vector<int> membersOf(const NodeSet& in) const {
@@ -261,8 +355,9 @@ class ClusterPricing::Search {
     double cost = pricing_.costOf(members) - clusterPrice_;
     for (int v = 0; v < network_.size(); ++v) cost -= in.has(v) ? price_[v] : 0;
     for (const ClusterPrices::Pair& p : pairs_) cost += in.has(p.a) && in.has(p.b) ? p.cost : 0;
+    for (const Star& s : stars_) cost += in.has(s.node) && in.meets(s.others) ? s.cost : 0;
     if (cost >= limit_) return;
-    limit_ = cost;
+    limit_ = oneIsEnough_ ? -1e300 : cost;
     best_.members = std::move(members);
     best_.cost = cost;
   }
@@ -274,25 +369,38 @@ class ClusterPricing::Search {
   const double clusterPrice_;
   std::vector<double> price_;
   std::vector<ClusterPrices::Pair> pairs_;
-  std::vector<std::vector<std::pair<int, int64_t>>>
-      costly_;  ///< by node: another one, what both together cost
+  std::vector<Star> stars_;  ///< of two others or more
+  std::vector<std::vector<Charge>> costly_;
+  std::vector<double> waiting_;  ///< scratch
   std::vector<State> state_;
   double limit_;
   int64_t& steps_;
   double open_;  ///< the least bound of what was not searched
-  bool cutShort_ = false;
+  bool cutShort_ = false, oneIsEnough_ = false;
   const Found* found_ = nullptr;  ///< all clusters go there; otherwise the cheapest is wanted
   Cheapest best_;
 };
 
 ClusterPricing::Cheapest ClusterPricing::cheapest(int representative, const ClusterPrices& prices,
                                                   double limit, int64_t& steps) const {
-  return Search(*this, representative, prices, limit, steps).cheapest();
+  return Search(*this, networks_[representative], prices, limit, steps).cheapest();
 }
 
 bool ClusterPricing::forEachBelow(int representative, const ClusterPrices& prices, double limit,
                                   int64_t& steps, const std::function<void(std::vector<int>)>& found) const {
-  return Search(*this, representative, prices, limit, steps).forEach(found);
+  return Search(*this, networks_[representative], prices, limit, steps).forEach(found);
+}
+
+ClusterPricing::Forced ClusterPricing::forced(int node, const ClusterPrices& prices, double limit,
+                                              const std::vector<const std::vector<int>*>& known) const {
+  const ClusterNetwork network(tables_, node, std::vector<bool>(problem_.nodes, true));
+  int64_t steps = 0;
+  Forced result = Search(*this, network, prices, limit, steps).forced(known);
+  for (int v = 0; result.any && v < problem_.nodes; ++v) {
+    if (v != node && tables_.pairs.canShare(node, v) && !contains(network.nodes, v))
+      result.without.push_back(v);
+  }
+  return result;
 }
 
 }  // namespace kelpie::fusion

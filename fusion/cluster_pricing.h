@@ -4,7 +4,7 @@
 // In: a problem, prices of nodes, costs of pairs that share. Out: for a representative r the legal cluster
 // with r and without the representatives before it for which
 //
-//     its cost in the partition  -  the prices of its nodes  +  the costs of its pairs
+//     its cost in the partition  -  the prices of its nodes  +  the costs of its pairs and stars
 //
 // is least, or all for which it is below a limit. Legal by itself: pairs, requirements, budget, and nobody
 // outside on a path between two members; the order among clusters is not looked at.
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "fusion/cluster_network.h"
+#include "fusion/order_cuts.h"
 #include "fusion/partition.h"
 
 namespace kelpie::fusion {
@@ -26,9 +27,14 @@ struct ClusterPrices {
     int a = 0, b = 0;
     double cost = 0;  ///< if both are in the cluster; negative: they bring in something
   };
+  struct Star {
+    OrderCut::Star star;
+    double cost = 0;  ///< if it shares; not negative
+  };
   std::vector<double> node;
   double cluster = 0;  ///< of every cluster, whatever is in it
   std::vector<Pair> pairs;
+  std::vector<Star> stars;
 };
 
 class ClusterPricing {
@@ -45,6 +51,16 @@ class ClusterPricing {
   };
   /// At most `steps` minimum cuts; `steps` is what is left then.
   Cheapest cheapest(int representative, const ClusterPrices& prices, double limit, int64_t& steps) const;
+
+  struct Forced {
+    bool any = false;          ///< some cluster with the node may be below the limit; if not, no more is said
+    std::vector<int> with;     ///< who is in every one of them
+    std::vector<int> without;  ///< who is in none, of those that can share with the node
+  };
+  /// What is common to all clusters below the limit that have the node, whatever their representatives; as
+  /// far as a few minimum cuts a question tell. `known`: some of these clusters, which save questions.
+  Forced forced(int node, const ClusterPrices& prices, double limit,
+                const std::vector<const std::vector<int>*>& known) const;
 
   /// Calls `found` for every cluster below the limit; false when the steps did not suffice.
   bool forEachBelow(int representative, const ClusterPrices& prices, double limit, int64_t& steps,

@@ -14,9 +14,15 @@ bool contains(const std::vector<int>& members, int v) {
   return std::binary_search(members.begin(), members.end(), v);
 }
 
+bool isShared(const OrderCut::Star& star, const std::vector<int>& members) {
+  return contains(members, star.node) &&
+         std::any_of(star.others.begin(), star.others.end(), [&](int v) { return contains(members, v); });
+}
+
 double coefficientOf(const OrderCut& cut, const std::vector<int>& members) {
   double total = 0;
   for (auto [a, b] : cut.pairs) total += contains(members, a) && contains(members, b);
+  for (const OrderCut::Star& star : cut.stars) total += isShared(star, members);
   if (cut.unless.first >= 0)
     total -= contains(members, cut.unless.first) && contains(members, cut.unless.second);
   return total;
@@ -59,18 +65,12 @@ void addCutRow(glp_prob* lp, const OrderCut& cut, const Members& members) {
 }
 
 template <typename Members>
-std::vector<Together> togetherOf(glp_prob* lp, const Members& members) {
-  std::map<std::pair<int, int>, double> shares;
+std::vector<ClusterShare> sharesOf(glp_prob* lp, const Members& members) {
+  std::vector<ClusterShare> result;
   for (int k = 0; k < glp_get_num_cols(lp); ++k) {
     const double value = glp_get_col_prim(lp, k + 1);
-    if (value < kTiny) continue;
-    const std::vector<int>& m = members(k);
-    for (size_t i = 0; i < m.size(); ++i) {
-      for (size_t j = i + 1; j < m.size(); ++j) shares[{m[i], m[j]}] += value;
-    }
+    if (value >= kTiny) result.push_back({members(k), value});
   }
-  std::vector<Together> result;
-  for (const auto& [pair, share] : shares) result.push_back({pair.first, pair.second, share});
   return result;
 }
 
@@ -136,16 +136,19 @@ ClusterPrices ClusterProgram::prices(const std::vector<double>& duals) const {
   prices.node.assign(duals.begin(), duals.begin() + problem_.nodes);
   prices.cluster = duals[problem_.nodes];
   std::map<std::pair<int, int>, double> costs;
+  std::map<OrderCut::Star, double> starCosts;
   for (size_t k = 0; k < cuts_.size(); ++k) {
     const double dual = duals[problem_.nodes + 1 + k];
     if (dual > -kTiny) continue;
     for (auto [a, b] : cuts_[k].pairs) costs[std::minmax(a, b)] -= dual;
+    for (const OrderCut::Star& star : cuts_[k].stars) starCosts[star] -= dual;
     const auto [a, b] = cuts_[k].unless;
     if (a >= 0) costs[std::minmax(a, b)] += dual;
   }
   for (const auto& [pair, cost] : costs) {
     if (cost != 0) prices.pairs.push_back({pair.first, pair.second, cost});
   }
+  for (const auto& [star, cost] : starCosts) prices.stars.push_back({star, cost});
   return prices;
 }
 
@@ -166,6 +169,7 @@ double ClusterProgram::reducedCost(int column, const ClusterPrices& prices) cons
   for (const ClusterPrices::Pair& p : prices.pairs) {
     if (contains(members, p.a) && contains(members, p.b)) cost += p.cost;
   }
+  for (const ClusterPrices::Star& s : prices.stars) cost += isShared(s.star, members) ? s.cost : 0;
   return cost;
 }
 
@@ -189,6 +193,29 @@ void ClusterProgram::dropLooseCuts(std::vector<double>& duals) {
   duals = std::move(kept);
 }
 
+void ClusterProgram::dropClusters(double limit) {
+  std::vector<int> columns(1);
+  size_t kept = 0;
+  for (size_t k = 0; k < clusters_.size(); ++k) {
+    const int column = static_cast<int>(k) + 1;
+    const bool single = clusters_[k].size() == 1;  // they keep the program feasible
+    if (!single && glp_get_col_stat(lp_.get(), column) != GLP_BS &&
+        glp_get_col_dual(lp_.get(), column) > limit) {
+      columns.push_back(column);
+      known_.erase(clusters_[k]);
+      continue;
+    }
+    if (kept != k) {
+      clusters_[kept] = std::move(clusters_[k]);
+      costs_[kept] = costs_[k];
+    }
+    ++kept;
+  }
+  clusters_.resize(kept);
+  costs_.resize(kept);
+  if (columns.size() > 1) glp_del_cols(lp_.get(), static_cast<int>(columns.size()) - 1, columns.data());
+}
+
 std::vector<OrderCut> ClusterProgram::tightCuts() const {
   std::vector<OrderCut> cuts;
   for (size_t k = 0; k < cuts_.size(); ++k) {
@@ -198,8 +225,8 @@ std::vector<OrderCut> ClusterProgram::tightCuts() const {
   return cuts;
 }
 
-std::vector<Together> ClusterProgram::together() const {
-  return togetherOf(lp_.get(), [&](int k) -> const std::vector<int>& { return clusters_[k]; });
+std::vector<ClusterShare> ClusterProgram::shares() const {
+  return sharesOf(lp_.get(), [&](int k) -> const std::vector<int>& { return clusters_[k]; });
 }
 
 std::optional<Assignment> ClusterProgram::partition() const {
@@ -234,9 +261,13 @@ struct WholeSearch {
     if (--programsLeft < 0) return glp_ios_terminate(tree);
     glp_prob* lp = glp_ios_get_prob(tree);
     const auto members = [&](int k) -> const std::vector<int>& { return clusters[columns[k]]; };
-    constexpr double kLeastViolation = 0.05;
-    for (const OrderCut& cut : orderCuts.violated(togetherOf(lp, members), kLeastViolation))
-      addCutRow(lp, cut, members);
+    constexpr double kLeastViolation = 0.1;
+    constexpr size_t kMostCuts = 30;
+    std::vector<OrderCut> cuts = orderCuts.violated(sharesOf(lp, members), kLeastViolation);
+    std::stable_sort(cuts.begin(), cuts.end(),
+                     [](const OrderCut& a, const OrderCut& b) { return a.violation > b.violation; });
+    if (cuts.size() > kMostCuts) cuts.resize(kMostCuts);
+    for (const OrderCut& cut : cuts) addCutRow(lp, cut, members);
   }
 };
 

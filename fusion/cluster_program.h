@@ -41,14 +41,16 @@ class ClusterProgram {
   // ---- after relax ----
 
   std::vector<double> duals() const;
-  /// How much each two nodes share a cluster.
-  std::vector<Together> together() const;
+  std::vector<ClusterShare> shares() const;  ///< the clusters of the solution
   /// The partition, if every column is 0 or 1.
   std::optional<Assignment> partition() const;
   /// Cuts that hold the relaxation.
   std::vector<OrderCut> tightCuts() const;
   /// Forgets cuts that neither hold the relaxation nor have a price in `duals`, and their duals.
   void dropLooseCuts(std::vector<double>& duals);
+
+  /// Forgets clusters that the solution does not have and that cost more than `limit` at its duals.
+  void dropClusters(double limit);
 
   // ---- of any duals ----
 

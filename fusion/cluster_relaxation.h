@@ -33,8 +33,9 @@ class ClusterRelaxation {
   /// Adds clusters until none improves the program, or the bound reaches `enough` or comes close to the value
   /// of the program; false when the time was up before.
   bool generate(double enough, const Deadline& deadline);
-  /// Adds the order cuts that the relaxation breaks; false if there are none.
-  bool addCuts();
+  /// Adds the order cuts that the relaxation breaks; false if there are none. Forgets the clusters that a
+  /// partition below `enough` hardly has.
+  bool addCuts(double enough);
 
   double value() const { return value_; }  ///< of the program over the clusters known
   double bound() const { return bound_; }  ///< no legal partition costs less
@@ -42,11 +43,21 @@ class ClusterRelaxation {
   /// bound is in no partition that is better.
   ClusterPrices bestPrices() const;
 
+  /// What the clusters of a partition better than `cost` have in common, by node.
+  std::vector<ClusterPricing::Forced> forced(double cost) const;
+
   /// All clusters that may be in a partition better than `cost`; nothing if there are more than `most`.
   std::optional<std::vector<std::vector<int>>> candidates(double cost, size_t most) const;
 
  private:
-  bool price(const std::vector<double>& duals, int64_t mostSteps);
+  /// The cheapest clusters at some duals, by representative.
+  struct Pricing {
+    explicit Pricing(int nodes) : cheapest(nodes), searched(nodes, 0) {}
+    std::vector<ClusterPricing::Cheapest> cheapest;
+    std::vector<char> searched;  ///< to the end
+    bool complete = false;       ///< all of them
+  };
+  bool price(const std::vector<double>& duals, int64_t mostSteps, Pricing& pricing);
 
   const PartitionProblem& problem_;
   ClusterPricing pricing_;
@@ -54,7 +65,6 @@ class ClusterRelaxation {
   ClusterProgram program_;
   std::vector<double> bestDuals_;
   double bound_ = -1e300, value_ = 0;
-  bool searchedAll_ = true;  ///< no representative of the last pricing was cut short
 };
 
 }  // namespace kelpie::fusion

@@ -7,16 +7,18 @@
 
 #include "fusion/cluster_relaxation.h"
 #include "fusion/contraction.h"
+#include "fusion/solve_greedy.h"
 
 namespace kelpie::fusion {
 namespace {
 
 constexpr double kTolerance = 1e-9;
+constexpr double kAlmost = 1 - 1e-6;
 constexpr size_t kMostCandidates = 2'000;
-constexpr int kProgramsToFind = 100,
-              kProgramsToProve = 20'000;  ///< relaxations in a search over known clusters
-constexpr int kMostSlowRounds = 4;        ///< of cuts that hardly raise the bound
-constexpr double kSlow = 0.02;            ///< of what is left to the incumbent
+constexpr int kProgramsToProve = 100;   ///< relaxations in a search over known clusters
+constexpr int kMostSlowRounds = 4;      ///< of cuts that hardly raise the bound
+constexpr double kSlow = 0.02;          ///< of what is left to the incumbent
+constexpr double kWorthRestart = 0.05;  ///< of the pairs in doubt
 
 using Clusters = std::vector<std::vector<int>>;
 
@@ -39,40 +41,76 @@ struct Branch {
   int number = 0;
 };
 
-/// Two nodes as one, with whoever must be with them; empty if that cannot be.
-Assignment mergedWithAll(const PartitionProblem& problem, const PairTable& pairs, int a, int b) {
-  std::vector<int> together{a, b};
-  const auto in = [&](int v) { return std::find(together.begin(), together.end(), v) != together.end(); };
-  const auto reaches = [&](int v, int w) { return pairs.reaches(v, w); };
-  for (size_t known = 0; known < together.size();) {
-    known = together.size();
-    for (int w = 0; w < problem.nodes; ++w) {
-      const bool between =
-          std::any_of(together.begin(), together.end(), [&](int v) { return reaches(v, w); }) &&
-          std::any_of(together.begin(), together.end(), [&](int v) { return reaches(w, v); });
-      if (between && !in(w)) together.push_back(w);
+/// The nodes of each pair as one, with whoever must be with them; empty if that cannot be.
+Assignment mergedWithAll(const PartitionProblem& problem, const PairTable& pairs,
+                         const std::vector<std::pair<int, int>>& together) {
+  Assignment group = separate(problem.nodes);
+  bool changed = false;
+  const auto unite = [&](int a, int b) {
+    const int from = group[b], to = group[a];
+    if (from == to) return;
+    for (int& g : group) g = g == from ? to : g;
+    changed = true;
+  };
+  for (auto [a, b] : together) unite(a, b);
+  do {
+    changed = false;
+    BitMatrix after(problem.nodes), before(problem.nodes);  // by group: who is on a path from it, to it
+    for (int v = 0; v < problem.nodes; ++v) {
+      for (int w = 0; w < problem.nodes; ++w) {
+        if (pairs.reaches(v, w)) after.set(group[v], w);
+        if (pairs.reaches(w, v)) before.set(group[v], w);
+      }
+    }
+    for (int v = 0; v < problem.nodes; ++v) {
+      for (int w = 0; w < problem.nodes; ++w) {
+        if (after.get(group[v], w) && before.get(group[v], w)) unite(v, w);
+      }
     }
     for (const Requirement& r : problem.requirements) {
-      if (in(r.a) && in(r.b) && !in(r.third)) together.push_back(r.third);
+      if (group[r.a] == group[r.b]) unite(r.a, r.third);
+    }
+  } while (changed);
+  std::vector<double> weight(problem.nodes, 0.0);
+  for (int v = 0; v < problem.nodes; ++v) {
+    weight[group[v]] += problem.weight[v];
+    for (int u = 0; u < v; ++u) {
+      if (group[u] != group[v]) continue;
+      if (!pairs.canShare(u, v) || weight[group[v]] > problem.budget) return {};
     }
   }
-  Assignment group = separate(problem.nodes);
-  double weight = 0;
-  for (int u : together) {
-    weight += problem.weight[u];
-    group[u] = a;
-    for (int v : together) {
-      if (u != v && !pairs.canShare(u, v)) return {};
+  group = normalised(group);
+  if (!clusterOrder(problem, group)) return {};
+  return group;
+}
+
+/// What all costs are multiples of; 0 if that is nothing of a size that matters.
+double quantumOf(const PartitionProblem& problem) {
+  constexpr double kRounding = 1e-9, kSmallest = 1e-5;  // of the greatest cost
+  std::vector<double> costs = problem.launch;
+  for (const Access& a : problem.accesses) costs.push_back(a.cost);
+  for (const Store& s : problem.stores) costs.push_back(s.cost);
+  double greatest = 0, quantum = 0;
+  for (double cost : costs) greatest = std::max(greatest, cost);
+  for (double cost : costs) {
+    for (double rest = quantum; rest > kRounding * greatest;) {  // Euclid
+      quantum = rest;
+      rest = std::abs(cost - rest * std::round(cost / rest));
+      cost = quantum;
     }
+    if (quantum == 0) quantum = cost;
+    if (quantum > 0 && quantum < kSmallest * greatest) return 0;
   }
-  if (weight > problem.budget) return {};
-  return normalised(group);
+  return quantum;
 }
 
 class Search {
  public:
   Search(const PartitionProblem& problem, const Assignment& incumbent, double lower, double seconds)
-      : problem_(problem), deadline_(seconds), cost_(costOf(problem, incumbent)) {
+      : problem_(problem),
+        deadline_(seconds),
+        cost_(costOf(problem, incumbent)),
+        quantum_(quantumOf(problem)) {
     result_.cluster = incumbent;
     result_.bound = lower;
   }
@@ -94,9 +132,23 @@ class Search {
  private:
   /// Not better than what is known.
   bool worse(double bound) const { return cost_ - bound <= kTolerance * (1 + cost_); }
+  /// What proves a partition worse: all costs are multiples of the quantum.
+  double enough() const { return cost_ - kAlmost * quantum_; }
+  void raise(Branch& branch, double bound) const {
+    branch.bound = std::max(branch.bound, bound >= enough() ? cost_ : bound);
+  }
 
   void offer(const Branch& branch, const std::optional<Assignment>& cluster);
-  void solve(Branch branch);
+  struct Decided {
+    bool possible = false;       ///< a better partition
+    std::optional<Branch> rest;  ///< if enough was decided
+  };
+  void solve(Branch first);
+  std::optional<Branch> advance(Branch branch);
+  Decided decide(const Branch& branch, const PairTable& pairs, const ClusterRelaxation& relaxation) const;
+  Clusters usefulOf(const ClusterRelaxation& relaxation) const;
+  static Branch merged(const Branch& branch, const Assignment& group, const Clusters& clusters,
+                       const std::vector<OrderCut>& cuts);
   bool raiseBound(Branch& branch, ClusterRelaxation& relaxation);
   double solveOverKnown(const Branch& branch, const ClusterRelaxation& relaxation, int mostPrograms);
   void split(Branch branch, const PairTable& pairs, const ClusterRelaxation& relaxation,
@@ -105,6 +157,7 @@ class Search {
   const PartitionProblem& problem_;
   const Deadline deadline_;
   double cost_;  ///< of the incumbent
+  const double quantum_;
   ClusterSearchResult result_;
   double unfinished_ = 1e300;  ///< the least bound of branches that time did not suffice for
   int branches_ = 0;
@@ -133,13 +186,13 @@ void Search::offer(const Branch& branch, const std::optional<Assignment>& cluste
 double Search::solveOverKnown(const Branch& branch, const ClusterRelaxation& relaxation, int mostPrograms) {
   const ClusterProgram& program = relaxation.program();
   const ClusterPrices prices = relaxation.bestPrices();
-  const double room = cost_ - relaxation.bound() + kTolerance * (1 + cost_);
+  const double room = enough() - relaxation.bound() + kTolerance * (1 + cost_);
   std::vector<int> columns;
   for (int k = 0; k < static_cast<int>(program.clusters().size()); ++k) {
     if (program.reducedCost(k, prices) <= room) columns.push_back(k);
   }
   const ClusterProgram::Whole whole =
-      program.solveWhole(columns, relaxation.orderCuts(), cost_, mostPrograms, deadline_);
+      program.solveWhole(columns, relaxation.orderCuts(), enough(), mostPrograms, deadline_);
   offer(branch, whole.cluster);
   return whole.bound;
 }
@@ -149,21 +202,25 @@ bool Search::raiseBound(Branch& branch, ClusterRelaxation& relaxation) {
   int slow = 0;
   double last = -1e300;
   for (int round = 0;; ++round) {
-    const bool finished = relaxation.generate(cost_, deadline_);
-    branch.bound = std::max(branch.bound, relaxation.bound());
+    const bool finished = relaxation.generate(enough(), deadline_);
+    raise(branch, relaxation.bound());
     if (branch.number == 0) result_.bound = std::max(result_.bound, std::min(branch.bound, cost_));
     if (!finished) return false;
     if (worse(branch.bound)) return true;
     offer(branch, relaxation.program().partition());
-    if (branch.number == 0 && (round == 0 || round == kMostSlowRounds))
-      solveOverKnown(branch, relaxation, kProgramsToFind);
     slow = relaxation.value() - last < kSlow * (cost_ - relaxation.value()) ? slow + 1 : 0;
     last = relaxation.value();
-    if (worse(branch.bound) || slow >= kMostSlowRounds || !relaxation.addCuts()) return true;
+    if (worse(branch.bound) || slow >= kMostSlowRounds || !relaxation.addCuts(enough())) return true;
   }
 }
 
-void Search::solve(Branch branch) {
+void Search::solve(Branch first) {
+  std::optional<Branch> branch = std::move(first);
+  while (branch) branch = advance(std::move(*branch));
+}
+
+/// Solves the branch, or splits it, or returns what remains of it when much of it is decided.
+std::optional<Branch> Search::advance(Branch branch) {
   const PairTable pairs(branch.problem);
   ClusterRelaxation relaxation(branch.problem, pairs);
   ClusterProgram& program = relaxation.program();
@@ -184,76 +241,131 @@ void Search::solve(Branch branch) {
   result_.columns = std::max(result_.columns, static_cast<int>(program.clusters().size()));
   result_.rows = std::max(result_.rows, program.rows());
   result_.cuts += program.cuts();
-  if (worse(branch.bound)) return;
+  if (worse(branch.bound)) return std::nullopt;
+  const std::vector<Together> together = togetherIn(program.shares());
+  if (finished || branch.number == 0) offer(branch, solveAlong(branch.problem, pairs, together));
   if (finished) {
-    const std::optional<Clusters> candidates = relaxation.candidates(cost_, kMostCandidates);
+    Decided decided = decide(branch, pairs, relaxation);
+    if (!decided.possible || worse(branch.bound)) return std::nullopt;
+    if (decided.rest) return std::move(decided.rest);
+    const std::optional<Clusters> candidates = relaxation.candidates(enough(), kMostCandidates);
     if (candidates) {
       const double before = cost_;
       for (const std::vector<int>& c : *candidates) program.add(c);
-      const double bound = solveOverKnown(branch, relaxation, kProgramsToProve);
-      branch.bound = std::max(branch.bound, std::min(before, bound));
-      if (worse(branch.bound)) return;
+      raise(branch, std::min(before, solveOverKnown(branch, relaxation, kProgramsToProve)));
+      if (worse(branch.bound)) return std::nullopt;
     }
   }
   // Branch on the pair that is most in doubt.
-  const std::vector<Together> together = program.together();
   const auto doubt = [](const Together& t) { return std::abs(t.share - 0.5); };
   const auto pair =
       std::min_element(together.begin(), together.end(),
                        [&](const Together& a, const Together& b) { return doubt(a) < doubt(b); });
   if (!finished || deadline_.passed() || pair == together.end()) {
     unfinished_ = std::min(unfinished_, branch.bound);
-    return;
+    return std::nullopt;
   }
   split(std::move(branch), pairs, relaxation, *pair);
+  return std::nullopt;
 }
 
-void Search::split(Branch branch, const PairTable& pairs, const ClusterRelaxation& relaxation,
-                   const Together& pair) {
+/// Merges the pairs that every better partition has in one cluster, and keeps those apart that none has.
+Search::Decided Search::decide(const Branch& branch, const PairTable& pairs,
+                               const ClusterRelaxation& relaxation) const {
+  Decided result;
+  const std::vector<ClusterPricing::Forced> forced = relaxation.forced(enough());
+  std::vector<std::pair<int, int>> together, apart;
+  int open = 0;
+  for (int v = 0; v < branch.problem.nodes; ++v) {
+    if (!forced[v].any) return result;
+    for (int w : forced[v].with) together.emplace_back(v, w);
+    for (int w : forced[v].without) apart.emplace_back(v, w);
+    for (int w = 0; w < branch.problem.nodes; ++w) open += v != w && pairs.canShare(v, w);
+  }
+  const Assignment merge = mergedWithAll(branch.problem, pairs, together);
+  if (merge.empty()) return result;
+  result.possible = true;
+  if (together.empty() && static_cast<double>(apart.size()) < kWorthRestart * open) return result;
+  Branch rest = merged(branch, merge, usefulOf(relaxation), relaxation.program().tightCuts());
+  for (auto [a, b] : apart) {
+    if (merge[a] == merge[b]) {
+      result.possible = false;
+      return result;
+    }
+    rest.problem.forbidden.emplace_back(merge[a], merge[b]);
+  }
+  rest.number = branch.number;
+  result.rest = std::move(rest);
+  return result;
+}
+
+/// The clusters known that may be in a better partition.
+Clusters Search::usefulOf(const ClusterRelaxation& relaxation) const {
   const ClusterProgram& program = relaxation.program();
   const ClusterPrices prices = relaxation.bestPrices();
   Clusters useful;
   for (int k = 0; k < static_cast<int>(program.clusters().size()); ++k) {
     if (program.reducedCost(k, prices) <= cost_ - relaxation.bound()) useful.push_back(program.clusters()[k]);
   }
-  const std::vector<OrderCut> cuts = program.tightCuts();
+  return useful;
+}
 
-  const Assignment merge = mergedWithAll(branch.problem, pairs, pair.a, pair.b);
-  if (!merge.empty()) {
-    Branch merged;
-    merged.problem = contracted(branch.problem, merge);
-    for (int g : branch.group) merged.group.push_back(merge[g]);
-    merged.bound = branch.bound;
-    merged.number = ++branches_;
-    for (const std::vector<int>& c : useful) {  // those that have all that is merged, or nothing of it
-      const auto isMerged = [&](int v) { return merge[v] == merge[pair.a]; };
-      const auto inside = std::count_if(c.begin(), c.end(), isMerged);
-      if (inside != 0 && inside != std::count(merge.begin(), merge.end(), merge[pair.a])) continue;
-      std::vector<int> image;
-      for (int v : c) image.push_back(merge[v]);
-      std::sort(image.begin(), image.end());
-      image.erase(std::unique(image.begin(), image.end()), image.end());
-      merged.clusters.push_back(std::move(image));
-    }
-    for (OrderCut cut : cuts) {
-      const auto move = [&](std::pair<int, int>& p) { p = {merge[p.first], merge[p.second]}; };
-      std::erase_if(cut.pairs, [&](std::pair<int, int>& p) {
-        move(p);
-        if (p.first == p.second) cut.upper -= 1;
-        return p.first == p.second;
-      });
-      if (cut.unless.first >= 0) move(cut.unless);
-      const bool void_ = cut.unless.first >= 0 && cut.unless.first == cut.unless.second;
-      if (!void_) merged.cuts.push_back(std::move(cut));
-    }
-    open_.push(std::move(merged));
+/// The branch with the nodes of each group as one, and what remains of clusters and cuts.
+Branch Search::merged(const Branch& branch, const Assignment& group, const Clusters& clusters,
+                      const std::vector<OrderCut>& cuts) {
+  Branch result;
+  result.problem = contracted(branch.problem, group);
+  for (int g : branch.group) result.group.push_back(group[g]);
+  result.bound = branch.bound;
+  std::vector<int> size(result.problem.nodes, 0);
+  for (int g : group) ++size[g];
+  for (const std::vector<int>& c : clusters) {  // those that have all of a group, or nothing of it
+    std::vector<int> image;
+    for (int v : c) image.push_back(group[v]);
+    std::sort(image.begin(), image.end());
+    image.erase(std::unique(image.begin(), image.end()), image.end());
+    int members = 0;
+    for (int g : image) members += size[g];
+    if (members == static_cast<int>(c.size())) result.clusters.push_back(std::move(image));
   }
+  for (OrderCut cut : cuts) {
+    const auto move = [&](std::pair<int, int>& p) { p = {group[p.first], group[p.second]}; };
+    std::erase_if(cut.pairs, [&](std::pair<int, int>& p) {
+      move(p);
+      if (p.first == p.second) cut.upper -= 1;
+      return p.first == p.second;
+    });
+    std::erase_if(cut.stars, [&](OrderCut::Star& star) {
+      star.node = group[star.node];
+      for (int& v : star.others) v = group[v];
+      std::sort(star.others.begin(), star.others.end());
+      star.others.erase(std::unique(star.others.begin(), star.others.end()), star.others.end());
+      const bool always = std::binary_search(star.others.begin(), star.others.end(), star.node);
+      if (always) cut.upper -= 1;
+      return always;
+    });
+    if (cut.unless.first >= 0) move(cut.unless);
+    const bool isVoid = cut.unless.first >= 0 && cut.unless.first == cut.unless.second;
+    if (!isVoid) result.cuts.push_back(std::move(cut));
+  }
+  return result;
+}
 
+void Search::split(Branch branch, const PairTable& pairs, const ClusterRelaxation& relaxation,
+                   const Together& pair) {
+  Clusters useful = usefulOf(relaxation);
+  std::vector<OrderCut> cuts = relaxation.program().tightCuts();
+  const Assignment merge = mergedWithAll(branch.problem, pairs, {{pair.a, pair.b}});
+  if (!merge.empty()) {
+    Branch both = merged(branch, merge, useful, cuts);
+    both.number = ++branches_;
+    open_.push(std::move(both));
+  }
   Branch apart = std::move(branch);
   apart.problem.forbidden.emplace_back(pair.a, pair.b);
   apart.number = ++branches_;
   apart.clusters = std::move(useful);  // those with the pair are left out when it is solved
-  apart.cuts = cuts;
+  apart.cuts = std::move(cuts);
   open_.push(std::move(apart));
 }
 

@@ -3,11 +3,11 @@
 // In: a problem whose pairs span one component, a legal incumbent, a lower bound, a time limit.
 // Out: the best clustering found, never worse than the incumbent, and a bound no legal clustering is below.
 //
-// The relaxation of the program over all legal clusters (cluster_relaxation.h) gives the bound. What may be
-// in a partition better than the incumbent is, when that is little, enumerated, and the program over it is
-// solved whole. Otherwise the search branches on two nodes: merged into one, or kept apart; either way the
-// problem gets smaller or more constrained, and everything starts anew on it. The branch with the least bound
-// comes first.
+// The relaxation of the program over all legal clusters (cluster_relaxation.h) gives the bound. Pairs that
+// every better partition has in one cluster are merged, those that none has are kept apart. The clusters that
+// may be in a better partition are, when they are few, enumerated, and the program over them is solved whole.
+// Otherwise the search branches on two nodes: merged into one, or kept apart; either way the problem gets
+// smaller or more constrained, and everything starts anew on it. The branch with the least bound comes first.
 #pragma once
 
 #include "fusion/partition.h"

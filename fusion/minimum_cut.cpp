@@ -11,12 +11,11 @@ int MinimumCut::addNode() {
 }
 
 int MinimumCut::addArc(int from, int to, int64_t capacity) {
-  const int arc = static_cast<int>(to_.size());
+  const int arc = static_cast<int>(arcs_.size());
   for (const auto& [tail, head, room] : {std::tuple(from, to, capacity), std::tuple(to, from, int64_t{0})}) {
-    to_.push_back(head);
+    arcs_.push_back({head, first_[tail]});
     state_.residual.push_back(room);
-    next_.push_back(first_[tail]);
-    first_[tail] = static_cast<int>(to_.size()) - 1;
+    first_[tail] = static_cast<int>(arcs_.size()) - 1;
   }
   return arc;
 }
@@ -28,10 +27,10 @@ bool MinimumCut::findLevels() {
   at_.assign(1, kSource);
   for (size_t k = 0; k < at_.size(); ++k) {
     if (level_[kSink] >= 0 && level_[at_[k]] >= level_[kSink]) break;
-    for (int arc = first_[at_[k]]; arc >= 0; arc = next_[arc]) {
-      if (state_.residual[arc] <= 0 || level_[to_[arc]] >= 0) continue;
-      level_[to_[arc]] = level_[at_[k]] + 1;
-      at_.push_back(to_[arc]);
+    for (int arc = first_[at_[k]]; arc >= 0; arc = arcs_[arc].next) {
+      if (state_.residual[arc] <= 0 || level_[arcs_[arc].to] >= 0) continue;
+      level_[arcs_[arc].to] = level_[at_[k]] + 1;
+      at_.push_back(arcs_[arc].to);
     }
   }
   return level_[kSink] >= 0;
@@ -40,9 +39,9 @@ bool MinimumCut::findLevels() {
 int64_t MinimumCut::push(int node, int64_t most) {
   if (node == kSink) return most;
   int64_t pushed = 0;
-  for (int& arc = at_[node]; arc >= 0; arc = next_[arc]) {
-    if (state_.residual[arc] <= 0 || level_[to_[arc]] != level_[node] + 1) continue;
-    const int64_t part = push(to_[arc], std::min(most - pushed, state_.residual[arc]));
+  for (int& arc = at_[node]; arc >= 0; arc = arcs_[arc].next) {
+    if (state_.residual[arc] <= 0 || level_[arcs_[arc].to] != level_[node] + 1) continue;
+    const int64_t part = push(arcs_[arc].to, std::min(most - pushed, state_.residual[arc]));
     state_.residual[arc] -= part;
     state_.residual[arc ^ 1] += part;
     pushed += part;

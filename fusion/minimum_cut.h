@@ -36,7 +36,11 @@ class MinimumCut {
   bool findLevels();
   int64_t push(int node, int64_t most);
 
-  std::vector<int> first_, next_, to_;  ///< arcs of a node as a list; arc ^ 1 is the reverse
+  struct Arc {
+    int to, next;
+  };
+  std::vector<int> first_;  ///< arc of each node, the first of a list
+  std::vector<Arc> arcs_;   ///< arc ^ 1 is the reverse
   State state_;
   std::vector<int> level_, at_;
 };

@@ -13,6 +13,10 @@
 // The most violated inequality through a node is a shortest cycle: a pair costs 1 - together(a, b), the edge
 // chosen costs together(u, v), all other edges nothing.
 //
+// A pair that is followed by a path is more: a shares with *some* node that a path leads from to b, so
+// number(a) <= number(b). Such a star (a and those before b, or b and those behind a) counts like a pair, and
+// is shared at least as much. The ends of any step of the cycle are then in one cluster, too.
+//
 // Two pairs cross when a path leads from one to the other and one back, and not all four can share. Of pairs
 // that all cross each other only one shares: sum of together(a, b) <= 1.
 #pragma once
@@ -24,12 +28,25 @@
 
 namespace kelpie::fusion {
 
-/// sum over `pairs` of together(a, b)  -  together(unless)  <=  upper
+/// sum over `pairs` of together(a, b)  +  number of `stars` that share  -  together(unless)  <=  upper
 struct OrderCut {
+  /// Shares if the node is in a cluster with one of the others, or with several.
+  struct Star {
+    int node = 0;
+    std::vector<int> others;  ///< ascending
+    auto operator<=>(const Star&) const = default;
+  };
   std::vector<std::pair<int, int>> pairs;
+  std::vector<Star> stars;
   std::pair<int, int> unless = {-1, -1};  ///< negative: nothing
   double upper = 0;
   double violation = 0;  ///< by the solution it was found for
+};
+
+/// A cluster of a fractional solution.
+struct ClusterShare {
+  std::vector<int> members;  ///< ascending
+  double share = 0;
 };
 
 /// Two nodes and how much they share.
@@ -37,12 +54,14 @@ struct Together {
   int a = 0, b = 0;
   double share = 0;
 };
+/// Each pair that shares, once, in order.
+std::vector<Together> togetherIn(const std::vector<ClusterShare>& clusters);
 
 class OrderCuts {
  public:
   OrderCuts(const PartitionProblem& problem, const PairTable& pairs);
-  /// `together`: pairs that share, each once. Only what is violated by more than `leastViolation`.
-  std::vector<OrderCut> violated(const std::vector<Together>& together, double leastViolation) const;
+  /// Only what is violated by more than `leastViolation`.
+  std::vector<OrderCut> violated(const std::vector<ClusterShare>& clusters, double leastViolation) const;
 
  private:
   int nodes_;

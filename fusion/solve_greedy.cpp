@@ -221,6 +221,18 @@ Assignment solveGreedy(const PartitionProblem& problem, const PairTable& pairs) 
   return normalised(clustering.cluster());
 }
 
+Assignment solveAlong(const PartitionProblem& problem, const PairTable& pairs,
+                      std::vector<Together> together) {
+  std::stable_sort(together.begin(), together.end(),
+                   [](const Together& a, const Together& b) { return a.share > b.share; });
+  Clustering clustering(problem, pairs, separate(problem.nodes));
+  for (const Together& t : together) {
+    const int a = clustering.cluster()[t.a], b = clustering.cluster()[t.b];
+    if (a != b && clustering.mayMerge(a, b)) clustering.merge(a, b);
+  }
+  return improve(problem, pairs, normalised(clustering.cluster()));
+}
+
 Assignment solveDelayed(const PartitionProblem& problem, const PairTable& pairs,
                         const std::vector<bool>& elementwise) {
   Clustering clustering(problem, pairs, separate(problem.nodes));

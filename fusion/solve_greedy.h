@@ -3,12 +3,17 @@
 // In: a problem and its pair table. Out: a legal partition; every solver here is fast and proves nothing.
 #pragma once
 
+#include "fusion/order_cuts.h"
 #include "fusion/partition.h"
 
 namespace kelpie::fusion {
 
 /// Merges, again and again, the two clusters whose merging saves most and is legal.
 Assignment solveGreedy(const PartitionProblem& problem, const PairTable& pairs);
+
+/// Merges the pairs that share most first, then greedily: what a relaxation says, made whole.
+Assignment solveAlong(const PartitionProblem& problem, const PairTable& pairs,
+                      std::vector<Together> together);
 
 /// Accelerate's producer/consumer fusion: an array with a single reader that may be computed element by
 /// element is computed by that reader. Nothing is fused sideways.

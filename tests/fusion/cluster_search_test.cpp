@@ -112,6 +112,7 @@ TEST(ClusterPricing, FindsTheCheapestClusterAndAllBelowALimit) {
     return std::uniform_real_distribution<>(low, high)(random);
   };
   int64_t clusters = 0;
+  int decided = 0;
   for (const PartitionProblem& p : smallProblems()) {
     const PairTable pairs(p);
     const ClusterPricing pricing(p, pairs);
@@ -122,6 +123,13 @@ TEST(ClusterPricing, FindsTheCheapestClusterAndAllBelowALimit) {
       for (int b = 0; b < a; ++b) {
         if (real(0, 1) < 0.15) prices.pairs.push_back({a, b, real(-3, 3)});
       }
+    }
+    for (int a = 0; a < p.nodes; ++a) {
+      ClusterPrices::Star priced{{a, {}}, real(0, 4)};
+      for (int b = 0; b < p.nodes; ++b) {
+        if (a != b && real(0, 1) < 0.3) priced.star.others.push_back(b);
+      }
+      if (!priced.star.others.empty() && real(0, 1) < 0.3) prices.stars.push_back(priced);
     }
     std::set<std::vector<int>> expected, found;
     double least = 1e300;
@@ -137,6 +145,11 @@ TEST(ClusterPricing, FindsTheCheapestClusterAndAllBelowALimit) {
       for (int v : members) cost -= prices.node[v];
       for (const ClusterPrices::Pair& pair : prices.pairs)
         cost += ((set >> pair.a) & (set >> pair.b) & 1) * pair.cost;
+      for (const auto& [star, price] : prices.stars) {
+        const bool some =
+            std::any_of(star.others.begin(), star.others.end(), [&](int v) { return set >> v & 1; });
+        cost += (set >> star.node & 1) && some ? price : 0;
+      }
       least = std::min(least, cost);
       if (cost < limit) expected.insert(members);
     }
@@ -155,8 +168,28 @@ TEST(ClusterPricing, FindsTheCheapestClusterAndAllBelowALimit) {
     }
     EXPECT_NEAR(cheapest, least, 1e-6);
     EXPECT_EQ(found, expected);
+    for (int v = 0; v < p.nodes; ++v) {
+      std::vector<const std::vector<int>*> with;  // clusters with v
+      for (const std::vector<int>& c : expected) {
+        if (std::find(c.begin(), c.end(), v) != c.end()) with.push_back(&c);
+      }
+      const auto has = [&](int w) {
+        return std::count_if(with.begin(), with.end(),
+                             [&](const auto* c) { return std::find(c->begin(), c->end(), w) != c->end(); });
+      };
+      for (const bool knowsSome : {false, true}) {
+        std::vector<const std::vector<int>*> known;
+        if (knowsSome && !with.empty()) known.push_back(with.back());
+        const ClusterPricing::Forced forced = pricing.forced(v, prices, limit, known);
+        EXPECT_TRUE(forced.any || with.empty());
+        for (int w : forced.with) EXPECT_EQ(has(w), static_cast<std::ptrdiff_t>(with.size()));
+        for (int w : forced.without) EXPECT_EQ(has(w), 0);
+        decided += static_cast<int>(forced.with.size() + forced.without.size());
+      }
+    }
   }
   EXPECT_GT(clusters, 1000);
+  EXPECT_GT(decided, 1000);
 }
 
 TEST(ClusterPricing, CostsOfClustersAddUpToThatOfThePartition) {
@@ -187,14 +220,20 @@ TEST(ClusterRelaxation, BoundsEveryPartitionAndKeepsTheClustersOfBetterOnes) {
       EXPECT_LE(relaxation.bound(), best + 1e-6);
       const auto candidates = relaxation.candidates(best + 0.5, 100'000);
       ASSERT_TRUE(candidates);
+      const std::vector<ClusterPricing::Forced> forced = relaxation.forced(best + 0.5);
       const std::set<std::vector<int>> known(candidates->begin(), candidates->end());
       forEachPartition(p, pairs, [&](const Assignment& cluster) {
         if (costOf(p, cluster) > best + 0.4 || illegal(p, cluster)) return;
+        for (int v = 0; v < p.nodes; ++v) {
+          EXPECT_TRUE(forced[v].any);
+          for (int w : forced[v].with) EXPECT_EQ(cluster[v], cluster[w]);
+          for (int w : forced[v].without) EXPECT_NE(cluster[v], cluster[w]);
+        }
         std::vector<std::vector<int>> members(p.nodes);
         for (int v = 0; v < p.nodes; ++v) members[cluster[v]].push_back(v);
         for (const std::vector<int>& m : members) EXPECT_TRUE(m.empty() || known.contains(m));
       });
-      if (!relaxation.addCuts()) break;
+      if (!relaxation.addCuts(best + 0.5)) break;
       ++cuts;
     }
   }

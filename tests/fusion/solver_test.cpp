@@ -24,15 +24,14 @@ PartitionProblem plainProblem(int nodes) {
   return p;
 }
 
-/// How much each pair shares in a mixture of partitions, of which each has the same part.
-std::vector<Together> togetherIn(const std::vector<Assignment>& partitions) {
-  std::vector<Together> result;
-  const int n = static_cast<int>(partitions[0].size());
-  for (int a = 0; a < n; ++a) {
-    for (int b = a + 1; b < n; ++b) {
-      double share = 0;
-      for (const Assignment& p : partitions) share += p[a] == p[b];
-      if (share > 0) result.push_back({a, b, share / static_cast<double>(partitions.size())});
+/// The clusters of a mixture of partitions, of which each has the same part.
+std::vector<ClusterShare> mixtureOf(const std::vector<Assignment>& partitions) {
+  std::vector<ClusterShare> result;
+  for (const Assignment& p : partitions) {
+    std::vector<ClusterShare> clusters(p.size(), {{}, 1.0 / static_cast<double>(partitions.size())});
+    for (size_t v = 0; v < p.size(); ++v) clusters[p[v]].members.push_back(static_cast<int>(v));
+    for (ClusterShare& c : clusters) {
+      if (!c.members.empty()) result.push_back(std::move(c));
     }
   }
   return result;
@@ -41,6 +40,10 @@ std::vector<Together> togetherIn(const std::vector<Assignment>& partitions) {
 double leftSide(const OrderCut& cut, const Assignment& cluster) {
   double sum = 0;
   for (auto [a, b] : cut.pairs) sum += cluster[a] == cluster[b];
+  for (const OrderCut::Star& star : cut.stars) {
+    sum += std::any_of(star.others.begin(), star.others.end(),
+                       [&](int v) { return cluster[v] == cluster[star.node]; });
+  }
   if (cut.unless.first >= 0) sum -= cluster[cut.unless.first] == cluster[cut.unless.second];
   return sum;
 }
@@ -52,15 +55,15 @@ TEST(OrderCuts, FindTwoClustersThatNeedEachOther) {
   const PairTable pairs(p);
   const OrderCuts cuts(p, pairs);
   // {0, 3} and {1, 2} may not share; {0, 2} and {1, 3} is fine; with the second edge turned round it is not.
-  EXPECT_TRUE(cuts.violated(togetherIn({{0, 1, 0, 1}}), 1e-3).empty());
+  EXPECT_TRUE(cuts.violated(mixtureOf({{0, 1, 0, 1}}), 1e-3).empty());
   p.edges = {{0, 1, false}, {3, 2, false}};
   const PairTable turned(p);
-  EXPECT_FALSE(OrderCuts(p, turned).violated(togetherIn({{0, 1, 0, 1}}), 1e-3).empty());
+  EXPECT_FALSE(OrderCuts(p, turned).violated(mixtureOf({{0, 1, 0, 1}}), 1e-3).empty());
 }
 
 TEST(OrderCuts, CutOffCyclesAndNothingElse) {
   std::mt19937 random(11);
-  int cyclic = 0, cutsSeen = 0;
+  int cyclic = 0, cutsSeen = 0, starsSeen = 0;
   for (int round = 0; round < 60; ++round) {
     const PartitionProblem p = randomProblem(random, {6, 0.3, 0.3, 0.1, 0, false});
     const PairTable pairs(p);
@@ -72,22 +75,24 @@ TEST(OrderCuts, CutOffCyclesAndNothingElse) {
     const auto check = [&](const std::vector<OrderCut>& found) {
       for (const OrderCut& cut : found) {
         ++cutsSeen;
+        starsSeen += !cut.stars.empty();
         for (const Assignment& other : legal) ASSERT_LE(leftSide(cut, other), cut.upper + 1e-9);
       }
     };
     forEachPartition(p, pairs, [&](const Assignment& cluster) {
-      const std::vector<OrderCut> found = cuts.violated(togetherIn({cluster}), 1e-3);
+      const std::vector<OrderCut> found = cuts.violated(mixtureOf({cluster}), 1e-3);
       ASSERT_EQ(found.empty(), clusterOrder(p, cluster).has_value());
       cyclic += !found.empty();
       check(found);
     });
     // Between two partitions the values are halves.
     for (size_t k = 1; k < std::min<size_t>(legal.size(), 20); ++k) {
-      check(cuts.violated(togetherIn({legal[k - 1], legal[legal.size() - k]}), 1e-3));
+      check(cuts.violated(mixtureOf({legal[k - 1], legal[legal.size() - k]}), 1e-3));
     }
   }
   EXPECT_GT(cyclic, 20);
   EXPECT_GT(cutsSeen, 100);
+  EXPECT_GT(starsSeen, 20);
 }
 
 TEST(Anneal, IsLegalAndNeverWorseThanItsStart) {
