@@ -45,7 +45,7 @@ JOBS = [
     *(("jacobi", "jacobi", "input", "digest", "jacobi", job, (["512"], ["50"]))
       for job in ("jacobi", "jacobi as a graph")),
     ("string_search", "string_search", "input", "digest", "string_search", "string_search",
-     (["100000000"], ["1000000"])),
+     (["1000000000"], ["1000000"])),
     ("histogram", "by_sort", "input", "digest", "histogram", "by_sort", (["10000000"], ["100000"])),
     ("histogram", "by_key", "input", "digest", "histogram", "by_key", (["10000000"], ["100000"])),
 ]
