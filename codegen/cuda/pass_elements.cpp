@@ -34,20 +34,47 @@ ExpressionEmitter elementEmitter(const PassText& t, const Dialect& d, size_t sta
   return emitter;
 }
 
+/// Replaces the recording of errors by a note that there are some; tells whether there was any.
+bool noteErrors(std::string& text) {
+  constexpr std::string_view kRecord = "recordError(", kEnd = ");\n", kNote = "good = false;\n";
+  bool any = false;
+  for (size_t at = text.find(kRecord); at != std::string::npos; at = text.find(kRecord, at)) {
+    text.replace(at, text.find(kEnd, at) + kEnd.size() - at, kNote);
+    any = true;
+  }
+  return any;
+}
+
 /// Puts a copy of the text from `begin` on before it, for tiles all of whose items are in the tile. Only of
-/// short texts: it is compiled twice.
-void specialiseWhole(PassText& t, size_t begin) {
+/// short texts: it is compiled twice. The copy does not stop for errors, so that no load waits for the check
+/// before it: a thread that has met one does its items again, with the original.
+void specialiseWhole(PassText& t, size_t begin, const StagePlan& stage) {
   constexpr size_t kShort = 4000;
   const std::string text = t.text.substr(begin);
   if (text.size() > kShort) return;
   std::string whole = text;
   whole.replace(whole.find(kInside), std::string_view(kInside).size(), "{");
+  const bool checks = noteErrors(whole);
+  const bool always = t.plan.ranges() || t.plan.scanned();  // for the sake of the test of each item
+  if (!checks && !always) return;
   t.text.resize(begin);
-  t.line(2, "if (tile.count == S::kItems) {{");
+  if (checks) t.line(2, "{{");
+  if (checks) t.line(2, "bool good = tile.count == S::kItems;");
+  t.line(2, "if ({}) {{", checks ? "good" : "tile.count == S::kItems");
   t.text += whole;
-  t.line(2, "}} else {{");
+  if (checks) {
+    t.line(2, "}}");
+    t.line(2, "if (!good) {{");
+    for (uint32_t b : stage.bindings) {
+      const SoacKind kind = t.kernel.bindings[b].kind;
+      if (kind == SoacKind::Filter || kind == SoacKind::Partition) t.line(4, "keep{} = 0;", b + 1);
+    }
+  } else {
+    t.line(2, "}} else {{");
+  }
   t.text += text;
   t.line(2, "}}");
+  if (checks) t.line(2, "}}");
 }
 
 /// Later thunks of the same stage read the value of a Map by name.
@@ -242,7 +269,7 @@ void writeStage(PassText& t, size_t number) {
   t.line(4, "}}");
   for (VarId v : stored) t.line(4, "storeRow<S>({}, tile, row, {}[row]);", t.outputNames.at(v), t.items(v));
   t.line(2, "}}");
-  if (t.plan.ranges() || (t.plan.scanned() && !t.plan.merged())) specialiseWhole(t, loops);
+  if (!t.plan.merged()) specialiseWhole(t, loops, stage);
   for (uint32_t b : stage.bindings)
     if (t.kernel.bindings[b].kind == SoacKind::Map)
       for (VarId v : t.kernel.bindings[b].results)
