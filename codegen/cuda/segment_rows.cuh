@@ -1,11 +1,11 @@
 // Reductions of the segments of a regular space whose elements read arrays by their segment or by their
 // position only: a row of such a space is made of few loads, so no element needs a thread of its own.
 //
-// Every thread works on kRows segments at once, since what is read by position serves all of them. Where there
-// are many segments, or short ones, a thread goes through its segments alone. Otherwise a block shares kRows
-// segments, each thread taking every kThreads-th position; and where even so there were few blocks, several,
-// each with a chunk of the positions: they leave partial results, which the block that finishes last folds. All
-// of it depends on the space alone, so results are reproducible.
+// Every thread works on kRows segments at once, since what is read by position serves all of them. Where
+// there are many segments, or short ones, a thread goes through its segments alone. Otherwise a block shares
+// kRows segments, each thread taking every kThreads-th position; and where even so there were few blocks,
+// several, each with a chunk of the positions: they leave partial results, which the block that finishes last
+// folds. All of it depends on the space alone, so results are reproducible.
 //
 // L as in segment_reduce.cuh; its operator commutes.
 #pragma once
@@ -103,7 +103,8 @@ struct RowReduce {
     if (threadIdx.x < S::kRows) {
       Value value = shared.totals[threadIdx.x][0];
       KELPIE_UNROLL
-      for (int warp = 1; warp < S::kWarps; ++warp) value = Fold::combine(value, shared.totals[threadIdx.x][warp]);
+      for (int warp = 1; warp < S::kWarps; ++warp)
+        value = Fold::combine(value, shared.totals[threadIdx.x][warp]);
       const int64_t s = first + threadIdx.x;
       if (tiles.chunks > 1) {
         Partials::storeShared(partials + s * tiles.chunks + blockIdx.x / tiles.groups, value);
