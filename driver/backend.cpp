@@ -85,6 +85,7 @@ class CompiledForm final : public PreparedForm {
     runtime::RunOptions runOptions;
     runOptions.interrupt = interrupted_;
     runOptions.timeKernels = options.timeKernels;
+    runOptions.sampleThunks = options.sampleThunks;
     runOptions.discardResults = !options.keepResults;
     return executor_.run(*prepared_, cells, services, runOptions, &statistics);
   }
@@ -118,7 +119,7 @@ class CompilingBackend final : public Backend {
     const auto start = std::chrono::steady_clock::now();
     const std::unique_ptr<CompiledForm> form = compiled(program, cells);
     statistics_ = {};
-    auto result = form->run(cells, services, {true, observer_ != nullptr}, statistics_);
+    auto result = form->run(cells, services, {true, observer_ != nullptr, sample_}, statistics_);
     statistics_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (observer_) observer_(program, form->report(), statistics_);
     return result;
@@ -138,7 +139,10 @@ class CompilingBackend final : public Backend {
       }
     }
   }
-  void observe(RunObserver observer) override { observer_ = std::move(observer); }
+  void observe(RunObserver observer, bool sample) override {
+    observer_ = std::move(observer);
+    sample_ = sample;
+  }
   std::string account() const override {
     const runtime::CompilerStatistics& compiler = statistics_.compiler;
     std::string text =
@@ -173,6 +177,7 @@ class CompilingBackend final : public Backend {
   const std::atomic<bool>* interrupted_;
   runtime::RunStatistics statistics_;
   RunObserver observer_;
+  bool sample_ = false;
   std::unordered_map<const core::Program*, std::unique_ptr<CompiledForm>> expected_;
 };
 

@@ -30,6 +30,7 @@ class PreparedForm {
   struct Options {
     bool keepResults = true;   ///< false: results stay where they are made, and the columns are none
     bool timeKernels = false;  ///< and account for the bytes they load and store
+    bool sampleThunks = false;
   };
   virtual std::variant<Columns, RuntimeError> run(const CellValues& cells, Services& services,
                                                   const Options& options,
@@ -49,8 +50,8 @@ class Backend {
   /// compile them. They must live until they have run or others are told.
   virtual void expect(const std::vector<const core::Program*>&) {}
   /// From now on every kernel is timed, and `observer` called; targets without kernels ignore
-  /// it.
-  virtual void observe(RunObserver) {}
+  /// it. `sample`: some elements are evaluated on the host, too, to see what thunks do.
+  virtual void observe(RunObserver, bool /*sample*/ = false) {}
   /// What the last run did, for -v: "3 kernels, 1 wait"; empty when there is nothing to tell.
   virtual std::string account() const { return ""; }
   /// Bytes read plus bytes written in a second by a large copy, measured now; 0 where that is not possible.

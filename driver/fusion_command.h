@@ -1,6 +1,7 @@
 // `kelpie fusion`: what fusion made of a program, and why, as text, JSON, a graph or a page.
 #pragma once
 
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -15,6 +16,7 @@ namespace kelpie::driver {
 /// The runs of `--run`, by the program of a form.
 struct MeasuredRuns {
   std::unordered_map<const core::Program*, runtime::RunStatistics> byProgram;
+  std::set<std::string> kernels;                ///< of the last run, by place of the form and name
   std::unordered_map<uint32_t, Columns> cells;  ///< what global variables were in the end
 };
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "driver/backend.h"
 #include "driver/bench_command.h"
@@ -44,7 +45,8 @@ class Driver {
   std::unique_ptr<Backend> openBackend(std::string& problem);
   int fusion(const std::vector<FormResult>& forms);
   bool tell(const Profile& profile, Backend& backend);
-  bool measure(const std::vector<FormResult>& forms, MeasuredRuns& runs);
+  bool measure(const std::vector<FormResult>& forms, bool sample, MeasuredRuns& runs);
+  bool measureTwice(const std::vector<FormResult>& forms, MeasuredRuns& runs);
   std::unique_ptr<Services> services(std::function<void(std::string_view)> output) const;
   bool writeFile(const std::string& path, const std::string& text) const;
   int check(const std::vector<FormResult>& forms);
@@ -250,7 +252,7 @@ std::string numbered(const std::string& path, int number) {
 int Driver::fusion(const std::vector<FormResult>& forms) {
   constexpr double kSecondsOfRegion = 25, kSecondsOfProgram = 50;  // who asks for a report has time
   MeasuredRuns runs;
-  if (options_.measure && !(measure(forms, runs) && measure(forms, runs))) return 1;
+  if (options_.measure && !measureTwice(forms, runs)) return 1;
   PipelineOptions passes = pipelineOptions(options_, options_.target);
   passes.fusion.compare = passes.fusion.explain = true;
   passes.fusion.seconds = kSecondsOfRegion;
@@ -281,18 +283,36 @@ int Driver::fusion(const std::vector<FormResult>& forms) {
   return good ? 0 : 1;
 }
 
+/// A run that tells sizes and what thunks do, and one for the times. If the sizes led to other kernels,
+/// again.
+bool Driver::measureTwice(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
+  std::set<std::string> before;
+  for (int round = 0; round < 2; ++round) {
+    if (!measure(forms, true, runs)) return false;
+    before = std::move(runs.kernels);
+    if (!measure(forms, false, runs)) return false;
+    if (runs.kernels == before) break;
+  }
+  return true;
+}
+
 /// Runs the program without showing its results, and keeps what its kernels took.
-bool Driver::measure(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
+bool Driver::measure(const std::vector<FormResult>& forms, bool sample, MeasuredRuns& runs) {
+  runs.kernels.clear();
   std::string problem;
   const std::unique_ptr<Backend> backend = openBackend(problem);
   if (!backend) return false;
   Profile profile;
   options_.target = backend->name();  // from now on also whose costs count
-  backend->observe([&](const core::Program& program, const fusion::FusionReport& report,
-                       const runtime::RunStatistics& statistics) {
-    profile.add(nameOf(forms, program), sources_.describe(program.span), report, statistics);
+  const auto observer = [&](const core::Program& program, const fusion::FusionReport& report,
+                            const runtime::RunStatistics& statistics) {
+    const std::string place = sources_.describe(program.span);
+    profile.add(nameOf(forms, program), place, report, statistics);
+    for (const runtime::KernelStatistics& kernel : statistics.kernels)
+      runs.kernels.insert(place + kernel.name);
     runs.byProgram[&program] = statistics;
-  });
+  };
+  backend->observe(observer, sample && backend->name() != "interp");  // which counts
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/dev/null", "w"), std::fclose);
   Output nowhere(file.get());
   const std::unique_ptr<Services> services = this->services([](std::string_view) {});
@@ -303,6 +323,7 @@ bool Driver::measure(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
   for (const auto& [place, sizes] : profile.sizes()) {
     fusion::KnownSizes& known = options_.knownSizes[place];
     known.entered = sizes.entered;
+    if (sample) known.samples = sizes.samples;
     for (const auto& [name, kernel] : sizes.kernels) {
       const fusion::KernelSizes before = known.kernels.try_emplace(name).first->second;
       known.kernels[name] = kernel;

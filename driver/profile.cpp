@@ -42,6 +42,24 @@ std::string trimmed(const std::string& text) {
 
 }  // namespace
 
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json jsonOf(const codegen::ThunkSample& sample) {
+  Json positions = Json::array();
+  for (const auto& p : sample.positions) positions.push_back({p.number, p.sectors, p.lines, p.distinct});
+  return {{"entered", sample.entered}, {"inStep", sample.inStep}, {"positions", std::move(positions)}};
+}
+
+codegen::ThunkSample sampleOf(const Json& json) {
+  codegen::ThunkSample sample{json.at("entered"), json.at("inStep"), {}};
+  for (const Json& p : json.at("positions")) sample.positions.push_back({p.at(0), p.at(1), p.at(2), p.at(3)});
+  return sample;
+}
+
+}  // namespace
+
 /// Gathers the kernels of a profile as the file has them.
 class Profile::Sizes {
  public:
@@ -59,6 +77,7 @@ class Profile::Sizes {
       for (const Json& permute : kernel.at("permutes"))
         (*totals)[permute.at("member")].target.add(permute.at("target"), launches);
     }
+    if (kernel.contains("sample")) samples_[place][kernel.at("kernel")] = sampleOf(kernel.at("sample"));
     if (kernel.at("evaluated") != launches) return;
     std::vector<double>& entered = entered_[place][kernel.at("kernel")];
     for (const Json& sum : kernel.at("entered")) entered.push_back(sum.get<double>() / launches);
@@ -73,12 +92,14 @@ class Profile::Sizes {
       }
     }
     for (const auto& [place, entered] : entered_) result[place].entered = entered;
+    for (const auto& [place, samples] : samples_) result[place].samples = samples;
     return result;
   }
 
  private:
   std::map<std::string, std::map<std::string, MemberTotals>> members_;  ///< by place and name
   std::map<std::string, std::unordered_map<std::string, std::vector<double>>> entered_;
+  std::map<std::string, std::unordered_map<std::string, codegen::ThunkSample>> samples_;
 };
 
 void Profile::addLine(Entry& entry, Span span) const {
@@ -144,22 +165,24 @@ Profile::Json Profile::jsonOf(const Entry& entry) {
     filters.push_back({{"member", entry.filters[k]}, {"survivors", s.work.survivors[k]}});
   for (size_t k = 0; k < std::min(entry.permutes.size(), s.targets.size()); ++k)
     permutes.push_back({{"member", entry.permutes[k]}, {"target", s.targets[k]}});
-  return {{"form", entry.form},
-          {"place", entry.place},
-          {"region", entry.region},
-          {"kernel", entry.kernel},
-          {"members", entry.members},
-          {"lines", std::move(lines)},
-          {"launches", s.launches},
-          {"evaluated", s.evaluated},
-          {"elements", s.elements},
-          {"segments", s.segments},
-          {"microseconds", 1e6 * s.seconds},
-          {"bytesRead", s.work.bytesRead},
-          {"bytesWritten", s.work.bytesWritten},
-          {"filters", std::move(filters)},
-          {"permutes", std::move(permutes)},
-          {"entered", s.work.entered}};
+  Json kernel{{"form", entry.form},
+              {"place", entry.place},
+              {"region", entry.region},
+              {"kernel", entry.kernel},
+              {"members", entry.members},
+              {"lines", std::move(lines)},
+              {"launches", s.launches},
+              {"evaluated", s.evaluated},
+              {"elements", s.elements},
+              {"segments", s.segments},
+              {"microseconds", 1e6 * s.seconds},
+              {"bytesRead", s.work.bytesRead},
+              {"bytesWritten", s.work.bytesWritten},
+              {"filters", std::move(filters)},
+              {"permutes", std::move(permutes)},
+              {"entered", s.work.entered}};
+  if (!s.sample.empty()) kernel["sample"] = driver::jsonOf(s.sample);
+  return kernel;
 }
 
 std::string Profile::toJson(const Machine& machine) const {

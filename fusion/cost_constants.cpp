@@ -1,4 +1,4 @@
-// Measured by scripts/calibrate.sh, which writes what is between `name` and `collectiveBudget`; raw output in
+// Measured by scripts/calibrate.sh, which writes what is between `name` and `lockStep`; raw output in
 // bench/results/calibration-*.
 #include "fusion/cost_constants.h"
 
@@ -17,8 +17,12 @@ constexpr TargetCosts kCuda{
     .ownBytes = 2.62e+05,
     .cacheBytes = 3.36e+07,
     .guardedLoad = 2.82e-08,
-    .checkedLoad = 2.5e-06,
+    .checkedFilter = 2.5e-06,
     .operation = 7.03e-08,
+    .integerOperation = 1.2e-07,
+    .integerProduct = 2.6e-07,
+    .conversion = 2.6e-07,
+    .narrow = 0.5,
     .integerDivision = 6.28e-07,
     .longDivision = 7.52e-07,
     .division = 8.84e-07,
@@ -26,6 +30,7 @@ constexpr TargetCosts kCuda{
     .logarithm = 3.2e-06,
     .trigonometric = 1.87e-06,
     .float32 = 0.204,
+    .pipesOverlap = 1,
     .overlap = 1,
     .collectiveOverlap = 0.8,
     .segmentedOverlap = 0,
@@ -45,6 +50,7 @@ constexpr TargetCosts kCuda{
     .headedSegment = 1.58e-06,
     .permuteElement = 7.86e-06,
     .randomStore = 5.26e-05,
+    .lockStep = true,
     .collectiveBudget = 64,
 };
 
@@ -59,8 +65,12 @@ constexpr TargetCosts kCpu{
     .ownBytes = 5.24e+05,
     .cacheBytes = 8.39e+06,
     .guardedLoad = 0,
-    .checkedLoad = 0,
+    .checkedFilter = 0,
     .operation = 9.28e-05,
+    .integerOperation = 9.28e-05,
+    .integerProduct = 9.28e-05,
+    .conversion = 9.28e-05,
+    .narrow = 1,
     .integerDivision = 0.000784,
     .longDivision = 0.000784,
     .division = 0.00241,
@@ -68,6 +78,7 @@ constexpr TargetCosts kCpu{
     .logarithm = 0.00672,
     .trigonometric = 0.0183,
     .float32 = 0.46,
+    .pipesOverlap = 0,
     .overlap = 1,
     .collectiveOverlap = 0,
     .segmentedOverlap = 1,
@@ -87,6 +98,7 @@ constexpr TargetCosts kCpu{
     .headedSegment = 0.00145,
     .permuteElement = 0.00505,
     .randomStore = 0.0349,
+    .lockStep = false,
     .collectiveBudget = 256,
 };
 
@@ -100,8 +112,12 @@ constexpr TargetCosts kInterp{
     .ownBytes = 1,
     .cacheBytes = 6.71e+07,
     .guardedLoad = 0,
-    .checkedLoad = 0,
+    .checkedFilter = 0,
     .operation = 0.00325,
+    .integerOperation = 0.00325,
+    .integerProduct = 0.00325,
+    .conversion = 0.00325,
+    .narrow = 1,
     .integerDivision = 0.00407,
     .longDivision = 0.00407,
     .division = 0.00892,
@@ -109,6 +125,7 @@ constexpr TargetCosts kInterp{
     .logarithm = 0.025,
     .trigonometric = 0.0114,
     .float32 = 1,
+    .pipesOverlap = 0,
     .overlap = 0,
     .collectiveOverlap = 0,
     .segmentedOverlap = 0,
@@ -128,6 +145,7 @@ constexpr TargetCosts kInterp{
     .headedSegment = 0.0475,
     .permuteElement = 0.0138,
     .randomStore = 0,
+    .lockStep = false,
     .collectiveBudget = 256,
 };
 

@@ -20,18 +20,23 @@ struct TargetCosts {
   double sharedLoad;  ///< a load at an arbitrary position that finds it in the cache of all cores
   double randomLoad;  ///< a load at an arbitrary position of a large array
   double ownBytes,
-      cacheBytes;      ///< what the two caches hold: of a larger array, only this part is found there
-  double guardedLoad;  ///< beyond its bytes, a load in order of what a filter passes on and its condition
-                       ///< does not read
-  double checkedLoad;  ///< more for such a load in a filter with a check: each waits for the one before
+      cacheBytes;        ///< what the two caches hold: of a larger array, only this part is found there
+  double guardedLoad;    ///< beyond its bytes, a load in order of what a filter passes on and its condition
+                         ///< does not read
+  double checkedFilter;  ///< one element of a filter with a check: nothing goes on before it is known
 
   // Arithmetic on one element.
-  double operation;  ///< add, multiply, compare, choose, convert
+  double operation;         ///< of floats: add, multiply, compare
+  double integerOperation;  ///< of integers and truth values: add, compare, choose, shift
+  double integerProduct;
+  double conversion;  ///< between integers and floats
+  double narrow;      ///< the last four for at most 32 bits, relative to 64
   double integerDivision;
   double longDivision;  ///< of integers, when the dividend is a product
   double division;      ///< of floats; square root
   double exponential, logarithm, trigonometric;
-  double float32;  ///< the last four for 32 bits, relative to 64
+  double float32;       ///< the last four, of floats, for 32 bits, relative to 64
+  double pipesOverlap;  ///< share of the shorter of arithmetic of integers and of floats that hides
   /// Share of the shorter of memory and work that hides behind the other: without and with scans or filters.
   double overlap, collectiveOverlap;
   double segmentedOverlap;  ///< the same where elements need to know their segment; at most the former
@@ -46,6 +51,8 @@ struct TargetCosts {
   double foldedElement, foldedSegment;  ///< a segmented reduction that need not know it
   double headedElement, headedSegment;  ///< a segmented scan that need not know it
   double permuteElement, randomStore;   ///< any permute; one to arbitrary positions of a large array
+
+  bool lockStep;  ///< 32 neighbouring elements enter a branch or a loop together
 
   double collectiveBudget;  ///< bytes an element that scans, filters and partitions of one kernel may keep
 };

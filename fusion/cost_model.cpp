@@ -127,8 +127,38 @@ double CostModel::loads(AccessPattern pattern, lcu::VarId array, double count, d
   const bool unknown = var.extent->kind == ExprKind::Size && !told_.contains(var.extent);
   const double bytes =
       std::max(1.0, sizeOf(var.type) * (unknown && least > 0 ? least : elements(var.extent)));
+  return count * far(bytes);
+}
+
+/// A load at a random position of an array.
+double CostModel::far(double bytes) const {
   const double own = std::min(1.0, costs_.ownBytes / bytes), any = std::min(1.0, costs_.cacheBytes / bytes);
-  return count * (own * costs_.cachedLoad + (any - own) * costs_.sharedLoad + (1 - any) * costs_.randomLoad);
+  return own * costs_.cachedLoad + (any - own) * costs_.sharedLoad + (1 - any) * costs_.randomLoad;
+}
+
+namespace {
+constexpr double kPiece = 32;  ///< bytes
+}
+
+double CostModel::inStream(const Places& places, double bytes) const {
+  const double random = far(std::max(1.0, std::min(bytes, places.visited.value_or(bytes))));
+  return places.apart * places.besides * std::min(random, kPiece * costs_.byte);
+}
+
+double CostModel::gather(const Places& places, double bytes) const {
+  const double random = far(std::max(1.0, std::min(bytes, places.visited.value_or(bytes))));
+  const double piece =
+      places.besides * std::min(random, kPiece * costs_.byte) + (1 - places.besides) * random;
+  return places.apart * piece + (1 - std::min(1.0, places.apart)) * costs_.cachedLoad;
+}
+
+double CostModel::permuting(const lcu::Soac& soac, double count, double bytes,
+                            const std::optional<Places>& places) const {
+  double scattered = patternOf(soac.destination) == AccessPattern::Arbitrary;
+  if (places) scattered = places->apart * (1 - places->besides);
+  const double visited = places ? places->visited.value_or(bytes) : bytes;
+  const double beyond = std::max(0.0, 1 - costs_.cacheBytes / std::max(1.0, visited));
+  return count * (costs_.permuteElement + scattered * beyond * costs_.randomStore);
 }
 
 double CostModel::taken(ExprRef condition, bool branch) const {
@@ -191,13 +221,26 @@ int guardedLoads(const lcu::Soac& soac) {
 
 }  // namespace
 
-/// Of one element. `ofProduct`: of a division, the dividend is made of products.
-double CostModel::operation(ExprRef e, bool ofProduct) const {
+bool CostModel::ofIntegers(ExprRef e) {
+  if (e->kind == ExprKind::Convert)
+    return isFloat(e->type) == isFloat(e->operands[0]->type) && !isFloat(e->type);
+  return e->kind != ExprKind::Op || !isFloat(e->operands[0]->type);
+}
+
+double CostModel::operation(ExprRef e, const ElementFacts& facts) const {
+  const auto simple = [&](ScalarType type, double time) {
+    return sizeOf(type) <= 4 ? costs_.narrow * time : time;
+  };
+  const auto ofType = [&](ScalarType type) {
+    return simple(type, isFloat(type) ? costs_.operation : costs_.integerOperation);
+  };
   switch (e->kind) {
     case ExprKind::Convert:
+      return isFloat(e->type) == isFloat(e->operands[0]->type) ? ofType(e->type)
+                                                               : simple(e->type, costs_.conversion);
     case ExprKind::Check:
     case ExprKind::If:
-      return costs_.operation;
+      return simple(e->type, costs_.integerOperation);
     case ExprKind::Op:
       break;
     default:
@@ -205,53 +248,55 @@ double CostModel::operation(ExprRef e, bool ofProduct) const {
   }
   constexpr double kByConstant = 4;  // division by a constant is a few other operations
   const ScalarType type = e->operands[0]->type;
-  const double narrow = type == ScalarType::Float32 ? costs_.float32 : 1;
+  const double float32 = type == ScalarType::Float32 ? costs_.float32 : 1;
   switch (e->op) {
+    case ScalarOp::Mul:
+      return isFloat(type) ? ofType(type) : simple(type, costs_.integerProduct);
     case ScalarOp::Div:
     case ScalarOp::Rem:
-      if (isFloat(type)) return narrow * costs_.division;
-      if (e->operands[1]->kind == ExprKind::Constant) return kByConstant * costs_.operation;
-      return ofProduct ? costs_.longDivision : costs_.integerDivision;
+      if (isFloat(type)) return float32 * costs_.division;
+      if (e->operands[1]->kind == ExprKind::Constant) return kByConstant * ofType(type);
+      return facts.ofProduct(e) ? costs_.longDivision : costs_.integerDivision;
     case ScalarOp::Sqrt:
-      return narrow * costs_.division;
+      return float32 * costs_.division;
     case ScalarOp::Exp:
     case ScalarOp::Sinh:
     case ScalarOp::Cosh:
     case ScalarOp::Tanh:
-      return narrow * costs_.exponential;
+      return float32 * costs_.exponential;
     case ScalarOp::Ln:
-      return narrow * costs_.logarithm;
+      return float32 * costs_.logarithm;
     case ScalarOp::Sin:
     case ScalarOp::Cos:
     case ScalarOp::Tan:
     case ScalarOp::Asin:
     case ScalarOp::Acos:
     case ScalarOp::Atan:
-      return narrow * costs_.trigonometric;
+      return float32 * costs_.trigonometric;
     default:
-      return costs_.operation;
+      return ofType(type);
   }
 }
 
-double CostModel::arithmetic(const std::vector<ExprRef>& thunks) const {
-  struct Facts {
-    bool varies = false;  ///< with the element
-    bool inLoop = false;
-    bool product = false;
-  };
-  std::unordered_map<ExprRef, Facts> facts;
-  double total = 0;
+ElementFacts::ElementFacts(const std::vector<ExprRef>& thunks) {
   lcu::forEachNode(thunks, [&](ExprRef e) {
     Facts own{e->kind == ExprKind::Param, e->kind == ExprKind::LoopVar || e->kind == ExprKind::Call};
     for (ExprRef operand : e->operands) {
-      own.varies |= facts[operand].varies;
-      own.inLoop |= facts[operand].inLoop && e->kind != ExprKind::Loop && e->kind != ExprKind::Recursion;
-      own.product |= facts[operand].product;
+      own.varies |= facts_[operand].varies;
+      own.inLoop |= facts_[operand].inLoop && e->kind != ExprKind::Loop && e->kind != ExprKind::Recursion;
+      own.product |= facts_[operand].product;
     }
-    const bool ofProduct = !e->operands.empty() && facts[e->operands[0]].product;
+    own.ofProduct = !e->operands.empty() && facts_[e->operands[0]].product;
     own.product |= e->kind == ExprKind::Op && e->op == ScalarOp::Mul;
-    facts[e] = own;
-    if (own.varies || own.inLoop) total += operation(e, ofProduct) * (own.inLoop ? classes_.iterations : 1);
+    facts_[e] = own;
+  });
+}
+
+double CostModel::arithmetic(const std::vector<ExprRef>& thunks) const {
+  const ElementFacts facts(thunks);
+  double total = 0;
+  lcu::forEachNode(thunks, [&](ExprRef e) {
+    if (facts.varies(e)) total += operation(e, facts) * (facts.inLoop(e) ? classes_.iterations : 1);
   });
   return total;
 }
@@ -263,10 +308,14 @@ double CostModel::evaluation(ExprRef e) const {
 }
 
 SoacTime CostModel::timeOf(const lcu::Soac& soac) const {
+  if (soac.kind == SoacKind::Once) return {};
+  return timeOf(soac, elements(soac.space.extent),
+                soac.space.segmented() ? elements(soac.space.segments) : 0);
+}
+
+SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) const {
   SoacTime time;
   time.kind = soac.kind;
-  if (soac.kind == SoacKind::Once) return time;
-  const double n = elements(soac.space.extent);
   const std::vector<ExprRef> thunks = thunksOf(soac);
   time.arithmetic = n * arithmetic(thunks);
   if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan)
@@ -282,22 +331,18 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac) const {
     case SoacKind::Filter:
     case SoacKind::Partition:
       time.collective = n * (costs_.filterElement + width * costs_.filterByte);
-      time.exposed = n * guardedLoads(soac) * (costs_.guardedLoad + (checks ? costs_.checkedLoad : 0));
+      time.exposed = n * (guardedLoads(soac) * costs_.guardedLoad + (checks ? costs_.checkedFilter : 0));
       time.further = n * costs_.furtherFilter;
       break;
-    case SoacKind::Permute: {
-      time.exposed = n * costs_.permuteElement;
-      const double target = elements(soac.target) * width;
-      if (patternOf(soac.destination) == AccessPattern::Arbitrary)
-        time.exposed += n * costs_.randomStore * std::max(0.0, 1 - costs_.cacheBytes / std::max(1.0, target));
+    case SoacKind::Permute:
+      time.exposed = permuting(soac, n, elements(soac.target) * width);
       break;
-    }
     default:
       break;
   }
   if (soac.space.segmented()) {
     time.elements = n;
-    time.segments = elements(soac.space.segments);
+    time.segments = segments;
     time.numbered =
         lcu::anyNode(thunks, [](ExprRef e) { return e->kind == ExprKind::Param && e->index > 0; });
   }
@@ -327,10 +372,11 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
 }
 
 double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime>& members) const {
-  double arithmetic = 0, collective = 0, exposed = 0, further = 0, first = 0;
+  double arithmetic = 0, integers = 0, collective = 0, exposed = 0, further = 0, first = 0;
   bool numbered = false;
   for (const SoacTime& member : members) {
     arithmetic += member.arithmetic;
+    integers += member.integers;
     collective += member.collective;
     exposed += member.exposed;
     numbered |= member.numbered;
@@ -338,6 +384,7 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
     further += member.further;
     first = std::max(first, member.further);
   }
+  arithmetic += integers - costs_.pipesOverlap * std::min(integers, arithmetic);
   const double passes = collective > 0 ? costs_.passes : 1;
   double overlap = collective > 0 ? costs_.collectiveOverlap : costs_.overlap;
   if (numbered) overlap = std::min(overlap, costs_.segmentedOverlap);

@@ -31,12 +31,38 @@ AccessPattern patternOf(lcu::ExprRef position);
 /// What one SOAC takes beside its loads and stores, in microseconds, and what more it takes by company.
 struct SoacTime {
   lcu::SoacKind kind = lcu::SoacKind::Once;
-  double arithmetic = 0;
+  double arithmetic = 0;              ///< but for `integers`
+  double integers = 0;                ///< arithmetic of integers, where it is known apart
   double collective = 0;              ///< work of scans and filters
   double exposed = 0;                 ///< behind which nothing hides: permutes, guarded loads
   double further = 0;                 ///< what a scan or filter takes longer in a kernel that has one already
   double elements = 0, segments = 0;  ///< of a segmented space
   bool numbered = false;              ///< its thunks need to know the segment
+};
+
+/// What the operations of some thunks depend on.
+class ElementFacts {
+ public:
+  explicit ElementFacts(const std::vector<lcu::ExprRef>& thunks);
+  /// With the element, or from one iteration to the next.
+  bool varies(lcu::ExprRef e) const { return of(e).varies || of(e).inLoop; }
+  bool inLoop(lcu::ExprRef e) const { return of(e).inLoop; }
+  /// Of a division: the dividend is made of products.
+  bool ofProduct(lcu::ExprRef e) const { return of(e).ofProduct; }
+
+ private:
+  struct Facts {
+    bool varies = false, inLoop = false, product = false, ofProduct = false;
+  };
+  const Facts& of(lcu::ExprRef e) const { return facts_.at(e); }
+  std::unordered_map<lcu::ExprRef, Facts> facts_;
+};
+
+/// How near each other the positions are at which neighbouring elements load or store.
+struct Places {
+  double apart = 1;               ///< pieces of memory for each load
+  double besides = 0;             ///< share of the pieces that lie side by side
+  std::optional<double> visited;  ///< bytes, if only a part of the array is
 };
 
 /// Time of loads and of stores.
@@ -72,6 +98,20 @@ class CostModel {
   /// The same with loads, counted as cached ones.
   double evaluation(lcu::ExprRef e) const;
   SoacTime timeOf(const lcu::Soac& soac) const;
+  /// The same for known numbers of elements and of segments.
+  SoacTime timeOf(const lcu::Soac& soac, double elements, double segments) const;
+  /// Whether an operation is one of integers or truth values.
+  static bool ofIntegers(lcu::ExprRef e);
+  /// One operation on one element.
+  double operation(lcu::ExprRef e, const ElementFacts& facts) const;
+  /// A load at a computed position from an array of so many bytes.
+  double gather(const Places& places, double bytes) const;
+  /// Of it, what pieces side by side take: they need not be loaded again by who is near.
+  double inStream(const Places& places, double bytes) const;
+  /// What nothing hides of a permute of `count` elements to results of so many bytes.
+  double permuting(const lcu::Soac& soac, double count, double bytes,
+                   const std::optional<Places>& places = std::nullopt) const;
+  double iterations() const { return classes_.iterations; }
   /// Time of a launch of a cluster.
   double predicted(const MemoryTime& memory, const std::vector<SoacTime>& members) const;
   /// Bytes that the SOAC keeps for each element while it waits for its predecessors.
@@ -79,7 +119,7 @@ class CostModel {
 
  private:
   double estimate(lcu::ExprRef e) const;
-  double operation(lcu::ExprRef e, bool ofProduct) const;
+  double far(double bytes) const;
   double segmentTime(const std::vector<SoacTime>& members) const;
   const lcu::Program& program_;
   TargetCosts costs_;

@@ -311,8 +311,9 @@ RegionReport describeRegion(const std::string& name, const DependenceGraph& grap
   return report;
 }
 
-double predictedTime(int number, const Assignment& cluster, const RegionProblem& region,
-                     const CostModel& model) {
+/// Modelled microseconds of one launch of a cluster, from its members as they are before fusion.
+static double predictedTime(int number, const Assignment& cluster, const RegionProblem& region,
+                            const CostModel& model) {
   bool kernel = false;
   std::vector<SoacTime> members;
   for (size_t v = 0; v < cluster.size(); ++v) {
@@ -378,7 +379,6 @@ static std::vector<std::string> anchoredMembers(const std::vector<int>& members,
 }
 
 ClusterReport describeCluster(int number, const Assignment& cluster, const DependenceGraph& graph,
-                              const RegionProblem& problem, const CostModel& model,
                               const lcu::Program& program, bool texts) {
   ClusterReport report;
   for (size_t v = 0; v < cluster.size(); ++v) {
@@ -392,7 +392,6 @@ ClusterReport describeCluster(int number, const Assignment& cluster, const Depen
                                oneLine(lcu::toString(soac->space.extent, program)));
   }
   report.anchored = anchoredMembers(report.nodes, graph);
-  report.microseconds = predictedTime(number, cluster, problem, model);
   return report;
 }
 

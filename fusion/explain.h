@@ -9,13 +9,9 @@ namespace kelpie::fusion {
 
 RegionReport describeRegion(const std::string& name, const DependenceGraph& graph,
                             const lcu::Program& program, bool texts);
-/// Modelled microseconds of one launch of a cluster.
-double predictedTime(int number, const Assignment& cluster, const RegionProblem& region,
-                     const CostModel& model);
 StrategyReport describeStrategy(Strategy strategy, const Partition& partition, const RegionProblem& problem,
                                 const CostModel& model);
 ClusterReport describeCluster(int number, const Assignment& cluster, const DependenceGraph& graph,
-                              const RegionProblem& problem, const CostModel& model,
                               const lcu::Program& program, bool texts);
 /// Pairs of kernels with an edge, a common space or a common input; each apart one with its reason.
 std::vector<PairReport> explainPairs(const DependenceGraph& graph, const RegionProblem& problem,

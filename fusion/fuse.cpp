@@ -12,7 +12,7 @@
 #include "fusion/effects.h"
 #include "fusion/explain.h"
 #include "fusion/graded_order.h"
-#include "fusion/kernel_bytes.h"
+#include "fusion/kernel_time.h"
 #include "fusion/region_problem.h"
 #include "fusion/rewrite.h"
 #include "fusion/rules.h"
@@ -178,13 +178,9 @@ class Fuser {
     std::vector<std::vector<int>> members(graph.nodes.size());
     for (size_t v = 0; v < graph.nodes.size(); ++v) members[cluster[v]].push_back(static_cast<int>(v));
     const std::map<VarId, std::set<int>> users = usersOf(block, graph, cluster);
-    std::optional<RegionProblem> evaluatorProblem;
-    if (evaluator_) evaluatorProblem = regionProblem(block, graph, program_, *evaluator_);
     std::deque<lcu::Stmt> stmts;
     for (int c : *order) {
-      ClusterReport clusterReport =
-          describeCluster(c, cluster, graph, problem, model, program_, options_.explain);
-      if (evaluator_) clusterReport.evaluated = predictedTime(c, cluster, *evaluatorProblem, *evaluator_);
+      ClusterReport clusterReport = describeCluster(c, cluster, graph, program_, options_.explain);
       const lcu::Stmt& first = *graph.nodes[members[c][0]].stmt;
       if (graph.nodes[members[c][0]].soac) {
         std::vector<const lcu::Kernel*> kernels;
@@ -204,7 +200,7 @@ class Fuser {
         rewritten.kernel.name = unused(kernelName(kernels));
         clusterReport.kernel = rewritten.kernel.name;
         clusterReport.rules = std::move(rewritten.rules);
-        addBytes(clusterReport, kernels, rewritten.kernel, model);
+        addPrediction(clusterReport, kernels, rewritten.kernel, model);
         if (options_.explain) clusterReport.text = lcu::toString(rewritten.kernel, program_);
         lcu::Stmt stmt;
         stmt.results = rewritten.kernel.returns;
@@ -219,9 +215,9 @@ class Fuser {
     block.stmts = std::move(stmts);
   }
 
-  /// Bytes of the kernel of a cluster, and which members its filters and permutes are.
-  void addBytes(ClusterReport& report, const std::vector<const lcu::Kernel*>& members,
-                const lcu::Kernel& kernel, const CostModel& model) const {
+  /// Bytes and time of the kernel of a cluster, and which members its filters and permutes are.
+  void addPrediction(ClusterReport& report, const std::vector<const lcu::Kernel*>& members,
+                     const lcu::Kernel& kernel, const CostModel& model) const {
     LaunchSizes sizes;
     std::unordered_map<VarId, std::string> names;  // by result
     for (const lcu::Kernel* member : members) {
@@ -245,6 +241,11 @@ class Fuser {
     report.bytesRead = bytes.read;
     report.bytesWritten = bytes.written;
     report.bytesExact = bytes.exact;
+    const auto sample = options_.known.samples.find(kernel.name);
+    const codegen::ThunkSample sampled =
+        sample == options_.known.samples.end() ? codegen::ThunkSample() : sample->second;
+    report.microseconds = kernelTime(kernel, program_, model, sizes, sampled);
+    if (evaluator_) report.evaluated = kernelTime(kernel, program_, *evaluator_, sizes, sampled);
     for (const lcu::Soac& soac : kernel.bindings) {
       if (soac.results.empty()) continue;
       if (soac.kind == lcu::SoacKind::Filter) report.filters.push_back(names[soac.results[0]]);

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "codegen/thunk_sample.h"
 #include "fusion/cost_model.h"
 #include "fusion/dependence_graph.h"
 #include "fusion/inline_maps.h"
@@ -35,6 +36,7 @@ struct KnownSizes {
   std::unordered_map<std::string, KernelSizes> kernels;  ///< by name, before fusion
   /// How often the blocks of its thunks were entered (runtime/target.h), by name of a kernel after fusion.
   std::unordered_map<std::string, std::vector<double>> entered;
+  std::unordered_map<std::string, codegen::ThunkSample> samples;  ///< by name of a kernel after fusion
 };
 
 struct FusionOptions {

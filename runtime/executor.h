@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "codegen/thunk_sample.h"
 #include "ir/data.h"
 #include "ir/diagnostic.h"
 #include "ir/lcu.h"
@@ -32,6 +33,8 @@ struct RunOptions {
   size_t frameMemory = size_t{1} << 28;
   /// Times every kernel and accounts for what it loads and stores.
   bool timeKernels = false;
+  /// Evaluates thunks on the host for some elements of some launches (runtime/thunk_sampler.h).
+  bool sampleThunks = false;
   /// The run ends when the results are in the target's memory; they are not handed over (the columns are
   /// none).
   bool discardResults = false;
@@ -44,6 +47,7 @@ struct KernelStatistics {
   uint64_t evaluated = 0;         ///< launches of the targets `interp` and `cpu` that the evaluator ran
   double seconds = 0;             ///< of the launches, on the device; with RunOptions::timeKernels
   LaunchWork work;                ///< of the evaluator; of all launches with RunOptions::timeKernels
+  codegen::ThunkSample sample;    ///< sums over the launches sampled, with RunOptions::sampleThunks
   std::vector<uint64_t> targets;  ///< elements of the results of each Permute, in order of bindings
 };
 

@@ -59,14 +59,25 @@ void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& ex
   allocateResults(i, info, extents);
   if (hasWork(info, extents)) {
     LaunchScratch scratch(context_);
-    const Failure failure = context_.target.launch(
-        {&plan_.kernels, i.target, extents, arguments_, outputs_, &scratch, context_.options.interrupt});
+    const LaunchRequest request{
+        &plan_.kernels, i.target, extents, arguments_, outputs_, &scratch, context_.options.interrupt};
+    if (context_.options.sampleThunks) sample(i, request);
+    const Failure failure = context_.target.launch(request);
     check(context_, failure, scratch, "the kernel " + plan_.kernels.kernels[i.target].kernel->name);
     recorder_.launched(i.target, extents, results_);
   }
   for (size_t k = 0; k < results_.size(); ++k)
     if (i.results[k] != kNoSlot) stack_.value(i.results[k]) = {{}, std::move(results_[k])};
   results_.clear();
+}
+
+void Launcher::sample(const PlanInstruction& i, const LaunchRequest& request) {
+  const auto& parameters = plan_.kernels.kernels[i.target].info.parameters;
+  std::vector<size_t> bytes;
+  for (size_t k = 0; k < parameters.size(); ++k)
+    bytes.push_back(
+        parameters[k].kind == ParameterKind::Array ? stack_.value(i.operands[k]).device->buffer->bytes() : 0);
+  sampler_.sample(request, bytes);
 }
 
 void Launcher::findArguments(const PlanInstruction& i, const codegen::KernelInfo& info) {

@@ -6,13 +6,14 @@
 #include "runtime/plan_stack.h"
 #include "runtime/run_context.h"
 #include "runtime/run_recorder.h"
+#include "runtime/thunk_sampler.h"
 
 namespace kelpie::runtime {
 
 class Launcher {
  public:
   Launcher(RunContext& context, const Plan& plan, PlanStack& stack)
-      : context_(context), plan_(plan), stack_(stack), recorder_(context, plan) {}
+      : context_(context), plan_(plan), stack_(stack), recorder_(context, plan), sampler_(context, plan) {}
 
   void launch(const PlanInstruction& i, const codegen::LaunchExtents& extents);
   void grade(const PlanInstruction& i, const codegen::LaunchExtents& extents);
@@ -20,6 +21,7 @@ class Launcher {
   RunRecorder& recorder() { return recorder_; }
 
  private:
+  void sample(const PlanInstruction& i, const LaunchRequest& request);
   void findArguments(const PlanInstruction& i, const codegen::KernelInfo& info);
   void allocateResults(const PlanInstruction& i, const codegen::KernelInfo& info,
                        const codegen::LaunchExtents& extents);
@@ -30,6 +32,7 @@ class Launcher {
   const Plan& plan_;
   PlanStack& stack_;
   RunRecorder recorder_;
+  ThunkSampler sampler_;
   // Of the launch under way; kept to be used again.
   std::vector<KernelArgument> arguments_;
   std::vector<DeviceRef> results_;

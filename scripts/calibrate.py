@@ -13,6 +13,7 @@ import re
 import sys
 
 SIMPLE_IN_OPERATIONS = 94  # multiplications and additions of the function `operations`
+INTEGERS = (64, 24, 8)  # of `integer_operations`, products of `integer_products`, conversions of `conversions`
 
 
 class Measured:
@@ -66,11 +67,14 @@ class Measured:
             self.overlap = min((abs(self.one_division(v) - self.time("one_division_map")), v)
                                for v in (k / 20 for k in range(21)))[1]
         simple = self.operation
-        self.integer_division = max(simple, self.arithmetic("int_divisions_map") / 8 - 2 * simple)
+        self.integer = self.arithmetic("integer_operations_map") / INTEGERS[0]
+        self.product = max(self.integer, self.arithmetic("integer_products_map") / INTEGERS[1] - self.integer)
+        self.conversion = max(self.integer, self.arithmetic("conversions_map") / INTEGERS[2] - self.integer - simple)
+        self.integer_division = max(simple, self.arithmetic("int_divisions_map") / 8 - 2 * self.integer)
         self.division = max(simple, self.arithmetic("divisions_map") / 8 - 2 * simple)
         self.exponential = max(simple, self.arithmetic("exponentials_map") / 4 - 2 * simple)
         self.logarithm = max(simple, self.arithmetic("logarithms_map") / 4 - 2 * simple)
-        self.long_division = max(self.integer_division, self.arithmetic("long_divisions_map") / 4 - 3 * simple)
+        self.long_division = max(self.integer_division, self.arithmetic("long_divisions_map") / 4 - 2 * self.integer - self.product)
         self.trigonometric = max(simple, self.arithmetic("sines_map") / 4 - 2 * simple)
 
     def one_division(self, overlap):
@@ -184,7 +188,7 @@ def segmented_overlap(m, segmented):
     return min(m.overlap, max(0.0, 1 - (both - max(memory, work)) / min(memory, work)))
 
 
-def constants(wide, narrow, fused, far_bytes):
+def constants(wide, narrow, fused, far_bytes, target):
     for m in (wide, narrow):
         m.find_arithmetic()
     loads, far = wide.loads()
@@ -211,8 +215,12 @@ def constants(wide, narrow, fused, far_bytes):
         "ownBytes": own,
         "cacheBytes": cache,
         "guardedLoad": guarded,
-        "checkedLoad": max(0.0, wide.extra("checking_filter") - wide.extra("picking_filter")),
+        "checkedFilter": max(0.0, wide.extra("checking_filter") - wide.extra("picking_filter")),
         "operation": wide.operation,
+        "integerOperation": wide.integer,
+        "integerProduct": wide.product,
+        "conversion": wide.conversion,
+        "narrow": min(1.0, math.sqrt(narrow.operation / wide.operation * narrow.integer / wide.integer)),
         "integerDivision": wide.integer_division,
         "longDivision": wide.long_division,
         "division": wide.division,
@@ -220,6 +228,7 @@ def constants(wide, narrow, fused, far_bytes):
         "logarithm": wide.logarithm,
         "trigonometric": wide.trigonometric,
         "float32": min(1.0, ratio),
+        "pipesOverlap": 1 if target == "cuda" else 0,
         "overlap": wide.overlap,
         "collectiveOverlap": overlap,
         "segmentedOverlap": segmented_overlap(wide, segmented),
@@ -253,14 +262,14 @@ def main():
     target = wide.profile["target"]
     far = next(k for k in wide.profile["kernels"] if k["kernel"].startswith("calibrate_map") and
                k["elements"] == max(x["elements"] for x in wide.profile["kernels"]))["elements"] * 8
-    found = constants(wide, narrow, fused, far)
+    found = constants(wide, narrow, fused, far, target)
     text = "".join(f"    .{name} = {value:.3g},\n" for name, value in found.items())
     print(f"{target}, copy {wide.profile['copyBytesPerSecond'] / 1e9:.1f} GB/s")
     print(text, end="")
     if options.write:
         with open(options.write, encoding="utf-8") as file:
             source = file.read()
-        block = re.compile(rf'(\.name = "{target}",\n)(.*?)(    \.collectiveBudget)', re.S)
+        block = re.compile(rf'(\.name = "{target}",\n)(.*?)(    \.lockStep)', re.S)
         if not block.search(source):
             sys.exit(f"calibrate.py: {options.write} has no constants of {target}")
         with open(options.write, "w", encoding="utf-8") as file:

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <unordered_map>
 
 #include "codegen/expression_schedule.h"
+#include "codegen/thunk_sample.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::runtime {
@@ -92,6 +94,14 @@ class ExpressionCode::Compiler {
   void compile(const std::vector<ExprRef>& roots) {
     schedule_ = codegen::scheduleExpressions(roots);
     out_.blockCount_ = schedule_.blocks.size();
+    for (uint32_t b = 0; b < schedule_.blocks.size(); ++b) {
+      const auto& steps = schedule_.blocks[b].steps;
+      for (size_t k = 0; k < steps.size(); ++k) {
+        if (steps[k].node->kind != ExprKind::Load || codegen::loadsInOrder(steps[k].node)) continue;
+        gatherNumbers_[{b, k}] = static_cast<uint32_t>(out_.gathers_.size());
+        out_.gathers_.push_back(steps[k].node);
+      }
+    }
     blocks();
     for (ExprRef r : roots) out_.results_.push_back(registerOf(r));
   }
@@ -192,6 +202,8 @@ class ExpressionCode::Compiler {
         ++f.step;
       } else {
         simple(step.node);
+        if (const auto gather = gatherNumbers_.find({f.block, f.step}); gather != gatherNumbers_.end())
+          out_.code_.back().payload0 = gather->second;
         ++f.step;
       }
     }
@@ -340,7 +352,7 @@ class ExpressionCode::Compiler {
         i.code = mode_ == Mode::Kernel ? Code::Load : Code::Element;
         i.index = mode_ == Mode::Kernel ? arraySlot(e->index) : e->index;
         i.type = e->type;
-        i.gathers = !(e->operands[0]->kind == ExprKind::Param && e->operands[0]->index <= 1);
+        i.gathers = !codegen::loadsInOrder(e);
         break;
       case ExprKind::Convert:
         i.code = Code::Convert;
@@ -421,6 +433,7 @@ class ExpressionCode::Compiler {
   Mode mode_;
   const std::function<bool(lcu::VarId)>& isCell_;
   Schedule schedule_;
+  std::map<std::pair<uint32_t, size_t>, uint32_t> gatherNumbers_;  ///< by block and step
   std::unordered_map<ExprRef, uint32_t> registers_;
   std::unordered_map<ExprRef, std::vector<uint32_t>> multiple_;
   std::unordered_map<uint64_t, uint32_t> loopVars_;
@@ -446,7 +459,7 @@ constexpr size_t kMostStack = (size_t{1} << 29) / sizeof(Register);
 }  // namespace
 
 void ExpressionCode::run(Register* r, const void* const* arrays, Environment& environment, uint64_t& gathered,
-                         uint64_t* entered) const {
+                         uint64_t* entered, Trace* trace) const {
   constexpr uint32_t kRepetitions = 4096;  // between two looks whether to go on
   uint32_t repetitions = 0;
   bool failed = false;
@@ -525,6 +538,10 @@ void ExpressionCode::run(Register* r, const void* const* arrays, Environment& en
         r[i.result] = r[i.a];
         break;
       case Code::Load:
+        if (trace) {
+          trace->loads(static_cast<const std::byte*>(arrays[i.index]) + r[i.a].i * sizeOf(i.type));
+          if (i.gathers) trace->gathers(i.payload0, r[i.a].i);
+        }
         r[i.result] = loadElement(i.type, arrays[i.index], r[i.a].i);
         if (i.gathers) gathered += static_cast<uint64_t>(sizeOf(i.type));
         break;

@@ -74,11 +74,23 @@ class ExpressionCode {
   /// Blocks of the schedule.
   size_t blockCount() const { return blockCount_; }
 
+  /// Loads that are not at parameter 0 or 1, by block of the schedule and step.
+  const std::vector<lcu::ExprRef>& gathers() const { return gathers_; }
+  /// Tells of loads while they are made.
+  class Trace {
+   public:
+    virtual ~Trace() = default;
+    /// Before any load; what is at the address must be there afterwards.
+    virtual void loads(const std::byte* address) = 0;
+    /// One of gathers(), by number.
+    virtual void gathers(uint32_t number, int64_t position) = 0;
+  };
+
   /// Runs over `registers`. `arrays` by array slot. Adds to `gathered` the bytes read by loads that are not
   /// at parameter 0 or 1, and in Kernel mode to `entered`, by block of the schedule, how often those were
-  /// entered that have steps; block 0 is not counted.
+  /// entered that have steps; block 0 is not counted. `trace` may be null.
   void run(Register* registers, const void* const* arrays, Environment& environment, uint64_t& gathered,
-           uint64_t* entered = nullptr) const;
+           uint64_t* entered = nullptr, Trace* trace = nullptr) const;
 
  private:
   enum class Code : uint8_t {
@@ -122,8 +134,8 @@ class ExpressionCode {
     ScalarType to = ScalarType::Int64;    ///< Convert
     ScalarOp op{};
     bool gathers = false;
-    uint32_t result = 0, a = 0, b = 0, c = 0;  ///< registers; Jump*, Call: target in `result`
-    uint32_t payload0 = 0, payload1 = 0, index = 0;
+    uint32_t result = 0, a = 0, b = 0, c = 0;        ///< registers; Jump*, Call: target in `result`
+    uint32_t payload0 = 0, payload1 = 0, index = 0;  ///< of a gathering Load, payload0: its number
   };
   /// A recursive function: the registers from `low` to `high` belong to the call at hand.
   struct Function {
@@ -140,6 +152,7 @@ class ExpressionCode {
   std::vector<std::pair<uint32_t, uint32_t>> params_;  ///< (number, register)
   std::vector<uint32_t> results_;
   size_t blockCount_ = 0;
+  std::vector<lcu::ExprRef> gathers_;
   std::vector<Function> functions_;                    ///< Enter, Call and Return name one by `index`
   std::vector<std::pair<uint32_t, uint32_t>> passed_;  ///< arguments of calls: from one register to another
 };

@@ -15,9 +15,11 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
+#include "codegen/thunk_sample.h"
 #include "runtime/interp/expression_code.h"
 #include "runtime/target.h"
 
@@ -51,5 +53,12 @@ struct DeadlinePassed {};
 /// Runs one launch in the memory of the host. Gives the first error: least element, then order of bindings.
 std::optional<DeviceError> evaluateKernel(const KernelCode& code, const LaunchRequest& request,
                                           LaunchWork& work, std::optional<Deadline> deadline = std::nullopt);
+
+/// Called before something is read from the memory behind the arguments.
+using BeforeReading = std::function<void(const std::byte*)>;
+
+/// Evaluates the thunks for some of the elements, and writes nothing. Ends early at the deadline.
+codegen::ThunkSample sampleThunks(const KernelCode& code, const LaunchRequest& request,
+                                  const BeforeReading& beforeReading, Deadline deadline);
 
 }  // namespace kelpie::runtime

@@ -155,5 +155,54 @@ TEST(Accounting, ExtentsTellWhatIsCounted) {
   EXPECT_GT(filters, 50);
 }
 
+/// The same, in memory that the host has to ask for.
+class Remote final : public runtime::HostTarget {
+ public:
+  Remote() : HostTarget(0) {}
+  std::string name() const override { return "remote"; }
+  bool hostAddressable() const override { return false; }
+
+ protected:
+  runtime::Failure execute(const runtime::LaunchRequest& request,
+                           std::optional<runtime::DeviceError>& error) override {
+    interpret(request, error);
+    return std::nullopt;
+  }
+};
+
+/// Of so few elements, all are in the sample.
+TEST(Accounting, SamplesTellWhatIsCounted) {
+  int sampled = 0, positions = 0;
+  for (uint32_t seed = 0; seed < 150; ++seed) {
+    RandomProgram program(seed, 12, false);
+    fuse(program.b.program);
+    runtime::Executor executor(std::make_unique<Remote>());
+    runtime::RunStatistics statistics;
+    runtime::RunOptions options;
+    options.sampleThunks = true;
+    program.b.run(executor, options, &statistics);
+    for (const runtime::KernelStatistics& kernel : statistics.kernels) {
+      const codegen::ThunkSample& sample = kernel.sample;
+      if (sample.empty() || kernel.launches != 1) continue;
+      ASSERT_EQ(sample.entered.size(), kernel.work.entered.size());
+      for (size_t b = 0; b < sample.entered.size(); ++b) {
+        EXPECT_GE(sample.inStep[b], sample.entered[b]) << "seed " << seed << ", " << kernel.name;
+        const auto counted = static_cast<double>(kernel.work.entered[b]);
+        if (counted == 0 || sample.entered[b] == 0) continue;  // bindings that need others are not sampled
+        EXPECT_EQ(sample.entered[b], counted) << "seed " << seed << ", " << kernel.name;
+        ++sampled;
+      }
+      for (const auto& p : sample.positions) {
+        EXPECT_LE(p.lines, p.sectors);
+        EXPECT_LE(p.distinct, p.sectors);
+        EXPECT_LE(p.sectors, p.number);
+        positions += p.number > 0;
+      }
+    }
+  }
+  EXPECT_GT(sampled, 50);
+  EXPECT_GT(positions, 50);
+}
+
 }  // namespace
 }  // namespace kelpie::fusion

@@ -11,7 +11,8 @@ namespace {
 
 /// Of the kernels that are left, of which there should be `left`, beside their launches, with n = `n` and m =
 /// `m`.
-double predictedOf(const TargetCosts& costs, std::string_view body, double n, double m, int left) {
+double predictedOf(const TargetCosts& costs, std::string_view body, double n, double m, int left,
+                   const KnownSizes& known = {}) {
   const std::string text = R"(
 global 1: ([int64]) = n: int64, xs: [int64; n]
 global 2: ([int64]) = m: int64, ys: [int64; m]
@@ -25,6 +26,7 @@ entry main: (int64) {
   auto& program = std::get<lcu::Program>(result);
   FusionOptions options;
   options.costs = costs;
+  options.known = known;
   for (const lcu::GlobalInput& global : program.globals)
     for (lcu::VarId var : global.vars) options.globals[var] = global.cell == 1 ? n : m;
   const FusionReport report = fuse(program, options);
@@ -152,6 +154,53 @@ TEST(Prediction, GathersOfWhatAPermuteHasFilled) {
   EXPECT_NEAR(predictedOf(costs, kTakeFilled, 1000, 1000, 2), 1000 * (1 + (1 - std::exp(-1))) / 2, 1e-6);
   // Twice as many places: at most a half.
   EXPECT_NEAR(predictedOf(costs, kTakeFilled, 1000, 2000, 2), 2000 * (0.5 + (1 - std::exp(-0.5))) / 2, 1e-6);
+}
+
+TEST(Prediction, PositionsOfASample) {
+  TargetCosts costs = free();
+  costs.byte = 1;
+  costs.cachedLoad = 1;
+  costs.sharedLoad = costs.randomLoad = 1000;
+  costs.ownBytes = costs.cacheBytes = 0;
+  KnownSizes known;
+  codegen::ThunkSample& sample = known.samples["k"];
+  sample.entered = sample.inStep = {100, 0};
+  const double inOrder = 8 * 1000 + 8;
+  sample.positions = {{100, 100, 100, 100}};  // each elsewhere
+  EXPECT_DOUBLE_EQ(predictedOf(costs, kGather, 1000, 1e6, 1, known), inOrder + 1000 * 1000);
+  sample.positions = {{100, 25, 6.25, 25}};  // side by side
+  EXPECT_DOUBLE_EQ(predictedOf(costs, kGather, 1000, 1e6, 1, known), inOrder + 1000 * (0.25 * 32 + 0.75 * 1));
+  sample.positions = {{100, 100, 100, 1}};  // all in one place
+  costs.ownBytes = costs.cacheBytes = 32;
+  EXPECT_DOUBLE_EQ(predictedOf(costs, kGather, 1000, 1e6, 1, known), inOrder + 1000 * 1);
+}
+
+TEST(Prediction, BranchesCountAsOftenAsTheyAreEntered) {
+  const char* const body = R"(
+  kernel k { let s: &int64 = REDUCE flat n { i => if xs[i] > 3 then xs[i] / (xs[i] + m) else 7 } (0) { x, y => x + y } return s }
+  return s)";
+  TargetCosts costs = free();
+  costs.integerDivision = 2;
+  KnownSizes known;
+  codegen::ThunkSample& sample = known.samples["k"];
+  sample.entered = {100, 25, 0, 0};
+  sample.inStep = {100, 50, 0, 0};
+  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 7, 1, known), 2 * 250);
+  costs.lockStep = true;
+  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 7, 1, known), 2 * 500);
+  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 7, 1), 2 * 1000);
+}
+
+TEST(Prediction, ArithmeticOfIntegersHidesBehindThatOfFloats) {
+  const char* const body = R"(
+  kernel k { let s: &float64 = REDUCE flat n { i => float64(xs[i] / (xs[i] + m)) / (float64(xs[i]) + 0.5) } (0.0) { x, y => x + y } return s }
+  return s)";
+  TargetCosts costs = free();
+  costs.integerDivision = 2;
+  costs.division = 5;
+  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 7, 1), 7 * 1000);
+  costs.pipesOverlap = 1;
+  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 7, 1), 5 * 1000);
 }
 
 }  // namespace

@@ -1,0 +1,204 @@
+#include "fusion/kernel_time.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "codegen/expression_schedule.h"
+#include "codegen/kernel_analysis.h"
+#include "fusion/dependence_graph.h"
+
+namespace kelpie::fusion {
+
+using codegen::BindingRole;
+using codegen::ParameterKind;
+using codegen::Schedule;
+using codegen::ScheduleStep;
+using codegen::ThunkSample;
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::Soac;
+using lcu::SoacKind;
+using lcu::VarId;
+
+namespace {
+
+class Account {
+ public:
+  Account(const lcu::Kernel& kernel, const lcu::Program& program, const CostModel& model,
+          const LaunchSizes& sizes, const ThunkSample& sample)
+      : kernel_(kernel),
+        program_(program),
+        model_(model),
+        sizes_(sizes),
+        sample_(sample),
+        info_(codegen::analyseKernel(kernel, program)) {
+    if (info_.space.extent) n_ = sizes.elements ? *sizes.elements : model.elements(info_.space.extent);
+    if (info_.space.segmented()) m_ = sizes.segments ? *sizes.segments : model.elements(info_.space.segments);
+  }
+
+  double run(double bytesWritten) {
+    for (size_t b = 0; b < kernel_.bindings.size(); ++b) binding(kernel_.bindings[b], info_.bindings[b].role);
+    for (const auto& [var, reads] : inOrder_) {
+      const double element = sizeOf(program_.vars[var].type) * model_.costs().byte;
+      const double again = model_.costs().cachedLoad;
+      if (reads.atElements || reads.shifted > 0)
+        memory_.loads += n_ * (element + again * std::max(0, reads.shifted - (reads.atElements ? 0 : 1)));
+      if (!reads.atElements && reads.shifted == 0) memory_.loads += reads.stream;
+      if (reads.atSegments) memory_.loads += m_ * element;
+    }
+    if (info_.offsetsParameter) memory_.loads += 8 * (m_ + 1) * model_.costs().byte;
+    memory_.stores = bytesWritten * model_.costs().byte;
+    return model_.predicted(memory_, members_);
+  }
+
+ private:
+  struct Reads {
+    bool atElements = false, atSegments = false;
+    int shifted = 0;    ///< positions near %i
+    double stream = 0;  ///< of the computed positions that come side by side, those that take longest
+  };
+
+  void binding(const Soac& soac, BindingRole role) {
+    const double times = role == BindingRole::Finish ? 1 : role == BindingRole::Epilogue ? m_ : n_;
+    SoacTime time = role == BindingRole::Finish ? SoacTime() : model_.timeOf(soac, times, m_);
+    time.arithmetic = 0;
+    thunks(codegen::eagerThunks(soac), times, role, time);
+    thunks(codegen::lateThunks(soac), survivors(soac), role, time);
+    if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan)
+      time.arithmetic += times * model_.arithmetic(soac.combine.result);
+    if (soac.kind == SoacKind::Permute) {
+      const ThunkSample::Positions positions = nextPositions();
+      double width = 0;
+      for (ExprRef e : soac.pull) width += sizeOf(e->type);
+      time.exposed =
+          model_.permuting(soac, times, target(soac) * width,
+                           positions.number > 0 ? std::optional(placesOf(positions)) : std::nullopt);
+    }
+    members_.push_back(time);
+  }
+
+  /// Adds arithmetic and loads of thunks that are evaluated `times` times.
+  void thunks(const std::vector<ExprRef>& roots, double times, BindingRole role, SoacTime& time) {
+    const Schedule schedule = codegen::scheduleExpressions(roots);
+    const std::vector<double> threads = entries(schedule, times, sample_.entered);
+    const std::vector<double> inStep = entries(schedule, times, sample_.inStep);
+    blocks_ += schedule.blocks.size();
+    const ElementFacts facts(roots);
+    std::vector<bool> shared(schedule.blocks.size(), false);
+    for (size_t b = 0; b < schedule.blocks.size(); ++b) {
+      for (const ScheduleStep& step : schedule.blocks[b].steps) {
+        const bool again = shared[b] || (b == 0 && !evaluated_.insert({step.node, role}).second);
+        for (uint32_t nested : {step.first, step.second})
+          if (nested != 0) shared[nested] = shared[nested] || again;
+        const bool load = step.node->kind == ExprKind::Load;
+        const ThunkSample::Positions positions =
+            load && !codegen::loadsInOrder(step.node) ? nextPositions() : ThunkSample::Positions();
+        if (again) continue;
+        if (load) this->load(step.node, threads[b], role, positions);
+        if (!facts.varies(step.node)) continue;
+        (CostModel::ofIntegers(step.node) ? time.integers : time.arithmetic) +=
+            (model_.costs().lockStep ? inStep[b] : threads[b]) * model_.operation(step.node, facts);
+      }
+    }
+  }
+
+  /// How often the blocks are entered: as sampled or counted, or estimated.
+  std::vector<double> entries(const Schedule& schedule, double times,
+                              const std::vector<double>& sampled) const {
+    std::vector<double> result(schedule.blocks.size(), 0);
+    const size_t end = blocks_ + schedule.blocks.size();
+    if (end <= sampled.size() && sample_.entered[blocks_] > 0) {
+      for (size_t b = 0; b < result.size(); ++b)
+        result[b] = times * sampled[blocks_ + b] / sample_.entered[blocks_];
+      return result;
+    }
+    result[0] = times;
+    if (sample_.empty() && end <= sizes_.entered.size()) {
+      std::copy(sizes_.entered.begin() + static_cast<ptrdiff_t>(blocks_) + 1,
+                sizes_.entered.begin() + static_cast<ptrdiff_t>(end), result.begin() + 1);
+      return result;
+    }
+    for (size_t b = 0; b < result.size(); ++b) {  // blocks come after those they are in
+      for (const ScheduleStep& step : schedule.blocks[b].steps) {
+        if (step.first == 0) continue;
+        const bool choice = step.node->kind == ExprKind::If;
+        const ExprRef condition = step.node->operands[0];
+        const double repeated = result[b] * model_.iterations();
+        result[step.first] = choice ? result[b] * model_.taken(condition, true) : repeated;
+        if (step.second != 0)
+          result[step.second] = choice ? result[b] * model_.taken(condition, false) : repeated;
+      }
+    }
+    return result;
+  }
+
+  void load(ExprRef e, double times, BindingRole role, const ThunkSample::Positions& positions) {
+    if (!info_.parameter(ParameterKind::Array, e->index)) return;
+    const ExprRef at = e->operands[0];
+    Reads& reads = inOrder_[e->index];
+    if (codegen::loadsInOrder(e)) {
+      (role == BindingRole::Epilogue || at->index == 1 ? reads.atSegments : reads.atElements) = true;
+      return;
+    }
+    if (role == BindingRole::Finish) return;
+    const AccessPattern pattern = patternOf(at);
+    if (pattern == AccessPattern::Same) return;
+    if (positions.number > 0) {
+      const Places places = placesOf(positions);
+      const double bytes = model_.bytesOf(e->index), stream = times * model_.inStream(places, bytes);
+      memory_.loads += times * model_.gather(places, bytes) - stream;
+      reads.stream = std::max(reads.stream, stream);
+    } else if (pattern == AccessPattern::Shifted) {
+      ++reads.shifted;
+    } else {
+      memory_.loads += model_.loads(pattern, e->index, times, n_);
+    }
+  }
+
+  static Places placesOf(const ThunkSample::Positions& p) {
+    Places places;
+    places.apart = p.sectors / p.number;
+    places.besides = p.lines > 0 ? std::clamp((p.sectors / p.lines - 1) / 3, 0.0, 1.0) : 0;
+    constexpr double kAllNew = 0.7;  // groups that share less than that visit the same part of the array
+    if (p.distinct < kAllNew * p.sectors) places.visited = 32 * p.distinct;
+    return places;
+  }
+  ThunkSample::Positions nextPositions() {
+    const size_t k = positions_++;
+    return k < sample_.positions.size() ? sample_.positions[k] : ThunkSample::Positions();
+  }
+
+  double survivors(const Soac& soac) const {
+    if (soac.kind != SoacKind::Filter) return 0;
+    const auto it = sizes_.survivors.find(soac.results.at(0));
+    return it != sizes_.survivors.end() ? it->second : model_.elements(survivorExtent(soac, program_));
+  }
+  double target(const Soac& permute) const {
+    const auto it = sizes_.targets.find(permute.results.at(0));
+    return it != sizes_.targets.end() ? it->second : model_.elements(permute.target);
+  }
+
+  const lcu::Kernel& kernel_;
+  const lcu::Program& program_;
+  const CostModel& model_;
+  const LaunchSizes& sizes_;
+  const ThunkSample& sample_;
+  const codegen::KernelInfo info_;
+  double n_ = 0, m_ = 0;
+  size_t blocks_ = 0, positions_ = 0;  ///< of the thunks so far
+  std::map<VarId, Reads> inOrder_;
+  std::set<std::pair<ExprRef, BindingRole>> evaluated_;  ///< for every element
+  MemoryTime memory_;
+  std::vector<SoacTime> members_;
+};
+
+}  // namespace
+
+double kernelTime(const lcu::Kernel& kernel, const lcu::Program& program, const CostModel& model,
+                  const LaunchSizes& sizes, const ThunkSample& sample) {
+  const double written = kernelBytes(kernel, program, model, sizes).written;
+  return Account(kernel, program, model, sizes, sample).run(written);
+}
+
+}  // namespace kelpie::fusion
