@@ -301,12 +301,16 @@ ExpressionEmitter::Text ExpressionEmitter::operationText(ExprRef e) const {
   return {fmt::format("{} {} {}", atomic(a), symbol, atomic(b)), false};
 }
 
+/// Turns of loops between two questions whether to stop.
+constexpr int kTurns = 4096;
+
 /// One call of emit: walks the blocks of a schedule with its own stack.
 struct ExpressionEmitter::Run {
   ExpressionEmitter& emitter;
   Schedule schedule;
   std::unordered_map<ExprRef, uint32_t> uses;
   std::string failed;  ///< name of the flag "this evaluation recorded an error"; empty when nothing needs it
+  std::string turns;   ///< name of the number of turns until loops ask; empty when they do not
   std::string stack;   ///< name of the k_recursion of this evaluation
   struct Function {
     ExprRef recursion;
@@ -345,9 +349,14 @@ struct ExpressionEmitter::Run {
 
   std::string run() {
     enter(0, emitter.indent_);
-    if ((schedule.hasLoop && schedule.hasCheck) || schedule.hasRecursion) {
+    const bool asks = schedule.hasLoop && !emitter.dialect_.interrupted.empty();
+    if ((schedule.hasLoop && schedule.hasCheck) || schedule.hasRecursion || asks) {
       failed = emitter.freshName("failed");
       line(frames.back(), "bool " + failed + " = false;");
+    }
+    if (asks) {
+      turns = emitter.freshName("turns");
+      line(frames.back(), fmt::format("uint32_t {} = {};", turns, kTurns));
     }
     if (schedule.hasRecursion) {
       stack = emitter.freshName("stack");
@@ -567,13 +576,19 @@ struct ExpressionEmitter::Run {
       }
     }
     for (const auto& [name, value] : changed) line(f, name + " = " + value + ";", 2);
+    if (!turns.empty()) {
+      line(f, fmt::format("if (--{} == 0) {{", turns), 2);
+      line(f, fmt::format("{} = {};", turns, kTurns), 4);
+      line(f, fmt::format("if (({} = {})) break;", failed, emitter.dialect_.interrupted), 4);
+      line(f, "}", 2);
+    }
     line(f, "}");
     emitter.multiple_[e] = f.firstValues;
   }
 };
 
 std::vector<std::string> ExpressionEmitter::emit(const std::vector<ExprRef>& roots) {
-  Run run{*this, scheduleExpressions(roots, available_), {}, "", "", {}, {}};
+  Run run{*this, scheduleExpressions(roots, available_), {}, "", "", "", {}, {}};
   run.countUses(roots);
   out_ += run.run();
   for (const ScheduleStep& step : run.schedule.blocks[0].steps) available_.insert(step.node);

@@ -44,6 +44,8 @@ struct Dialect {
   std::string recursion;
   /// Recorded where the stack ends, if not the site of the Recursion.
   std::optional<lcu::SiteId> stackSite;
+  /// An expression that tells whether to stop: loops ask now and then, and end. Empty: they do not ask.
+  std::string interrupted;
   bool wrapCalls = false;
   /// `and`, `or` of bools as && and ||. The assembler of CUDA 13.0 (ptxas, all levels but -O0) gets
   /// `(x >= 0) & (x < 1)` on a widened int32 wrong, seen on an H200; the short-circuit form is right.

@@ -238,8 +238,12 @@ Failure CpuTarget::call(const LaunchRequest& request, KernelFunction function,
                       options_.threads,
                       ownStack_,
                       &stacks,
-                      runDeeper};
-  if (function(&launch) != 0) return "out of memory for the temporary data of a kernel";
+                      runDeeper,
+                      reinterpret_cast<const bool*>(request.interrupt)};
+  static_assert(sizeof(std::atomic<bool>) == sizeof(bool));
+  const bool outOfMemory = function(&launch) != 0;
+  if (request.interrupt && request.interrupt->load(std::memory_order_relaxed)) throw Interrupted{};
+  if (outOfMemory) return "out of memory for the temporary data of a kernel";
   if (record.recorded != 0) {
     error = DeviceError{static_cast<lcu::SiteId>(record.site), record.payload0, record.payload1};
   }

@@ -36,7 +36,12 @@ struct k_launch {
   int64_t own_stack;
   void* stacks;
   bool (*deeper)(void* stacks, void (*work)(void* what), void* what);
+  const bool* interrupt;
 };
+
+__attribute__((noinline, cold)) static bool k_interrupted(const k_launch* launch) {
+  return launch->interrupt && __atomic_load_n(launch->interrupt, __ATOMIC_RELAXED);
+}
 
 constexpr int64_t k_epilogue = int64_t(1) << 61;  ///< key of segment 0 in an epilogue
 constexpr int64_t k_finish = int64_t(1) << 62;    ///< key of Once
@@ -89,6 +94,7 @@ struct k_recursion {
   const k_launch* launch;
   const char* lowest = static_cast<const char*>(__builtin_frame_address(0)) - launch->own_stack;
   bool deep = false;
+  uint32_t calls = 0;
 };
 
 constexpr int64_t k_deep_stack = (int64_t(1) << 28) - (int64_t(1) << 16);
@@ -120,6 +126,7 @@ template <typename Call>
 static inline bool k_recurse(k_recursion& recursion, const Call& call) {
   if (static_cast<const char*>(__builtin_frame_address(0)) < recursion.lowest)
     return k_recurse_deep(recursion, call);
+  if (++recursion.calls % 4096 == 0 && k_interrupted(recursion.launch)) return false;
   call();
   return true;
 }

@@ -130,6 +130,7 @@ Dialect KernelText::dialect() {
   };
   d.size = [this](VarId v) { return info_.parameter(ParameterKind::Size, v)->name; };
   d.recursion = "launch";
+  d.interrupted = "k_interrupted(launch)";
   d.fail = [this](lcu::SiteId site, const std::string& payload0, const std::string& payload1) {
     return format("k_fail(launch, {}, {}, {}, {}, {});", key_, errorBinding_, site, payload0, payload1);
   };

@@ -31,6 +31,8 @@ struct KernelLaunch {
   int64_t ownStack;
   void* stacks;
   bool (*deeper)(void* stacks, void (*work)(void* what), void* what);
+  /// Loops and recursions end, with any values, when it becomes true; may be null.
+  const bool* interrupt;
 };
 constexpr size_t kDeepStack = size_t{1} << 28;
 

@@ -1,5 +1,6 @@
 // The tiers of the target cpu: evaluator, background compilation, cache.
 #include <filesystem>
+#include <thread>
 
 #include "runtime/runtime.h"
 #include "tests/runtime/program_builder.h"
@@ -146,6 +147,37 @@ TEST(Runtime, EmitsCode) {
   EXPECT_THAT(runtime::generatedCode(b.program, "cpu", {}, true),
               ::testing::HasSubstr("k_atomic_max(int64_t* to"));
   EXPECT_THAT(runtime::generatedCode(b.program, "cuda"), ::testing::HasSubstr("__global__"));
+}
+
+/// Counts down from each element by `step`, which may be 0.
+Builder countingDown(int64_t step) {
+  Builder b;
+  VarId by = b.global("step", ints({step}));
+  const uint32_t id = b.arena().newLoop();
+  ExprRef v = b.arena().loopVar(id, 0, kI64);
+  const std::vector<ExprRef> last =
+      b.arena().loop(id, {b.i()}, b.op(ScalarOp::GreaterEqual, v, b.num(0)), {b.arena().sub(v, b.host(by))});
+  b.result(b.launch(b.map(b.flat(b.num(4)), last), "down")[0]);
+  return b;
+}
+
+TEST_F(Tiers, CompiledLoopsCanBeInterrupted) {
+  auto target = std::make_unique<CpuTarget>(options(Jit::Always));
+  const CpuTarget& cpu = *target;
+  Executor executor(std::move(target));
+  std::atomic<bool> interrupt = false;
+  runtime::RunOptions runOptions;
+  runOptions.interrupt = &interrupt;
+  Builder ending = countingDown(1), endless = countingDown(0);
+  EXPECT_EQ(intsOf(succeed(ending.run(executor, runOptions)).at(0).elements[0]),
+            (std::vector<int64_t>{-1, -1, -1, -1}));
+  std::thread user([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    interrupt = true;
+  });
+  EXPECT_EQ(messageOf(endless.run(executor, runOptions)), "interrupted");
+  user.join();
+  EXPECT_EQ(cpu.cpuStatistics().compiledLaunches, 2u);
 }
 
 }  // namespace
