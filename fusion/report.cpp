@@ -26,7 +26,8 @@ std::string trimmed(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
 }
 
-/// `text` broken at spaces, each line after the first behind `indent` blanks.
+/// `text` broken at spaces, and where a word is too long for a line, each line after the first behind
+/// `indent` blanks.
 std::string wrapped(const std::string& text, size_t indent) {
   std::string result, line;
   size_t begin = 0;
@@ -34,15 +35,25 @@ std::string wrapped(const std::string& text, size_t indent) {
   while (begin < text.size()) {
     size_t end = text.find(' ', begin);
     if (end == std::string::npos) end = text.size();
-    const std::string word = text.substr(begin, end - begin);
+    const std::string word = text.substr(begin, std::min(end - begin, room));
     if (!line.empty() && line.size() + 1 + word.size() > room) {
       result += line + "\n" + std::string(indent, ' ');
       line.clear();
     }
     line += (line.empty() ? "" : " ") + word;
-    begin = end + 1;
+    begin += word.size();
+    if (begin == end) ++begin;
   }
   return result + line;
+}
+
+constexpr size_t kMaxName = 24;  ///< columns of a name
+
+/// A name in kMaxName columns: its end tells it from others of its function.
+std::string shortened(const std::string& name) {
+  constexpr size_t kEnd = 10;
+  if (name.size() <= kMaxName) return name;
+  return name.substr(0, kMaxName - kEnd - 3) + "..." + name.substr(name.size() - kEnd);
 }
 
 class Text {
@@ -61,9 +72,11 @@ class Text {
                               : chosen->gap <= 1e-9
                                   ? ", proven optimal"
                                   : fmt::format(", at most {:.2f}% from optimal", 100 * chosen->gap);
-    out += fmt::format("\nregion of {}: {} {} before, {} after fusion ({}{}, {:.1f} ms)\n", region.function,
-                       kernels, kernels == 1 ? "kernel" : "kernels", chosen->launches,
-                       toString(region.chosen), proof, 1000 * chosen->seconds);
+    const std::string title =
+        fmt::format("region of {}: {} {} before, {} after fusion ({}{}, {:.1f} ms)", region.function, kernels,
+                    kernels == 1 ? "kernel" : "kernels", chosen->launches, toString(region.chosen), proof,
+                    1000 * chosen->seconds);
+    out += "\n" + wrapped(title, 0) + "\n";
     nameWidth_ = 0;
     for (const NodeReport& n : region.nodes) {
       if (n.kernel) nameWidth_ = std::max(nameWidth_, std::min(n.name.size(), kMaxName));
@@ -77,8 +90,6 @@ class Text {
   std::string out;
 
  private:
-  static constexpr size_t kMaxName = 24;
-
   void cluster(const RegionReport& region, const ClusterReport& c, int& number) {
     if (c.kernel.empty()) {
       for (int v : c.nodes)
@@ -108,7 +119,7 @@ class Text {
   }
 
   void member(const NodeReport& node) {
-    std::string line = fmt::format("{:<13} {:<{}}", node.kind, clipped(node.name, kMaxName), nameWidth_);
+    std::string line = fmt::format("{:<13} {:<{}}", node.kind, shortened(node.name), nameWidth_);
     if (lookup_ && node.span.known()) {
       const SourceLine source = lookup_(node.span);
       line += fmt::format("  {:>4} | {}", source.line, trimmed(source.text));
@@ -136,8 +147,8 @@ class Text {
       if (pair.together || !pair.ofInterest) continue;
       if (!heading) out += "\n  apart, and why\n";
       heading = true;
-      const std::string names = fmt::format("{} × {}", clipped(region.nodes[pair.a].name, kMaxName),
-                                            clipped(region.nodes[pair.b].name, kMaxName));
+      const std::string names =
+          fmt::format("{} × {}", shortened(region.nodes[pair.a].name), shortened(region.nodes[pair.b].name));
       const size_t indent = 2 * nameWidth_ + 9;
       // The multiplication sign is two bytes of one column.
       out += fmt::format("    {:<{}}{}\n", names, indent - 4, wrapped(pair.reason, indent));

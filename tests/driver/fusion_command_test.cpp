@@ -215,11 +215,20 @@ TEST_F(FusionCommand, GraphsAndPagesAreWritten) {
 }
 
 TEST_F(FusionCommand, TextFitsAHundredColumns) {
-  std::stringstream text(kelpie("fusion --compare -", program).output);
-  EXPECT_THAT(text.str(), HasSubstr("all regions, each once"));
-  for (std::string line; std::getline(text, line);) {
-    const auto columns = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; });
-    EXPECT_LE(columns, 100) << line;
+  const std::string recursive =  // branches inside of branches, under a long name
+      "function sorted_by_smaller_and_larger_parts(a) = if #a < 2 then a else if #a < 3 then (if a[0] < a[1] "
+      "then a else "
+      "reverse(a)) "
+      "else\n  let r = {sorted_by_smaller_and_larger_parts(v) : v in [{e in a | e < a[0]}, {e in a | e > "
+      "a[0]}]}\n"
+      "  in r[0] ++ {e in a | e == a[0]} ++ r[1];\nsorted_by_smaller_and_larger_parts([3, 1, 2]);\n";
+  for (const std::string& source : {program, recursive}) {
+    std::stringstream text(kelpie("fusion --compare -", source).output);
+    EXPECT_THAT(text.str(), HasSubstr("all regions, each once"));
+    for (std::string line; std::getline(text, line);) {
+      const auto columns = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; });
+      EXPECT_LE(columns, 100) << line;
+    }
   }
 }
 
