@@ -20,17 +20,10 @@ void writeFinishBindings(PassText& t, int indent) {
   }
   ExpressionEmitter emitter(d, indent);
   for (uint32_t b : t.plan.finish) {
-    const Soac& soac = t.kernel.bindings[b];
-    t.failBinding = t.pass.bindings[b];
-    emitter.emit(soac.effects);
-    auto texts = emitter.emit(soac.pull);
-    t.flush(emitter);
-    for (size_t j = 0; j < soac.results.size(); ++j) {
-      VarId v = soac.results[j];
-      t.line(indent, "const {} {} = {};", typeName(t.typeOf(v)), t.stem(v), texts[j]);
+    t.values(b, emitter, indent, [&](VarId v) {
       t.cellValues[v] = t.stem(v);
       if (const std::string* out = t.outputName(v)) t.line(indent, "*{} = {};", *out, t.stem(v));
-    }
+    });
   }
 }
 

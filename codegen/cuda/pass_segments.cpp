@@ -62,16 +62,7 @@ void writeSegmentBody(PassText& t) {
            t.countedLower(r.level, *r.field), r.field->binding + 1);
   }
   for (uint32_t b : t.plan.epilogues) {
-    const Soac& soac = t.kernel.bindings[b];
-    t.failBinding = t.pass.bindings[b];
-    emitter.emit(soac.effects);
-    auto texts = emitter.emit(soac.pull);
-    t.flush(emitter);
-    for (size_t j = 0; j < soac.results.size(); ++j) {
-      VarId v = soac.results[j];
-      t.line(4, "const {} {} = {};", typeName(t.typeOf(v)), t.stem(v), texts[j]);
-      defined(v);
-    }
+    t.values(b, emitter, 4, defined);
   }
 }
 

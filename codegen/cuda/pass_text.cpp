@@ -183,4 +183,18 @@ std::string PassText::rankOf(size_t level, const Field& f) const {
   return plan.levels[level].countsOnly ? scanName(level) + ".rank" : fmt::format("rank{}", f.binding + 1);
 }
 
+void PassText::values(uint32_t b, ExpressionEmitter& emitter, int indent,
+                      const std::function<void(lcu::VarId)>& defined) {
+  const lcu::Soac& soac = kernel.bindings[b];
+  failBinding = pass.bindings[b];
+  emitter.emit(soac.effects);
+  const auto texts = emitter.emit(soac.pull);
+  flush(emitter);
+  for (size_t j = 0; j < soac.results.size(); ++j) {
+    const lcu::VarId v = soac.results[j];
+    line(indent, "const {} {} = {};", typeName(typeOf(v)), stem(v), texts[j]);
+    defined(v);
+  }
+}
+
 }  // namespace kelpie::codegen::cuda

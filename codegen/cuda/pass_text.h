@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -40,6 +41,10 @@ class PassText {
   }
   /// Moves what an emitter has to say before its expressions to the text.
   void flush(ExpressionEmitter& emitter) { text += emitter.takeStatements(); }
+  /// The results of binding `b`, a Once or a map over segments, each in a variable of its name; `defined`
+  /// says what becomes of it.
+  void values(uint32_t b, ExpressionEmitter& emitter, int indent,
+              const std::function<void(lcu::VarId)>& defined);
 
   // ---- names
   /// The namespace of the pass's own types.
