@@ -13,6 +13,7 @@
 #include "fusion/explain.h"
 #include "fusion/graded_order.h"
 #include "fusion/kernel_time.h"
+#include "fusion/merged_checks.h"
 #include "fusion/region_problem.h"
 #include "fusion/rewrite.h"
 #include "fusion/rules.h"
@@ -85,6 +86,10 @@ class Fuser {
           inlineMaps(program_, CostModel(program_, options_.costs, options_.sizes, knownExtents()));
     }
     removeDeadCode(program_);
+    lcu::forEachBlock(program_, [&](lcu::Block& block) {
+      for (lcu::Stmt& stmt : block.stmts)
+        if (auto* launch = std::get_if<lcu::Launch>(&stmt.node)) mergeChecks(launch->kernel, *program_.arena);
+    });
     const CostModel model(program_, options_.costs, options_.sizes, knownExtents());
     if (!options_.globals.empty())
       predictor_.emplace(program_, options_.costs, options_.sizes, knownExtents(options_.globals));
@@ -197,6 +202,7 @@ class Fuser {
         }
         RewrittenKernel rewritten = rewriteCluster(kernels, needed, program_);
         if (rewritten.kernel.bindings.empty()) continue;
+        mergeChecks(rewritten.kernel, *program_.arena);
         rewritten.kernel.name = unused(kernelName(kernels));
         clusterReport.kernel = rewritten.kernel.name;
         clusterReport.rules = std::move(rewritten.rules);

@@ -313,7 +313,13 @@ class Planner {
       budget.items = std::min(2 * options_.maxItems, (wide ? 2 : 1) * kWaitingItemWords / words);
       if (wide) budget.threads /= 2;
       if (weight.countsOnly && budget.items * words <= 64) budget.resident = 1280;
-      if (weight.loops) budget.items = std::min(budget.items, 4);
+      if (weight.loops && weight.nodes > kManyNodes) {
+        // Waiting for the tiles before is nothing beside such loops; registers that do not suffice for them
+        // are.
+        budget = {options_.threads / 2, 1, 512};
+      } else if (weight.loops) {
+        budget.items = std::min(budget.items, 4);
+      }
     } else if (weight.loops) {
       // Few items, so that there are blocks enough to even out how long they take; a thread does its items
       // one after the other in any case.
