@@ -1,7 +1,6 @@
 #include "runtime/cpu_target.h"
 
 #include <dlfcn.h>
-#include <omp.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -60,6 +59,10 @@ bool hasLoops(const lcu::Kernel& kernel) {
                      [](const lcu::Soac& s) { return lcu::anyNode(codegen::thunksOf(s), lcu::isUnbounded); });
 }
 
+void runParts(void* team, int64_t parts, int64_t atOnce, ThreadTeam::Work work, void* what) {
+  static_cast<ThreadTeam*>(team)->run(parts, atOnce, work, what);
+}
+
 void* takeScratch(void* scratch, size_t bytes) { return static_cast<Scratch*>(scratch)->take(bytes); }
 
 static_assert(sizeof(codegen::cpu::Argument) == sizeof(KernelArgument));
@@ -67,12 +70,10 @@ static_assert(sizeof(codegen::cpu::Argument) == sizeof(KernelArgument));
 }  // namespace
 
 CpuTarget::CpuTarget(CpuOptions options)
-    : HostTarget(options.memoryLimit),
+    : HostTarget(options.memoryLimit, options.threads > 0 ? options.threads : usualThreads()),
       options_(std::move(options)),
       cache_(options_.cache),
-      ownStack_(ownStack()) {
-  if (options_.threads <= 0) options_.threads = omp_get_max_threads();
-}
+      ownStack_(ownStack()) {}
 CpuTarget::~CpuTarget() = default;
 
 Failure CpuTarget::prepare(const ProgramKernels& program) {
@@ -235,7 +236,8 @@ Failure CpuTarget::call(const LaunchRequest& request, KernelFunction function,
                       &record,
                       request.scratch,
                       takeScratch,
-                      options_.threads,
+                      &team(),
+                      runParts,
                       ownStack_,
                       &stacks,
                       runDeeper,

@@ -1,5 +1,5 @@
 // The target `cpu`: kernels as generated C++ (codegen/cpu), compiled by the system's compiler, in parallel
-// with OpenMP.
+// (runtime/thread_team.h).
 //
 // Tiers. A program starts in the evaluator of the target `interp`; once its kernels have done some work, or
 // at once with Jit::Always, they are compiled, all together. Shared objects are kept on disk
@@ -25,7 +25,7 @@ enum class Jit : uint8_t { Auto, Always, Never };
 struct CpuOptions {
   Jit jit = Jit::Auto;
   size_t memoryLimit = 0;  ///< bytes; 0: three quarters of the machine's memory
-  int threads = 0;         ///< 0: as OpenMP decides
+  int threads = 0;         ///< 0: usualThreads()
   ObjectCacheOptions cache;
 };
 
@@ -48,7 +48,6 @@ class CpuTarget final : public HostTarget {
 
  protected:
   Failure execute(const LaunchRequest& request, std::optional<DeviceError>& error) override;
-  int copyThreads() const override { return options_.threads; }
 
  private:
   struct Unit {

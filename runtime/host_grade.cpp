@@ -12,7 +12,6 @@ namespace {
 
 constexpr int64_t kRadixThreshold = 4096;       ///< longer segments are sorted digit by digit
 constexpr int64_t kParallelThreshold = 131072;  ///< longer segments by all threads together
-constexpr int64_t kWorthThreads = 32768;        ///< fewer elements are not worth waking threads for
 constexpr size_t kBuckets = 256;
 
 template <typename Unsigned>
@@ -48,16 +47,15 @@ struct Item {
 
 /// Stable sort of items by one digit: counts by chunk, prefix over (digit, chunk), scatter by chunk.
 template <typename Key>
-void digitPass(const Item<Key>* from, Item<Key>* to, int64_t n, int shift, int64_t chunks) {
+void digitPass(const Item<Key>* from, Item<Key>* to, int64_t n, int shift, int64_t chunks, ThreadTeam& team) {
   const int64_t chunk = (n + chunks - 1) / chunks;
   std::vector<std::array<int64_t, kBuckets>> counts(static_cast<size_t>(chunks));
-#pragma omp parallel for schedule(static) if (chunks > 1)
-  for (int64_t c = 0; c < chunks; ++c) {
+  team.forEach(chunks, [&](int64_t c) {
     auto& count = counts[static_cast<size_t>(c)];
     count.fill(0);
     const int64_t end = std::min(n, (c + 1) * chunk);
     for (int64_t e = c * chunk; e < end; ++e) ++count[(from[e].key >> shift) & 0xff];
-  }
+  });
   int64_t position = 0;
   for (size_t d = 0; d < kBuckets; ++d) {
     for (auto& count : counts) {
@@ -66,35 +64,44 @@ void digitPass(const Item<Key>* from, Item<Key>* to, int64_t n, int shift, int64
       position += here;
     }
   }
-#pragma omp parallel for schedule(static) if (chunks > 1)
-  for (int64_t c = 0; c < chunks; ++c) {
+  team.forEach(chunks, [&](int64_t c) {
     auto& next = counts[static_cast<size_t>(c)];
     const int64_t end = std::min(n, (c + 1) * chunk);
     for (int64_t e = c * chunk; e < end; ++e) to[next[(from[e].key >> shift) & 0xff]++] = from[e];
-  }
+  });
 }
 
+/// `team` is used for long sequences only: shorter ones are sorted by one of its threads.
 template <typename Key, typename T>
-void radixSort(const T* keys, int64_t* order, int64_t n) {
-  const bool parallel = n > kParallelThreshold;
+void radixSort(const T* keys, int64_t* order, int64_t n, ThreadTeam& team) {
+  const int64_t chunks = n > kParallelThreshold ? std::clamp<int64_t>(n / 65536, 1, 64) : 1;
   std::vector<Item<Key>> items(static_cast<size_t>(n)), other(static_cast<size_t>(n));
-  Key all = std::numeric_limits<Key>::max(), any = 0;
-#pragma omp parallel for schedule(static) reduction(& : all) reduction(| : any) if (parallel)
-  for (int64_t e = 0; e < n; ++e) {
-    const Key key = ordered(keys[e]);
-    items[static_cast<size_t>(e)] = {key, e};
-    all &= key;
-    any |= key;
-  }
-  const Key differing = all ^ any;
-  const int64_t chunks = parallel ? std::clamp<int64_t>(n / 65536, 1, 64) : 1;
+  std::vector<Key> all(static_cast<size_t>(chunks)), any(static_cast<size_t>(chunks));
+  const int64_t chunk = (n + chunks - 1) / chunks;
+  team.forEach(chunks, [&](int64_t c) {
+    Key inAll = std::numeric_limits<Key>::max(), inAny = 0;
+    for (int64_t e = c * chunk; e < std::min(n, (c + 1) * chunk); ++e) {
+      const Key key = ordered(keys[e]);
+      items[static_cast<size_t>(e)] = {key, e};
+      inAll &= key;
+      inAny |= key;
+    }
+    all[static_cast<size_t>(c)] = inAll;
+    any[static_cast<size_t>(c)] = inAny;
+  });
+  Key inAll = std::numeric_limits<Key>::max(), inAny = 0;
+  for (Key k : all) inAll &= k;
+  for (Key k : any) inAny |= k;
+  const Key differing = inAll ^ inAny;
   for (int shift = 0; shift < static_cast<int>(sizeof(Key) * 8); shift += 8) {
     if (((differing >> shift) & 0xff) == 0) continue;
-    digitPass(items.data(), other.data(), n, shift, chunks);
+    digitPass(items.data(), other.data(), n, shift, chunks, team);
     items.swap(other);
   }
-#pragma omp parallel for schedule(static) if (parallel)
-  for (int64_t e = 0; e < n; ++e) order[e] = items[static_cast<size_t>(e)].position;
+  team.forEach(chunks, [&](int64_t c) {
+    for (int64_t e = c * chunk; e < std::min(n, (c + 1) * chunk); ++e)
+      order[e] = items[static_cast<size_t>(e)].position;
+  });
 }
 
 template <typename T>
@@ -115,7 +122,7 @@ void comparisonSort(const T* keys, int64_t* order, int64_t n) {
 }
 
 template <typename T>
-void gradeTyped(const GradeRequest& r, int64_t* order) {
+void gradeTyped(const GradeRequest& r, int64_t* order, ThreadTeam& team) {
   using Key = decltype(ordered(T{}));
   const T* keys = static_cast<const T*>(r.keys);
   const auto* offsets = static_cast<const int64_t*>(r.offsets);
@@ -125,50 +132,56 @@ void gradeTyped(const GradeRequest& r, int64_t* order) {
     if (flat) return s == 0 ? 0 : r.extents.elements;
     return offsets ? offsets[s] : s * r.extents.length;
   };
-#pragma omp parallel for schedule(dynamic, 16) if (segments > 1 && r.extents.elements > kWorthThreads)
-  for (int64_t s = 0; s < segments; ++s) {
-    const int64_t begin = start(s), n = start(s + 1) - begin;
-    if (n <= kRadixThreshold) {
-      comparisonSort(keys + begin, order + begin, n);
-    } else if (n <= kParallelThreshold) {
-      radixSort<Key>(keys + begin, order + begin, n);
+  constexpr int64_t kSegmentsAtOnce = 16;
+  team.forEach((segments + kSegmentsAtOnce - 1) / kSegmentsAtOnce, [&](int64_t part) {
+    ThreadTeam alone(1);
+    for (int64_t s = part * kSegmentsAtOnce; s < std::min(segments, (part + 1) * kSegmentsAtOnce); ++s) {
+      const int64_t begin = start(s), n = start(s + 1) - begin;
+      if (n <= kRadixThreshold) {
+        comparisonSort(keys + begin, order + begin, n);
+      } else if (n <= kParallelThreshold) {
+        radixSort<Key>(keys + begin, order + begin, n, alone);
+      }
     }
-  }
+  });
   if (r.extents.elements > kParallelThreshold) {
     for (int64_t s = 0; s < segments; ++s) {
       const int64_t begin = start(s), n = start(s + 1) - begin;
-      if (n > kParallelThreshold) radixSort<Key>(keys + begin, order + begin, n);
+      if (n > kParallelThreshold) radixSort<Key>(keys + begin, order + begin, n, team);
     }
   }
   if (!r.sorted) return;
   T* sorted = static_cast<T*>(r.sorted);
   const int64_t n = r.extents.elements;
-#pragma omp parallel for schedule(static) if (n > kWorthThreads)
-  for (int64_t e = 0; e < n; ++e) sorted[e] = keys[order[e]];
+  constexpr int64_t kElementsAtOnce = 4096;
+  team.forEach((n + kElementsAtOnce - 1) / kElementsAtOnce, [&](int64_t part) {
+    const int64_t end = std::min(n, (part + 1) * kElementsAtOnce);
+    for (int64_t e = part * kElementsAtOnce; e < end; ++e) sorted[e] = keys[order[e]];
+  });
 }
 
 template <typename T>
-void gradeTyped(const GradeRequest& request) {
-  if (request.order) return gradeTyped<T>(request, static_cast<int64_t*>(request.order));
+void gradeTyped(const GradeRequest& request, ThreadTeam& team) {
+  if (request.order) return gradeTyped<T>(request, static_cast<int64_t*>(request.order), team);
   std::vector<int64_t> order(static_cast<size_t>(request.extents.elements));
-  gradeTyped<T>(request, order.data());
+  gradeTyped<T>(request, order.data(), team);
 }
 
 }  // namespace
 
-void gradeOnHost(const GradeRequest& request) {
+void gradeOnHost(const GradeRequest& request, ThreadTeam& team) {
   switch (request.type) {
     case ScalarType::Bool:
     case ScalarType::Char:
-      return gradeTyped<uint8_t>(request);
+      return gradeTyped<uint8_t>(request, team);
     case ScalarType::Int32:
-      return gradeTyped<int32_t>(request);
+      return gradeTyped<int32_t>(request, team);
     case ScalarType::Int64:
-      return gradeTyped<int64_t>(request);
+      return gradeTyped<int64_t>(request, team);
     case ScalarType::Float32:
-      return gradeTyped<float>(request);
+      return gradeTyped<float>(request, team);
     case ScalarType::Float64:
-      return gradeTyped<double>(request);
+      return gradeTyped<double>(request, team);
   }
 }
 

@@ -7,9 +7,10 @@
 #pragma once
 
 #include "runtime/target.h"
+#include "runtime/thread_team.h"
 
 namespace kelpie::runtime {
 
-void gradeOnHost(const GradeRequest& request);
+void gradeOnHost(const GradeRequest& request, ThreadTeam& team);
 
 }  // namespace kelpie::runtime

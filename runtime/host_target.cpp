@@ -20,8 +20,8 @@ size_t machineMemory() {
 
 }  // namespace
 
-HostTarget::HostTarget(size_t memoryLimit)
-    : memoryLimit_(memoryLimit != 0 ? memoryLimit : machineMemory() / 4 * 3) {}
+HostTarget::HostTarget(size_t memoryLimit, int threads)
+    : memoryLimit_(memoryLimit != 0 ? memoryLimit : machineMemory() / 4 * 3), team_(threads) {}
 
 DevicePointer HostTarget::allocate(size_t bytes) {
   const size_t rounded = (std::max<size_t>(bytes, 16) + 255) / 256 * 256;
@@ -78,7 +78,7 @@ void HostTarget::interpret(const LaunchRequest& request, std::optional<DeviceErr
 
 Failure HostTarget::grade(const GradeRequest& request) {
   const auto start = std::chrono::steady_clock::now();
-  if (!error_) gradeOnHost(request);
+  if (!error_) gradeOnHost(request, team_);
   if (timing_)
     seconds_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return std::nullopt;
@@ -91,18 +91,16 @@ void HostTarget::timeLaunches(bool on) {
 
 double HostTarget::copyBandwidth() {
   constexpr size_t kBytes = size_t{1} << 26;  // beyond caches
-  constexpr int kRepetitions = 6;             // of which the first ones touch the memory
+  constexpr size_t kPart = size_t{1} << 18;
+  constexpr int kRepetitions = 6;  // of which the first ones touch the memory
   void *from = allocate(kBytes), *to = allocate(kBytes);
   double best = 0;
   for (int k = 0; k < kRepetitions && from && to; ++k) {
     const auto start = std::chrono::steady_clock::now();
-    const int threads = copyThreads();
-    const size_t part = kBytes / static_cast<size_t>(threads);
-#pragma omp parallel for num_threads(threads)
-    for (int t = 0; t < threads; ++t) {
-      const size_t begin = static_cast<size_t>(t) * part, end = t + 1 == threads ? kBytes : begin + part;
-      std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<std::byte*>(from) + begin, end - begin);
-    }
+    team_.forEach(static_cast<int64_t>(kBytes / kPart), [&](int64_t part) {
+      const size_t begin = static_cast<size_t>(part) * kPart;
+      std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<std::byte*>(from) + begin, kPart);
+    });
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
     best = std::max(best, 2.0 * kBytes / taken.count());
   }

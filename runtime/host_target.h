@@ -7,12 +7,14 @@
 
 #include "runtime/interp/kernel_evaluator.h"
 #include "runtime/target.h"
+#include "runtime/thread_team.h"
 
 namespace kelpie::runtime {
 
 class HostTarget : public Target {
  public:
-  explicit HostTarget(size_t memoryLimit);  ///< 0: three quarters of the machine's memory
+  /// 0 bytes: three quarters of the machine's memory.
+  explicit HostTarget(size_t memoryLimit, int threads = 1);
 
   DevicePointer allocate(size_t bytes) override;
   void deallocate(DevicePointer pointer) override;
@@ -36,14 +38,14 @@ class HostTarget : public Target {
  protected:
   /// Runs one launch; the error word is clear.
   virtual Failure execute(const LaunchRequest& request, std::optional<DeviceError>& error) = 0;
-  /// How many threads share a large copy.
-  virtual int copyThreads() const { return 1; }
+  ThreadTeam& team() { return team_; }
   /// Evaluates the launch by definition, and counts its work. May throw DeadlinePassed.
   void interpret(const LaunchRequest& request, std::optional<DeviceError>& error,
                  std::optional<Deadline> deadline = std::nullopt);
 
  private:
   size_t memoryLimit_;
+  ThreadTeam team_;
   std::optional<DeviceError> error_;
   TargetStatistics statistics_;
   LaunchWork work_;

@@ -33,7 +33,6 @@ const std::vector<std::string>& flags() {
                                                   "-fno-math-errno",
                                                   "-fwrapv",
                                                   "-ffp-contract=off",
-                                                  "-fopenmp",
                                                   "-fPIC",
                                                   "-shared",
                                                   "-fno-exceptions",

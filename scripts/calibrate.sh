@@ -26,10 +26,10 @@ for ((k = 0; k < repetitions; ++k)); do
   echo "n = $((1 << bits)); calibrate_fused(n, $((bits / 2)));" >>"$programs/fused.nesl"
 done
 for width in 64 32; do
-  OMP_WAIT_POLICY=passive "${kelpie[@]}" run --target="$target" --fusion=none --int=$width --float=$width \
+  "${kelpie[@]}" run --target="$target" --fusion=none --int=$width --float=$width \
     --profile="$output/$target-$width.json" "$programs/alone.nesl" >"$output/$target-$width.out"
 done
-OMP_WAIT_POLICY=passive "${kelpie[@]}" run --target="$target" \
+"${kelpie[@]}" run --target="$target" \
   --profile="$output/$target-fused.json" "$programs/fused.nesl" >"$output/$target-fused.out"
 if [ -z "${CALIBRATE_ONLY_MEASURE:-}" ]; then
   python3 scripts/calibrate.py "$output/$target-64.json" "$output/$target-32.json" "$output/$target-fused.json" \

@@ -22,8 +22,7 @@ STRATEGIES = ("greedy", "ilp")
 
 
 def command(options, *arguments):
-    run = subprocess.run([*options.kelpie.split(), *arguments, f"--target={options.target}"], capture_output=True, text=True,
-                         env={**os.environ, "OMP_WAIT_POLICY": "passive"})
+    run = subprocess.run([*options.kelpie.split(), *arguments, f"--target={options.target}"], capture_output=True, text=True)
     if run.returncode != 0:
         sys.exit(f"{' '.join(arguments)}: {run.stdout[-400:]}{run.stderr[-400:]}")
     return run.stdout

@@ -260,9 +260,9 @@ void KernelText::carries(uint32_t b) {
     close();
     return;
   }
-  parallelLoop("block", "blocks", 4096);
+  forEach("block", "blocks");
   line("const int64_t s = k_cut_segment(cuts, block, m, start);");
-  line("if (s < 0) continue;");
+  line("if (s < 0) return;");
   line("const int64_t first = start(s), last = start(s + 1);");
   auto carry = declareTotals(b, "_carry");
   open(s.backward ? "for (int64_t piece = first + (last - first - 1) / kPiece * kPiece; piece >= first; "
@@ -271,7 +271,7 @@ void KernelText::carries(uint32_t b) {
   line("const int64_t slot = pieceSlot(piece, piece == first);");
   step(carry, "slot");
   close();
-  close();
+  close("});");
 }
 
 void KernelText::applyScan(uint32_t b, bool last) {
@@ -381,9 +381,9 @@ void KernelText::foldSegments(uint32_t b) {
 
 /// Segments that go over several blocks: their pieces, in order; then their epilogue.
 void KernelText::foldCutSegments(const Indices& reductions) {
-  parallelLoop("block", "blocks", 4096);
+  forEach("block", "blocks");
   line("const int64_t s = k_cut_segment(cuts, block, m, start);");
-  line("if (s < 0) continue;");
+  line("if (s < 0) return;");
   if (!reductions.empty()) line("const int64_t first = start(s), last = start(s + 1);");
   for (uint32_t b : reductions) {
     auto total = declareTotals(b, "_total");
@@ -396,7 +396,7 @@ void KernelText::foldCutSegments(const Indices& reductions) {
     }
   }
   if (info_.hasRole(BindingRole::Epilogue)) line("epilogue(s);");
-  close();
+  close("});");
 }
 
 }  // namespace kelpie::codegen::cpu

@@ -1,4 +1,4 @@
-// λcu kernels -> C++ with OpenMP: one source for all kernels of a program.
+// λcu kernels -> C++: one source for all kernels of a program.
 //
 // In:  a verified program and its kernels (fused or not).
 // Out: a `CpuModule`: a source without includes except two freestanding C headers (reduction_order.h and

@@ -32,7 +32,9 @@ struct k_launch {
   k_error* error;
   void* scratch;
   void* (*take)(void* scratch, size_t bytes);  ///< temporary memory until the launch is over; null: none left
-  int32_t threads;
+  void* team;
+  void (*parallel)(void* team, int64_t parts, int64_t at_once, void (*work)(void* what, int64_t part),
+                   void* what);
   int64_t own_stack;
   void* stacks;
   bool (*deeper)(void* stacks, void (*work)(void* what), void* what);
@@ -76,6 +78,24 @@ static inline T* k_take(const k_launch* launch, int64_t count) {
 }
 
 static inline int64_t k_least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/// Calls body(part) for each part, by all threads together; they take up to `at_once` parts at a time.
+template <typename Body>
+static inline void k_parallel(const k_launch* launch, int64_t parts, int64_t at_once, const Body& body) {
+  launch->parallel(
+      launch->team, parts, at_once, [](void* what, int64_t part) { (*static_cast<const Body*>(what))(part); },
+      const_cast<Body*>(&body));
+}
+/// The same for each of `count` things that take a moment only.
+template <typename Body>
+static inline void k_for_each(const k_launch* launch, int64_t count, const Body& body) {
+  constexpr int64_t grain = 4096;
+  k_parallel(launch, (count + grain - 1) / grain, 1, [=](int64_t part) {
+    const int64_t end = k_least(count, (part + 1) * grain);
+#pragma GCC ivdep
+    for (int64_t e = part * grain; e < end; ++e) body(e);
+  });
+}
 
 /// Keeps the greatest value that anybody writes.
 static inline void k_atomic_max(int64_t* to, int64_t value) {

@@ -18,8 +18,6 @@ using lcu::VarId;
 
 namespace {
 
-/// Loops over fewer blocks than this are not worth waking threads for.
-constexpr int kParallelBlocks = 32;
 /// Blocks that a thread takes at a time.
 constexpr int kBlocksAtOnce = 8;
 
@@ -234,18 +232,16 @@ void KernelText::fillTargets() {
       if (!o) continue;
       // Where the greatest index wins, -1 stands for "nobody" until all have written.
       const std::string fill = soac(b).unique ? typed(soac(b).fill.at(c)) : "int64_t(-1)";
-      parallelLoop("e", format("launch->targets[{}]", target), 65536);
+      forEach("e", format("launch->targets[{}]", target));
       line(format("{}[e] = {};", o->name, fill));
-      close();
+      close("});");
     }
     ++target;
   }
 }
 
-void KernelText::parallelLoop(const std::string& variable, const std::string& count, int grain) {
-  line(format("#pragma omp parallel for schedule(static) num_threads(launch->threads) if ({} > {})", count,
-              grain));
-  open(format("for (int64_t {0} = 0; {0} < {1}; ++{0}) {{", variable, count));
+void KernelText::forEach(const std::string& variable, const std::string& count) {
+  open(format("k_for_each(launch, {}, [=](int64_t {}) {{", count, variable));
 }
 
 void KernelText::cutBlocks() {
@@ -263,9 +259,9 @@ void KernelText::cutBlocks() {
   line("const int64_t blocks = segmentedBlocks(n, m);");
   line("Cut* cuts = k_take<Cut>(launch, blocks + 1);");
   line("if (!cuts) return 1;");
-  parallelLoop("block", "blocks + 1", 4096);
+  forEach("block", "blocks + 1");
   line("cuts[block] = cutBlock(block, n, m, start);");
-  close();
+  close("});");
 }
 
 /// Memory for what blocks and pieces tell each other, and for results by segment that stay in the kernel.
@@ -296,9 +292,7 @@ void KernelText::openBlocks() {
   // Where elements loop or recurse, each block may be long, and they differ.
   const bool repeats = std::any_of(kernel_.bindings.begin(), kernel_.bindings.end(),
                                    [](const Soac& s) { return lcu::anyNode(thunksOf(s), lcu::isUnbounded); });
-  line(format("#pragma omp parallel for schedule(dynamic, {}) num_threads(launch->threads) if (blocks > {})",
-              repeats ? 1 : kBlocksAtOnce, repeats ? 1 : kParallelBlocks));
-  open("for (int64_t block = 0; block < blocks; ++block) {");
+  open(format("k_parallel(launch, blocks, {}, [=](int64_t block) {{", repeats ? 1 : kBlocksAtOnce));
 }
 
 /// What each block or piece carries on to the later ones, for the scans and filters of one level.
@@ -322,7 +316,7 @@ void KernelText::firstPass(uint32_t level) {
   }
   blockBody(bindings, level, false, parts);
   if (parts) close();
-  close();
+  close("});");
   for (uint32_t b : passes) carries(b);
 }
 
@@ -343,7 +337,7 @@ void KernelText::lastPass() {
     line("if (first >= begin && last <= end) epilogue(s);");
     close();
   }
-  close();
+  close("});");
   if (!reductions.empty() || epilogue) foldCutSegments(reductions);
 }
 
@@ -449,9 +443,9 @@ void KernelText::finishing() {
     if (s.kind == SoacKind::Permute) {
       const KernelOutput* o = output(b, 0);
       if (!s.unique && o && s.fill.at(0).i != -1) {
-        parallelLoop("e", format("launch->targets[{}]", target), 65536);
+        forEach("e", format("launch->targets[{}]", target));
         line(format("if ({0}[e] < 0) {0}[e] = {1};", o->name, typed(s.fill[0])));
-        close();
+        close("});");
       }
       ++target;
     }

@@ -106,7 +106,7 @@ class KernelText {
   std::string blockSize() const { return segmented() ? "kMaxBlock" : "kBlock"; }
   /// Runs over the segments of the block: s, first, last, and from, to: the part within the block.
   void openSegments();
-  void parallelLoop(const std::string& variable, const std::string& count, int grain);
+  void forEach(const std::string& variable, const std::string& count);  ///< closed by "});"
   void defineLocalReads(ExpressionEmitter& emitter, uint32_t b) const;
 
   void line(const std::string& text);

@@ -25,7 +25,11 @@ struct KernelLaunch {
   ErrorRecord* error;
   void* scratch;
   void* (*take)(void* scratch, size_t bytes);
-  int32_t threads;
+  /// Calls work(what, part) for each part below `parts`, by several threads, in ascending order, up to
+  /// `atOnce` in a row by one of them.
+  void* team;
+  void (*parallel)(void* team, int64_t parts, int64_t atOnce, void (*work)(void* what, int64_t part),
+                   void* what);
   /// Bytes of its thread's stack that a recursion may take; then it goes on by deeper(stacks, ...), which
   /// calls work(what) on a stack of kDeepStack bytes and gives false if it cannot.
   int64_t ownStack;

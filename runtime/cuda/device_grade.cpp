@@ -29,7 +29,8 @@ Failure gradeByWayOfHost(Device& device, const GradeRequest& request) {
     if (auto f = device.download(offsets.data(), request.offsets, offsets.size() * sizeof(int64_t))) return f;
     onHost.offsets = offsets.data();
   }
-  gradeOnHost(onHost);
+  ThreadTeam team;
+  gradeOnHost(onHost, team);
   if (request.sorted) {
     if (auto f = device.upload(request.sorted, sorted.data(), sorted.size())) return f;
   }

@@ -45,13 +45,14 @@ void expectGraded(ScalarType type, std::vector<T> keys, const std::vector<int64_
     request.sorted = sorted.data();
     for (size_t e = 0; e < keys.size(); ++e) inOrder[e] = keys[static_cast<size_t>(expected[e])];
   }
-  runtime::gradeOnHost(request);
+  runtime::ThreadTeam team(2);
+  runtime::gradeOnHost(request, team);
   EXPECT_EQ(order, expected) << toString(type) << ", " << keys.size() << " keys";
   EXPECT_EQ(std::memcmp(sorted.data(), inOrder.data(), sorted.size() * sizeof(T)), 0) << toString(type);
   if (!request.sorted) return;
   std::fill(sorted.begin(), sorted.end(), T{});
   request.order = nullptr;
-  runtime::gradeOnHost(request);
+  runtime::gradeOnHost(request, team);
   EXPECT_EQ(std::memcmp(sorted.data(), inOrder.data(), sorted.size() * sizeof(T)), 0) << toString(type);
 }
 
@@ -109,7 +110,8 @@ TEST(Grade, RegularSegments) {
   request.order = order.data();
   request.space = lcu::SpaceKind::Regular;
   request.extents = {6, 2, 3, {}};
-  runtime::gradeOnHost(request);
+  runtime::ThreadTeam team(2);
+  runtime::gradeOnHost(request, team);
   EXPECT_EQ(order, (std::vector<int64_t>{1, 2, 0, 2, 0, 1}));
 }
 
