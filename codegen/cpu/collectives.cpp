@@ -228,12 +228,12 @@ void KernelText::carries(uint32_t b) {
   if (s.kind != SoacKind::Scan) {  // counts of survivors
     open("{");
     line("int64_t before = 0;");
-    open("for (int64_t block = 0; block < blocks; ++block) {");
+    open(format("for (int64_t block = 0; block < {}; ++block) {{", survivorParts()));
     line(format("const int64_t here = {}_kept[block];", stem(b, 0)));
     line(format("{}_kept[block] = before;", stem(b, 0)));
     line("before += here;");
     close();
-    line(format("{}_kept[blocks] = before;", stem(b, 0)));
+    line(format("{}_kept[{}] = before;", stem(b, 0), survivorParts()));
     close();
     return;
   }
@@ -277,7 +277,8 @@ void KernelText::carries(uint32_t b) {
 void KernelText::applyScan(uint32_t b, bool last) {
   const Soac& s = soac(b);
   for (size_t c = 0; c < width(b); ++c) {
-    if (needsTile(s.results[c])) line(format("{} {}_scanned[{}];", typeName(b, c), stem(b, c), blockSize()));
+    if (needsTile(s.results[c]) && !unbounded_)
+      line(format("{} {}_scanned[{}];", typeName(b, c), stem(b, c), blockSize()));
   }
   auto store = [&](const std::vector<std::string>& running) {
     for (size_t c = 0; c < width(b); ++c) {
@@ -379,8 +380,8 @@ void KernelText::foldSegments(uint32_t b) {
   close();
 }
 
-/// Segments that go over several blocks: their pieces, in order; then their epilogue.
-void KernelText::foldCutSegments(const Indices& reductions) {
+/// Segments that go over several blocks: their pieces, in order; then their epilogue, if asked for.
+void KernelText::foldCutSegments(const Indices& reductions, bool epilogues) {
   forEach("block", "blocks");
   line("const int64_t s = k_cut_segment(cuts, block, m, start);");
   line("if (s < 0) return;");
@@ -395,7 +396,7 @@ void KernelText::foldCutSegments(const Indices& reductions) {
       if (!to.empty()) line(format("{}[s] = {};", to, total[c]));
     }
   }
-  if (info_.hasRole(BindingRole::Epilogue)) line("epilogue(s);");
+  if (epilogues) line("epilogue(s);");
   close("});");
 }
 

@@ -10,7 +10,8 @@
 // followed by the collectives of the level (folds, scans, compactions) over the values it left in block-local
 // arrays. Scans and filters need a pass of their own for each level, which finds what every block carries on
 // to the next; the last pass stores the results. Segments that lie within a block are finished there,
-// epilogues included; those that are cut have their pieces combined afterwards.
+// epilogues included; those that are cut have their pieces combined afterwards. Where thunks loop or recurse
+// elements are evaluated once, in passes of their own (unbounded_passes.cpp).
 #pragma once
 
 #include <functional>

@@ -82,7 +82,8 @@ void KernelText::findTiledPulls(const Indices& bindings) {
       // An element of an array that is there anyway is read again more cheaply than it is kept.
       const bool element = e->kind == ExprKind::Load && e->operands[0]->kind == ExprKind::Param &&
                            e->operands[0]->index == 0 && !producer_.contains(e->index);
-      if (computed.contains(e) && !element) tiledPulls_.insert({b, c});
+      const bool there = computed.contains(e->kind == ExprKind::Project ? e->operands[0] : e);
+      if (there && !element) tiledPulls_.insert({b, c});
     }
   }
 }
@@ -98,24 +99,33 @@ bool KernelText::lateNeedsSegments(uint32_t b) const {
   return needs;
 }
 
+bool KernelText::needsValues(uint32_t b, size_t c) const {
+  const Soac& binding = soac(b);
+  if (readsValuesDirectly(b, c)) return false;
+  const bool collects = binding.kind == SoacKind::Reduce || binding.kind == SoacKind::Scan;
+  return collects || binding.kind == SoacKind::Partition || tiledPulls_.contains({b, c}) ||
+         (binding.kind == SoacKind::Map && needsTile(binding.results[c]));
+}
+
+void KernelText::declareDirectValues(uint32_t b) {
+  for (size_t c = 0; c < width(b); ++c) {
+    if (!readsValuesDirectly(b, c)) continue;
+    const VarId v = soac(b).pull[c]->index;
+    const std::string from = producer_.contains(v)
+                                 ? tileOf(v)
+                                 : format("{} + begin", info_.parameter(ParameterKind::Array, v)->name);
+    line(format("const {}* {}_values = {};", typeName(b, c), stem(b, c), from));
+  }
+}
+
 void KernelText::declareTiles(const Indices& bindings) {
   for (uint32_t b : bindings) {
-    const Soac& binding = soac(b);
-    const bool keeps = binding.kind == SoacKind::Filter || binding.kind == SoacKind::Partition;
+    const bool keeps = soac(b).kind == SoacKind::Filter || soac(b).kind == SoacKind::Partition;
     if (keeps) line(format("bool {}_keep[{}];", stem(b, 0), blockSize()));
     for (size_t c = 0; c < width(b); ++c) {
-      const bool collects = binding.kind == SoacKind::Reduce || binding.kind == SoacKind::Scan;
-      if (readsValuesDirectly(b, c)) {
-        const VarId v = binding.pull[c]->index;
-        const std::string from = producer_.contains(v)
-                                     ? tileOf(v)
-                                     : format("{} + begin", info_.parameter(ParameterKind::Array, v)->name);
-        line(format("const {}* {}_values = {};", typeName(b, c), stem(b, c), from));
-      } else if (collects || binding.kind == SoacKind::Partition || tiledPulls_.contains({b, c}) ||
-                 (binding.kind == SoacKind::Map && needsTile(binding.results[c]))) {
-        line(format("{} {}_values[{}];", typeName(b, c), stem(b, c), blockSize()));
-      }
+      if (needsValues(b, c)) line(format("{} {}_values[{}];", typeName(b, c), stem(b, c), blockSize()));
     }
+    declareDirectValues(b);
   }
 }
 
@@ -215,7 +225,7 @@ void KernelText::elementLoop(const Indices& bindings, bool last) {
     usesPosition |= info_.bindings[b].usesPosition;
   }
   const bool looksAtSegments = segmented() && (usesSegment || usesPosition);
-  declareTiles(bindings);
+  if (!unbounded_) declareTiles(bindings);
   ExpressionEmitter probe(dialect_, 0);
   if (elementStatements(bindings, last, probe).text.empty()) return;
   auto loop = [&](const std::string& from, const std::string& to, const auto& indices,

@@ -97,6 +97,9 @@ static inline void k_for_each(const k_launch* launch, int64_t count, const Body&
   });
 }
 
+/// How many things of unknown cost are done in a row: few, and fewer where there are few.
+static inline int64_t k_chunk(int64_t count) { return count < 512 ? 1 : k_least(count / 512, 64); }
+
 /// Keeps the greatest value that anybody writes.
 static inline void k_atomic_max(int64_t* to, int64_t value) {
   int64_t seen = __atomic_load_n(to, __ATOMIC_RELAXED);
@@ -292,6 +295,20 @@ static inline T k_fold(const T* values, int64_t count, T identity) {
 // ---- segmented spaces
 // -----------------------------------------------------------------------------------------
 
+/// The first segment (or m) that starts at the element or after it.
+template <typename Start>
+static inline int64_t k_first_segment(int64_t m, const Start& start, int64_t element) {
+  int64_t low = 0, high = m;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (start(middle) < element) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
 /// The segment that starts in block `block` and goes on in later blocks; -1 when there is none.
 template <typename Start>
 static inline int64_t k_cut_segment(const Cut* cuts, int64_t block, int64_t m, const Start& start) {

@@ -48,6 +48,8 @@ KernelText::KernelText(const lcu::Kernel& kernel, const lcu::Program& program, s
     if (info_.bindings[b].role == BindingRole::Element)
       maxLevel_ = std::max(maxLevel_, info_.bindings[b].level);
   }
+  unbounded_ = std::any_of(kernel_.bindings.begin(), kernel_.bindings.end(),
+                           [](const Soac& s) { return lcu::anyNode(thunksOf(s), lcu::isUnbounded); });
   for (uint32_t b = 0; b < kernel_.bindings.size(); ++b) {
     const BindingInfo& reader = info_.bindings[b];
     for (VarId v : reader.localReads) {
@@ -136,6 +138,13 @@ Dialect KernelText::dialect() {
   return d;
 }
 
+KernelText::Indices KernelText::elementBindings(uint32_t level) const {
+  Indices here;
+  for (uint32_t b = 0; b < kernel_.bindings.size(); ++b)
+    if (info_.bindings[b].role == BindingRole::Element && info_.bindings[b].level == level) here.push_back(b);
+  return here;
+}
+
 KernelText::Indices KernelText::neededBy(uint32_t level) const {
   std::set<uint32_t> needed;
   for (uint32_t b = static_cast<uint32_t>(kernel_.bindings.size()); b-- > 0;) {
@@ -168,10 +177,16 @@ std::string KernelText::generate() {
   fillTargets();
   if (info_.hasRole(BindingRole::Element) || info_.hasRole(BindingRole::Epilogue)) {
     cutBlocks();
+    for (uint32_t level = 0; level <= maxLevel_; ++level) findTiledPulls(elementBindings(level));
     partials();
-    for (uint32_t level = 0; level < info_.levels; ++level) firstPass(level);
-    epilogueFunction();
-    lastPass();
+    if (unbounded_) {
+      epilogueFunction();
+      unboundedPasses();
+    } else {
+      for (uint32_t level = 0; level < info_.levels; ++level) firstPass(level);
+      epilogueFunction();
+      lastPass();
+    }
   }
   finishing();
   line("return 0;");
@@ -270,6 +285,10 @@ void KernelText::partials() {
     line(format("{0}* {1} = k_take<{0}>(launch, {2});", type, name, count));
     line(format("if (!{}) return 1;", name));
   };
+  if (unbounded_) {
+    line("const int64_t chunk = k_chunk(n), chunks = n > chunk ? (n + chunk - 1) / chunk : 1;");
+    takeKeptArrays();
+  }
   for (uint32_t b = 0; b < kernel_.bindings.size(); ++b) {
     const Soac& s = soac(b);
     const bool bySegment = s.space.segmented();
@@ -278,7 +297,7 @@ void KernelText::partials() {
         take(typeName(b, c), stem(b, c) + "_partial", bySegment ? "pieceSlots(n)" : "blocks");
       }
     } else if (s.kind == SoacKind::Filter || s.kind == SoacKind::Partition) {
-      take("int64_t", stem(b, 0) + "_kept", "blocks + 1");
+      take("int64_t", stem(b, 0) + "_kept", survivorParts() + " + 1");
     }
     if ((s.kind == SoacKind::Reduce && bySegment) || info_.bindings[b].role == BindingRole::Epilogue) {
       for (size_t c = 0; c < width(b); ++c) {
@@ -289,10 +308,7 @@ void KernelText::partials() {
 }
 
 void KernelText::openBlocks() {
-  // Where elements loop or recurse, each block may be long, and they differ.
-  const bool repeats = std::any_of(kernel_.bindings.begin(), kernel_.bindings.end(),
-                                   [](const Soac& s) { return lcu::anyNode(thunksOf(s), lcu::isUnbounded); });
-  open(format("k_parallel(launch, blocks, {}, [=](int64_t block) {{", repeats ? 1 : kBlocksAtOnce));
+  open(format("k_parallel(launch, blocks, {}, [=](int64_t block) {{", kBlocksAtOnce));
 }
 
 /// What each block or piece carries on to the later ones, for the scans and filters of one level.
@@ -338,25 +354,27 @@ void KernelText::lastPass() {
     close();
   }
   close("});");
-  if (!reductions.empty() || epilogue) foldCutSegments(reductions);
+  if (!reductions.empty() || epilogue) foldCutSegments(reductions, epilogue);
+}
+
+void KernelText::declareBlock() {
+  if (!segmented()) {
+    line("const int64_t begin = block * kBlock, end = k_least(begin + kBlock, n), count = end - begin;");
+    line("(void)count;");
+    return;
+  }
+  line("const int64_t begin = cuts[block].element, end = cuts[block + 1].element, count = end - begin;");
+  line("const int64_t s_begin = cuts[block].segment, s_end = k_end_segment(cuts, block, m, start);");
+  line("(void)count, (void)s_begin, (void)s_end;");
 }
 
 /// One block (or the part of it given by begin, end, s_begin, s_end): levels 0..upTo of the bindings.
 void KernelText::blockBody(const Indices& bindings, uint32_t upTo, bool last, bool part) {
-  if (!segmented()) {
-    line("const int64_t begin = block * kBlock, end = k_least(begin + kBlock, n);");
-  } else if (!part) {
-    line("const int64_t begin = cuts[block].element, end = cuts[block + 1].element;");
-    line("const int64_t s_begin = cuts[block].segment, s_end = k_end_segment(cuts, block, m, start);");
-  }
-  line("const int64_t count = end - begin;");
-  line("(void)count;");
-  if (segmented()) line("(void)s_begin, (void)s_end;");
-  for (uint32_t level = 0; level <= upTo; ++level) {
-    Indices here;
-    for (uint32_t b : bindings)
-      if (info_.bindings[b].level == level) here.push_back(b);
-    findTiledPulls(here);
+  if (part) {
+    line("const int64_t count = end - begin;");
+    line("(void)count, (void)s_begin, (void)s_end;");
+  } else {
+    declareBlock();
   }
   if (!fixedLength() && std::any_of(bindings.begin(), bindings.end(),
                                     [&](uint32_t b) { return last && lateNeedsSegments(b); })) {
@@ -437,7 +455,8 @@ void KernelText::finishing() {
     if (s.kind == SoacKind::Reduce && !s.space.segmented()) finishFlatReduction(b);
     if (s.kind == SoacKind::Filter || s.kind == SoacKind::Partition) {
       if (const KernelOutput* o = output(b, 0)) {
-        line(format("{}[{}] = {}_kept[blocks];", o->name, s.space.segmented() ? "m" : "0", stem(b, 0)));
+        line(format("{}[{}] = {}_kept[{}];", o->name, s.space.segmented() ? "m" : "0", stem(b, 0),
+                    survivorParts()));
       }
     }
     if (s.kind == SoacKind::Permute) {

@@ -8,6 +8,8 @@
 //   r_b0c1_cell      a flat reduction's or a Once's result
 //   r_b0c0_keep      of a filter: which elements of the block survive; r_b0c0_kept: how many by block, then
 //   before it
+// In kernels whose thunks loop or recurse (unbounded_passes.cpp) what is "of the block" is a part of an array
+// over all elements, r_b0c1_values_kept and so on.
 #pragma once
 
 #include <optional>
@@ -45,6 +47,7 @@ class KernelText {
   void blockBody(const Indices& bindings, uint32_t upTo, bool last, bool part);
   void epilogueFunction();
   void finishing();
+  void declareBlock();  ///< begin, end, count and the segments of a block
 
   // ---- element_loop.cpp ----
   void elementLoop(const Indices& bindings, bool last);
@@ -60,6 +63,18 @@ class KernelText {
   void findTiledPulls(const Indices& bindings);
   bool lateNeedsSegments(uint32_t b) const;
 
+  void declareDirectValues(uint32_t b);
+  bool needsValues(uint32_t b, size_t c) const;  ///< whether an element's value of the pull is kept
+
+  // ---- unbounded_passes.cpp ----
+  void unboundedPasses();
+  void unboundedLevel(uint32_t level);
+  std::vector<std::pair<std::string, std::string>> keptArrays() const;  ///< types and names
+  void takeKeptArrays();
+  void pointAtKeptArrays();
+  void openChunks();       ///< closed by "});"
+  void openWholeBlocks();  ///< closed by "});"
+
   // ---- segment_scope.cpp ----
   /// Statements that compute, once a segment, what the thunks of the bindings need of it; defines it in
   /// `inner`.
@@ -72,7 +87,7 @@ class KernelText {
   void applyScan(uint32_t b, bool last);
   void foldBlock(uint32_t b);     ///< flat reduction
   void foldSegments(uint32_t b);  ///< segmented reduction, within the block
-  void foldCutSegments(const Indices& reductions);
+  void foldCutSegments(const Indices& reductions, bool epilogues);
   void countSurvivors(uint32_t b);
   void compact(uint32_t b);
   void compactPartition(uint32_t b);
@@ -89,6 +104,7 @@ class KernelText {
   }
   bool readLocally(lcu::VarId v) const { return localReads_.contains(v); }
   bool needsTile(lcu::VarId v) const { return tiles_.contains(v); }
+  Indices elementBindings(uint32_t level) const;
   Indices neededBy(uint32_t level) const;
   bool readsValuesDirectly(uint32_t b, size_t c) const;
   /// "T name = identity;" for all components; gives the names, stem + suffix.
@@ -104,6 +120,8 @@ class KernelText {
   std::string resultBySegment(lcu::VarId v) const;  ///< where a result by segment is kept; empty: nowhere
   std::string tileOf(lcu::VarId v) const;
   std::string blockSize() const { return segmented() ? "kMaxBlock" : "kBlock"; }
+  /// How many parts of the elements survivors are counted by.
+  std::string survivorParts() const { return unbounded_ ? "chunks" : "blocks"; }
   /// Runs over the segments of the block: s, first, last, and from, to: the part within the block.
   void openSegments();
   void forEach(const std::string& variable, const std::string& count);  ///< closed by "});"
@@ -135,6 +153,7 @@ class KernelText {
   const char* parameterNames_[3] = {"i", "s", "p"};
   size_t combineWidth_ = 0;  ///< not 0: the operator of a binding is being emitted, of so many components
   uint32_t maxLevel_ = 0;
+  bool unbounded_ = false;  ///< thunks of elements loop or recurse
 };
 
 }  // namespace kelpie::codegen::cpu

@@ -13,4 +13,5 @@ target_sources(kelpie_codegen PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/element_loop.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel_text.cpp
   ${CMAKE_CURRENT_LIST_DIR}/segment_scope.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/unbounded_passes.cpp
   ${KELPIE_CPU_SUPPORT})

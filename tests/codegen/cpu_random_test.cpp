@@ -28,7 +28,7 @@ int64_t environment(const char* name, int64_t otherwise) {
 }
 
 void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const std::vector<int64_t>& sizes,
-             const std::vector<Lengths>& lengths) {
+             const std::vector<Lengths>& lengths, bool loops = false) {
   seed += static_cast<uint64_t>(environment("KELPIE_SEED", 0));
   kernels *= static_cast<int>(environment("KELPIE_SOAK", 1));
   Random random(seed);
@@ -39,6 +39,7 @@ void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const st
     options.space = space;
     options.bindings = 1 + static_cast<int>(random() % 6);
     options.canFail = canFail;
+    options.loops = loops;
     KernelCase testCase = randomKernel(random, options);
     runtime::ProgramKernels program{
         testCase.program.get(),
@@ -75,6 +76,14 @@ TEST(CpuRandomKernels, Offsets) {
 }
 TEST(CpuRandomKernels, Regular) {
   compare(13, SpaceKind::Regular, 8, false, {0, 5, 3000, 150000}, {Lengths::Mixed});
+}
+TEST(CpuRandomKernels, LoopsOverFlatSpaces) {
+  compare(21, SpaceKind::Flat, 10, false, {0, 1, 63, 511, 2049, 150000}, {Lengths::Mixed}, true);
+}
+TEST(CpuRandomKernels, LoopsOverSegments) {
+  compare(22, SpaceKind::Offsets, 12, true, {0, 5, 1500, 120000},
+          {Lengths::Mixed, Lengths::Zero, Lengths::Eight, Lengths::Giant}, true);
+  compare(23, SpaceKind::Regular, 6, false, {0, 5, 3000, 150000}, {Lengths::Mixed}, true);
 }
 TEST(CpuRandomKernels, FirstErrorIsTheSame) {
   compare(14, SpaceKind::Offsets, 8, true, {5, 3000, 100000}, {Lengths::Mixed, Lengths::Eight});

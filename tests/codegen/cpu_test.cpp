@@ -147,6 +147,32 @@ void everySoac(const Data& d, const std::string& what) {
   compare(b, what);
 }
 
+/// How long a loop in a thunk takes is not known: it is run once for each element, although filters and scans
+/// take two passes, and in chunks that do not depend on the blocks of reductions.
+TEST(CpuKernels, ThunksWithLoopsAreEvaluatedOnce) {
+  std::mt19937_64 random(5);
+  Bench t(randomData({30000}, random));
+  Builder& b = t.b;
+  ExprArena& a = b.arena();
+  const uint32_t loop = a.newLoop();
+  ExprRef k = b.at(t.ks), rest = a.loopVar(loop, 0, kI64);
+  ExprRef steps = a.loop(loop, {k}, b.op(ScalarOp::Greater, rest, b.num(17)), {a.sub(rest, b.num(17))})[0];
+  Soac filter = b.filter(t.flat(), {steps}, b.op(ScalarOp::Greater, steps, b.num(5)));
+  Soac scan = b.scan(t.flat(), {steps}, b.sum(kI64));
+  b.named(filter, "few");
+  b.named(scan, "sums");
+  std::vector<VarId> results = filter.results;
+  results.insert(results.end(), scan.results.begin(), scan.results.end());
+  const lcu::Kernel kernel{"steps", {filter, scan}, results};
+  const std::string text = codegen::cpu::generateKernel(kernel, b.program, "k");
+  size_t seventeens = 0;
+  for (size_t at = text.find("17"); at != std::string::npos; at = text.find("17", at + 1)) ++seventeens;
+  EXPECT_EQ(seventeens, 2u) << text;  // in the condition and in the step of one loop
+  b.kernel({filter, scan}, results);
+  t.results(results);
+  compare(b, "loops");
+}
+
 TEST(CpuKernels, EverySoacOnSmallSizes) {
   std::mt19937_64 random(1);
   for (int64_t n : {0, 1, 7, 8, 9, 63, 64, 65})

@@ -103,6 +103,7 @@ class Maker {
   /// A small Int64 value of element %i.
   ExprRef value(bool segmented, int depth = 2) {
     ExprRef i = arena().param(0);
+    if (options_.loops && depth > 0 && pick(3) == 0) return repeated(value(segmented, depth - 1));
     if (depth > 0 && pick(2)) {
       ExprRef a = value(segmented, depth - 1), b = value(segmented, depth - 1);
       switch (pick(5)) {
@@ -145,6 +146,14 @@ class Maker {
     }
   }
 
+  /// x, xor 0, 1, ... in up to seven turns.
+  ExprRef repeated(ExprRef x) {
+    const uint32_t loop = arena().newLoop();
+    ExprRef turn = arena().loopVar(loop, 0, lcu::kIndex), sum = arena().loopVar(loop, 1, lcu::kIndex);
+    ExprRef turns = arena().op(ScalarOp::And, x, arena().index(7));
+    return arena().loop(loop, {arena().index(0), x}, arena().op(ScalarOp::Less, turn, turns),
+                        {arena().add(turn, arena().index(1)), arena().op(ScalarOp::Xor, sum, turn)})[1];
+  }
   /// x modulo 64, which is also a position in the gathered array.
   ExprRef small(ExprRef x) { return arena().op(ScalarOp::And, x, arena().index(kGatheredSize - 1)); }
   ExprRef checked(ExprRef x, ExprRef i) {

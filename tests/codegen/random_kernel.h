@@ -32,6 +32,7 @@ struct RandomKernelOptions {
   lcu::SpaceKind space = lcu::SpaceKind::Flat;
   int bindings = 3;
   bool canFail = false;  ///< some thunks contain checks that rarely fail
+  bool loops = false;    ///< some thunks contain loops
 };
 KernelCase randomKernel(Random& random, const RandomKernelOptions& options);
 /// About `size` elements. Segment lengths as asked for (offset spaces).
