@@ -256,15 +256,23 @@ void otherTypes(Bench& bench, Data& data) {
   }
 }
 
-/// Sums and scans of segments of every mean length, from 1 to all of 2^24 and more elements; without empty
-/// segments, and with as many empty ones.
+/// Sums, scans and filters of 2^10 and more elements; sums and scans of their segments, of every mean length
+/// from 1 to all elements, without empty segments, and with as many empty ones.
 void sweep(Bench& bench, int greatest) {
-  for (int exponent = 24; exponent <= greatest; exponent += 3) {
+  for (int exponent : {10, 12, 14, 16, 18, 20, 22, 24, 27, 30}) {
+    if (exponent > greatest) break;
     const int64_t n = int64_t{1} << exponent;
-    const Bench::Repetitions repetitions{3, exponent < 30 ? 40 : 5};  // what a wait costs must not show
+    const double all = 4.0 * static_cast<double>(n);
+    // What a wait costs must not show.
+    const Bench::Repetitions repetitions =
+        exponent < 24 ? Bench::Repetitions{5, 256} : Bench::Repetitions{3, exponent < 30 ? 40 : 5};
     bench.input("xs", std::vector<float>(1));
     bench.scalar("count", n);
     bench.compute("xs", "sweep_values", n);
+    const std::string size = "_" + std::to_string(exponent);
+    bench.run("sweep_sum" + size, "sum", n, 0, all, repetitions);
+    bench.run("sweep_scan" + size, "scan", n, 0, 2 * all, repetitions);
+    bench.run("sweep_filter" + size, "filter", n, 0, 1.5 * all, repetitions);
     for (int length = 0; length <= exponent; length += 2) {
       for (int64_t share : {1, 2}) {
         const int64_t segments = n >> length, m = segments * share;
@@ -272,9 +280,8 @@ void sweep(Bench& bench, int greatest) {
         bench.scalar("share", share);
         bench.scalar("segments", segments);
         bench.compute("offsets", "sweep_offsets", m + 1);
-        const std::string name =
-            "_" + std::to_string(exponent) + "_" + std::to_string(length) + (share > 1 ? "_empties" : "");
-        const double all = 4.0 * static_cast<double>(n), ends = 8.0 * static_cast<double>(m);
+        const std::string name = size + "_" + std::to_string(length) + (share > 1 ? "_empties" : "");
+        const double ends = 8.0 * static_cast<double>(m);
         bench.run("sweep_sum" + name, "segmented_sum", n, m, all + 1.5 * ends, repetitions);
         bench.run("sweep_scan" + name, "segmented_scan", n, m, 2 * all + ends, repetitions);
       }

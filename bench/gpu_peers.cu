@@ -5,6 +5,7 @@
 //
 // Every job runs `kRepeats` times after warming up; the median is reported. Inputs are larger than the cache.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +41,9 @@ struct Device {
   }
 };
 
+const cudaStream_t kStream = cudaStreamPerThread;  // one that can be captured
+
+/// Of one call at a time.
 double median(const std::function<void()>& job) {
   cudaEvent_t begin, end;
   cudaEventCreate(&begin);
@@ -48,9 +52,9 @@ double median(const std::function<void()>& job) {
   job();
   std::vector<float> times;
   for (int k = 0; k < kRepeats; ++k) {
-    cudaEventRecord(begin);
+    cudaEventRecord(begin, kStream);
     job();
-    cudaEventRecord(end);
+    cudaEventRecord(end, kStream);
     check(cudaEventSynchronize(end), "running");
     float ms = 0;
     cudaEventElapsedTime(&ms, begin, end);
@@ -61,6 +65,38 @@ double median(const std::function<void()>& job) {
   cudaEventDestroy(end);
   std::sort(times.begin(), times.end());
   return times[times.size() / 2];
+}
+
+/// Of many calls one after the other, per call, between two waits of the host, as gpu_bench measures:
+/// launched by themselves, or 32 of them as a graph, whichever is faster.
+double backToBack(const std::function<void()>& job) {
+  constexpr int kCalls = 256, kOfGraph = 32, kBatches = 5;
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  job();
+  check(cudaStreamBeginCapture(kStream, cudaStreamCaptureModeThreadLocal), "capturing");
+  for (int k = 0; k < kOfGraph; ++k) job();
+  check(cudaStreamEndCapture(kStream, &graph), "capturing");
+  check(cudaGraphInstantiate(&executable, graph, 0), "instantiating");
+  const auto batches = [](int calls, const auto& call) {
+    std::vector<double> times;
+    for (int batch = 0; batch <= kBatches; ++batch) {  // the first one warms up
+      check(cudaDeviceSynchronize(), "running");
+      const auto begin = std::chrono::steady_clock::now();
+      for (int k = 0; k < calls; ++k) call();
+      check(cudaDeviceSynchronize(), "running");
+      const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
+      if (batch > 0) times.push_back(time.count() / kCalls);
+    }
+    std::sort(times.begin(), times.end());
+    return times[kBatches / 2];
+  };
+  const double direct = batches(kCalls, job);
+  const double asGraph =
+      batches(kCalls / kOfGraph, [&] { check(cudaGraphLaunch(executable, kStream), "launching"); });
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+  return std::min(direct, asGraph);
 }
 
 void report(const std::string& job, const char* who, double ms, double bytes) {
@@ -124,7 +160,7 @@ __global__ void sweepOffsets(int64_t* offsets, int64_t segments, int64_t share, 
     offsets[j] = k * mean + (k == 0 || k == segments ? 0 : mixed(k) % mean);
   }
 }
-/// The number of the segment of each element; no segment is empty.
+/// The number of the segment of each element.
 __global__ void sweepKeys(int32_t* keys, const int64_t* offsets, int64_t segments, int64_t n) {
   const int64_t step = int64_t(gridDim.x) * blockDim.x;
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
@@ -141,44 +177,58 @@ __global__ void sweepKeys(int32_t* keys, const int64_t* offsets, int64_t segment
   }
 }
 
-/// Sums of segments by DeviceSegmentedReduce (where it takes no seconds) and by key, scans by key. Keys are
-/// made beforehand.
+/// Sums, scans and filters of 2^10 and more elements; sums of segments by DeviceSegmentedReduce (where it
+/// takes no seconds) and, where none is empty, by key; scans of segments by key. Keys are made beforehand.
 void sweep(int greatest) {
   const int64_t most = int64_t{1} << greatest, kSlow = 1 << 22;
   Device<float> in(most), out(most);
   Device<int32_t> keys(most), unique(most);
   Device<int64_t> offsets(2 * most + 1), runs(1);
-  for (int exponent = 24; exponent <= greatest; exponent += 3) {
+  for (int exponent : {10, 12, 14, 16, 18, 20, 22, 24, 27, 30}) {
+    if (exponent > greatest) break;
+    const auto time = exponent < 24 ? backToBack : median;
     const int64_t n = int64_t{1} << exponent;
     const double all = 4.0 * static_cast<double>(n);
+    const std::string size = "_" + std::to_string(exponent);
     sweepValues<<<1024, 256>>>(in.data, n);
-    report("sweep_copy_" + std::to_string(exponent), "cudaMemcpy",
-           median([&] { cudaMemcpyAsync(out.data, in.data, all, cudaMemcpyDeviceToDevice); }), 2 * all);
+    const auto copy = [&] { cudaMemcpyAsync(out.data, in.data, 4 * n, cudaMemcpyDeviceToDevice, kStream); };
+    report("sweep_copy" + size, "cudaMemcpy", time(copy), 2 * all);
+    const auto run = [&](const std::string& job, const char* who, double bytes,
+                         const std::function<cudaError_t(void*, size_t&)>& call) {
+      Cub algorithm(call);
+      report("sweep_" + job, who, time([&] { algorithm(); }), bytes);
+    };
+    run("sum" + size, "cub", all,
+        [&](void* s, size_t& b) { return cub::DeviceReduce::Sum(s, b, in.data, out.data, n, kStream); });
+    run("scan" + size, "cub", 2 * all, [&](void* s, size_t& b) {
+      return cub::DeviceScan::ExclusiveSum(s, b, in.data, out.data, n, kStream);
+    });
+    run("filter" + size, "cub", 1.5 * all, [&](void* s, size_t& b) {
+      return cub::DeviceSelect::If(s, b, in.data, out.data, runs.data, n, Positive(), kStream);
+    });
     for (int length = 0; length <= exponent; length += 2) {
       for (int64_t share : {1, 2}) {
         const int64_t segments = n >> length, m = segments * share;
         sweepOffsets<<<1024, 256>>>(offsets.data, segments, share, int64_t{1} << length);
-        const std::string name =
-            "_" + std::to_string(exponent) + "_" + std::to_string(length) + (share > 1 ? "_empties" : "");
+        const std::string name = size + "_" + std::to_string(length) + (share > 1 ? "_empties" : "");
         const double ends = 8.0 * static_cast<double>(m);
-        if (m <= kSlow) {
-          Cub sum([&](void* s, size_t& b) {
-            return cub::DeviceSegmentedReduce::Sum(s, b, in.data, out.data, m, offsets.data,
-                                                   offsets.data + 1);
+        if (m <= (exponent < 24 ? kSlow >> 6 : kSlow)) {
+          run("sum" + name, "cub", all + 1.5 * ends, [&](void* s, size_t& b) {
+            return cub::DeviceSegmentedReduce::Sum(s, b, in.data, out.data, m, offsets.data, offsets.data + 1,
+                                                   kStream);
           });
-          report("sweep_sum" + name, "cub", median([&] { sum(); }), all + 1.5 * ends);
         }
-        if (share > 1) continue;
-        sweepKeys<<<4096, 256>>>(keys.data, offsets.data, segments, n);
-        Cub byKey([&](void* s, size_t& b) {
-          return cub::DeviceReduce::ReduceByKey(s, b, keys.data, unique.data, in.data, out.data, runs.data,
-                                                Plus(), n);
+        sweepKeys<<<4096, 256>>>(keys.data, offsets.data, m, n);
+        if (share == 1) {
+          run("sum" + name, "cub by key", all + 1.5 * ends, [&](void* s, size_t& b) {
+            return cub::DeviceReduce::ReduceByKey(s, b, keys.data, unique.data, in.data, out.data, runs.data,
+                                                  Plus(), n, kStream);
+          });
+        }
+        run("scan" + name, "cub by key", 2 * all + ends, [&](void* s, size_t& b) {
+          return cub::DeviceScan::ExclusiveSumByKey(s, b, keys.data, in.data, out.data, n,
+                                                    ::cuda::std::equal_to<>(), kStream);
         });
-        report("sweep_sum" + name, "cub by key", median([&] { byKey(); }), all + 1.5 * ends);
-        Cub scan([&](void* s, size_t& b) {
-          return cub::DeviceScan::ExclusiveSumByKey(s, b, keys.data, in.data, out.data, n);
-        });
-        report("sweep_scan" + name, "cub by key", median([&] { scan(); }), 2 * all + ends);
       }
     }
   }
@@ -200,21 +250,25 @@ int main(int argc, char** argv) {
   in.put(host);
 
   report("copy", "cudaMemcpy",
-         median([&] { cudaMemcpyAsync(out.data, in.data, all, cudaMemcpyDeviceToDevice); }), 2 * all);
+         median([&] { cudaMemcpyAsync(out.data, in.data, all, cudaMemcpyDeviceToDevice, kStream); }),
+         2 * all);
   {
-    Cub sum([&](void* s, size_t& b) { return cub::DeviceReduce::Sum(s, b, in.data, out.data, n); });
+    Cub sum([&](void* s, size_t& b) { return cub::DeviceReduce::Sum(s, b, in.data, out.data, n, kStream); });
     report("sum", "cub", median([&] { sum(); }), all);
-    Cub small([&](void* s, size_t& b) { return cub::DeviceReduce::Sum(s, b, in.data, out.data, 1024); });
+    Cub small(
+        [&](void* s, size_t& b) { return cub::DeviceReduce::Sum(s, b, in.data, out.data, 1024, kStream); });
     report("sum_1024", "cub", median([&] { small(); }), 4096);
   }
   {
-    Cub scan([&](void* s, size_t& b) { return cub::DeviceScan::ExclusiveSum(s, b, in.data, out.data, n); });
+    Cub scan([&](void* s, size_t& b) {
+      return cub::DeviceScan::ExclusiveSum(s, b, in.data, out.data, n, kStream);
+    });
     report("scan", "cub", median([&] { scan(); }), 2 * all);
   }
   {
     Device<int64_t> count(1);
     Cub filter([&](void* s, size_t& b) {
-      return cub::DeviceSelect::If(s, b, in.data, out.data, count.data, n, Positive());
+      return cub::DeviceSelect::If(s, b, in.data, out.data, count.data, n, Positive(), kStream);
     });
     report("filter", "cub", median([&] { filter(); }), 1.5 * all);
   }
@@ -226,7 +280,7 @@ int main(int argc, char** argv) {
     Device<float> sums(static_cast<size_t>(m));
     Cub sum([&](void* s, size_t& b) {
       return cub::DeviceSegmentedReduce::Sum(s, b, in.data, sums.data, m, deviceOffsets.data,
-                                             deviceOffsets.data + 1);
+                                             deviceOffsets.data + 1, kStream);
     });
     report(std::string("segmented_sum_") + kind, "cub", median([&] { sum(); }),
            all + 12.0 * static_cast<double>(m));
