@@ -245,7 +245,7 @@ void otherTypes(Bench& bench, Data& data) {
     run("sum", "", 0, all);
     run("scan", "", 0, 2 * all);
     run("filter", "", 0, all + kind.size * kind.kept);
-    for (const char* lengths : {"8", "1024", "zipf"}) {
+    for (const char* lengths : {"8", "1024", "1048576", "zipf", "half_giant"}) {
       const auto offsets = offsetsOf(lengths, kind.elements);
       const auto m = static_cast<int64_t>(offsets.size()) - 1;
       const auto segments = static_cast<double>(m);

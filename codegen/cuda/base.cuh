@@ -307,6 +307,10 @@ KELPIE_DEVICE void writeLast(int64_t* place, int64_t writer) {
 /// Whether this block is the last one to get here; what the other blocks wrote before is then visible.
 /// Contains barriers.
 KELPIE_DEVICE bool isLastBlock(const Launch& launch, uint32_t& shared) {
+  if (gridDim.x == 1) {
+    __syncthreads();
+    return true;
+  }
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) shared = atomicInc(&launch.counters[0], gridDim.x - 1);

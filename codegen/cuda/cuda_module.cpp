@@ -24,6 +24,12 @@ int64_t rowTiles(const TileShape& shape, const LaunchExtents& extents) {
 }
 }  // namespace
 
+int64_t CudaPass::tileSize() const {
+  constexpr int kWarp = 32;
+  const int aligned = grid == Grid::Merged ? 1 : grid == Grid::Ranges ? shape.threads / kWarp : 0;
+  return shape.items() - aligned * shape.width;
+}
+
 int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   if (grid == Grid::Single) return 1;
   if (grid == Grid::Rows) return rowTiles(shape, extents);
@@ -33,7 +39,11 @@ int64_t CudaPass::tiles(const LaunchExtents& extents) const {
 }
 
 int64_t CudaPass::blocks(int64_t tiles) const {
-  if (grid == Grid::Chunks) return std::min(tiles, maxChunks);
+  if (grid == Grid::Chunks) {
+    constexpr int64_t kAtOnce = 4 * kMultiprocessors;
+    const int64_t each = evenChunks && tiles < maxChunks ? (tiles + kAtOnce - 1) / kAtOnce : 1;
+    return std::min((tiles + each - 1) / each, maxChunks);
+  }
   return scanned && tiles > 1 ? tiles + 1 : tiles;
 }
 

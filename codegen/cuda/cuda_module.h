@@ -59,6 +59,7 @@ struct CudaPass {
   int64_t fixedBytes = 0;   ///< scratch of the launch
   int64_t bytesPerTile = 0;
   int64_t maxChunks = kMaxChunks;
+  bool evenChunks = false;  ///< few tiles go in equal numbers to as many blocks as run at once
   std::string text;
 
   /// Tiles and ranges are pieces of the merged list.
@@ -66,8 +67,9 @@ struct CudaPass {
   /// Tiles are told where in the list of segments they begin.
   bool findsBegins() const { return grid == Grid::Merged || grid == Grid::Heads; }
   bool segmented() const { return grid == Grid::Heads || grid == Grid::Rows || mergesEnds(); }
-  /// Elements (Tiles, Chunks, Heads) or entries of the merged list (Merged, Ranges) of a tile.
-  int64_t tileSize() const { return grid == Grid::Merged ? shape.items() - shape.width : shape.items(); }
+  /// Elements (Tiles, Chunks, Heads) or entries of the merged list (Merged, Ranges) of a tile. Of those fewer
+  /// than there are positions, so that a tile, or the range of a warp, may begin at an aligned element.
+  int64_t tileSize() const;
   /// Tiles of a launch; ranges, where blocks work on those.
   int64_t tiles(const LaunchExtents& extents) const;
   int64_t blocks(int64_t tiles) const;

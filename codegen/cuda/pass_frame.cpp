@@ -172,6 +172,7 @@ void writePrologue(PassText& t) {
     t.line(2, "const int64_t order = blockIdx.x;");
     t.line(2, "Range range(order * kWarps + warpIndex(), launch.tiles * kWarps, segments, n,");
     t.line(2, "    shared.range[warpIndex()]);");
+    t.line(2, "if (failed) return;");
     t.line(2, "const auto ends = segments.from(range.firstSegment);");
     if (!t.plan.reductions.empty()) t.line(2, "Reduction::Value acc = Reduction::identity();");
     t.line(2, "{} reduce;", t.segmentReduceType());
@@ -217,7 +218,7 @@ void writePrologue(PassText& t) {
     t.line(2, "const Tile tile = flatTile<S>(order, launch.tiles, n);");
   }
   if (!t.plan.stages.empty() && !t.plan.ranges()) writeLoads(t, 0);
-  if (t.checksLate()) t.line(2, "if (failed) return;");
+  if (t.checksLate() && !t.plan.ranges()) t.line(2, "if (failed) return;");
   if (t.plan.ranges()) {
     t.line(2, "Range::Ends marked;");
     t.line(2, "if (ending) marked = range.mark(ends, tile, shared.range[warpIndex()]);");

@@ -56,6 +56,7 @@ CudaPass generatePass(KernelPart part, const lcu::Program& program, const std::s
   pass.maxChunks = options.maxChunks;
   // All ranges are worked on at once.
   if (plan.ranges()) pass.maxChunks = std::min<int64_t>(pass.maxChunks, kMultiprocessors * plan.blocksAtOnce);
+  pass.evenChunks = plan.grid == Grid::Chunks && plan.streams;
   pass.shape = plan.shape;
   pass.scanned = plan.scanned();
   pass.needsLaunch = plan.needsLower() || plan.finishes() || text.hasSegmentOffsets();

@@ -378,6 +378,7 @@ class Planner {
   void chooseShape() {
     TileShape& shape = plan_.shape;
     const Weight weight = weigh();
+    plan_.streams = !weight.loops && !weight.gathers && weight.nodes <= kManyNodes;
     if (plan_.rows()) return chooseRowShape(weight);
     Budget allowed = budget(weight);
     if (plan_.ranges()) weighRanges(weight);

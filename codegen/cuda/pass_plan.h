@@ -48,6 +48,7 @@ struct PassPlan {
   TileShape shape;
   int elementWeight = 1, endWeight = 1;  ///< of ranges: what elements and segment ends cost
   int blocksAtOnce = 1;                  ///< blocks of a multiprocessor that registers must suffice for
+  bool streams = false;                  ///< items take equally long and are read in order
   bool numbers = false;                  ///< segments of items are needed
   bool numbersInThunks = false;          ///< ... by thunks
   bool borders = false;                  ///< segment borders of items are needed

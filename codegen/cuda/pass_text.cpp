@@ -120,7 +120,9 @@ bool PassText::reducesByTile() const {
   return !plan.reductions.empty() && !plan.ranges() && plan.grid != Grid::Chunks;
 }
 
-bool PassText::checksLate() const { return plan.grid == Grid::Tiles || plan.heads(); }
+bool PassText::checksLate() const {
+  return plan.grid == Grid::Tiles || plan.grid == Grid::Chunks || plan.heads() || plan.ranges();
+}
 
 std::string PassText::levelType(size_t k) const {
   return plan.levels[k].countsOnly ? "BlockCount<S>::Level" : levelName(k);

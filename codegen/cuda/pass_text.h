@@ -79,7 +79,8 @@ class PassText {
   // ---- what the plan implies
   /// Flat reductions beside scans or segments: each tile leaves a partial result.
   bool reducesByTile() const;
-  /// Where a block's one tile follows from its number, and nothing that is loaded before is used as an index.
+  /// Whether blocks look for errors of earlier launches while their first loads are on the way: where nothing
+  /// that is loaded before is used as an index.
   bool checksLate() const;
   /// Whether items of a result are kept behind its stage: they are stored, or read by later stages.
   bool keepsItems(lcu::VarId v, size_t stage) const;

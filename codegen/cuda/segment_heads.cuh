@@ -10,43 +10,36 @@
 
 namespace kelpie {
 
-/// The first segment that begins at or behind an element (the number of segments, where none does). Called by
-/// all lanes of a warp, which narrow the range 32-fold a step.
-template <class Segments>
-KELPIE_DEVICE int64_t firstBeginning(const Segments& segments, int64_t element) {
-  int64_t low = 0, high = segments.count;
-  while (low < high) {
-    const int64_t step = (high - low + 31) / 32;
-    const int64_t at = low + laneIndex() * step;
-    const bool before = at < high && segments.begin(at) < element;
-    const uint32_t marks = __ballot_sync(kFullWarp, before);  // some first lanes
-    const int passed = marks == kFullWarp ? 32 : __ffs(~marks) - 1;
-    const int64_t limit = low + passed * step;
-    if (limit < high) high = limit;
-    if (passed > 0) low += (passed - 1) * step + 1;
-  }
-  return low;
-}
-
-KELPIE_DEVICE int64_t firstBeginning(const RegularSegments& segments, int64_t element) {
-  if (segments.length == 0) return segments.count;
-  const int64_t first = (element + segments.length - 1) / segments.length;
-  return first < segments.count ? first : segments.count;
-}
-
-/// The segments that begin in a tile, begin..end-1. `starts`: firstBeginning of the first element of all
-/// tiles (in memory) and of the end, or null where tiles are few.
-template <class S, class Segments>
-KELPIE_DEVICE void beginningIn(const Segments& segments, const Tile& tile, const int64_t* starts,
+/// The segments that begin in a tile, begin..end-1. `starts`: the first segment that begins at or behind the
+/// first element of each tile (in memory), and at or behind the end, or null where tiles are few. Called by
+/// all lanes of a warp.
+template <class S>
+KELPIE_DEVICE void beginningIn(const OffsetSegments& segments, const Tile& tile, const int64_t* starts,
                                int64_t& begin, int64_t& end) {
-  const int64_t place = tile.base / S::kItems;
   if (starts != nullptr) {
+    const int64_t place = tile.base / S::kItems;
     begin = starts[place];
     end = starts[place + 1];
-  } else {
-    begin = firstBeginning(segments, tile.base);
-    end = firstBeginning(segments, tile.base + tile.count);
+    return;
   }
+  const int64_t element = laneIndex() < 16 ? tile.base : tile.base + tile.count;
+  int64_t ignored;
+  const int64_t first = searchByHalfWarp<2>(
+      0, element > 0 ? segments.count : 0, [&](int64_t at) { return segments.begin(at); },
+      [&](int64_t, int64_t place) { return place < element; }, ignored);
+  begin = shuffleFrom(first, 0);
+  end = shuffleFrom(first, 16);
+}
+template <class S>
+KELPIE_DEVICE void beginningIn(const RegularSegments& segments, const Tile& tile, const int64_t*,
+                               int64_t& begin, int64_t& end) {
+  const auto first = [&](int64_t element) {
+    if (segments.length == 0) return segments.count;
+    const int64_t behind = (element + segments.length - 1) / segments.length;
+    return behind < segments.count ? behind : segments.count;
+  };
+  begin = first(tile.base);
+  end = first(tile.base + tile.count);
 }
 
 template <class S>

@@ -17,36 +17,28 @@ struct Weights {
   static constexpr int kElement = kOfElement, kEnd = kOfEnd;
 };
 
-/// How many segment ends lie before `diagonal` in the weighted list. Called by all lanes of a warp: its
-/// halves search for one place each, and narrow the range 64-fold a step.
+/// How many segment ends lie before `diagonal` in the weighted list; `begin`: where the next segment begins.
+/// Called by all lanes of a warp, for a place by each half.
 template <class W, class Segments>
-KELPIE_DEVICE int64_t splitByHalfWarp(const Segments& segments, int64_t diagonal, int64_t extent) {
-  constexpr int kProbes = 4;  // loads in flight
-  const uint32_t half = 0xffffu << (laneIndex() & 16);
-  int64_t low = diagonal > W::kElement * extent ? (diagonal - W::kElement * extent) / W::kEnd : 0;
-  int64_t high = (diagonal + W::kEnd - 1) / W::kEnd;
-  if (high > segments.count) high = segments.count;
-  while (__ballot_sync(kFullWarp, low < high) != 0) {
-    const int64_t step = (high - low + 16 * kProbes - 1) / (16 * kProbes);
-    bool before[kProbes];
-    KELPIE_UNROLL
-    for (int j = 0; j < kProbes; ++j) {
-      const int64_t at = low + ((laneIndex() & 15) * kProbes + j) * step;
-      before[j] = at < high && W::kElement * segments.begin(at + 1) + W::kEnd * at < diagonal;
-    }
-    int passed = 0;  // some first ones
-    KELPIE_UNROLL
-    for (int j = 0; j < kProbes; ++j) passed += __popc(__ballot_sync(kFullWarp, before[j]) & half);
-    const int64_t limit = low + passed * step;
-    if (limit < high) high = limit;
-    if (passed > 0) low += (passed - 1) * step + 1;
-  }
-  return low;
+KELPIE_DEVICE int64_t splitByHalfWarp(const Segments& segments, int64_t diagonal, int64_t extent,
+                                      int64_t& begin) {
+  const int64_t low = diagonal > W::kElement * extent ? (diagonal - W::kElement * extent) / W::kEnd : 0;
+  const int64_t high = (diagonal + W::kEnd - 1) / W::kEnd;
+  constexpr int64_t kUnknown = -1;
+  begin = low == 0 ? 0 : kUnknown;
+  const int64_t split = searchByHalfWarp<4>(
+      low, high < segments.count ? high : segments.count, [&](int64_t at) { return segments.begin(at + 1); },
+      [&](int64_t at, int64_t end) { return W::kElement * end + W::kEnd * at < diagonal; }, begin);
+  if (begin == kUnknown) begin = segments.begin(split);
+  return split;
 }
 template <class W>
-KELPIE_DEVICE int64_t splitByHalfWarp(const RegularSegments& segments, int64_t diagonal, int64_t) {
+KELPIE_DEVICE int64_t splitByHalfWarp(const RegularSegments& segments, int64_t diagonal, int64_t,
+                                      int64_t& begin) {
   const int64_t ends = (diagonal + W::kEnd - 1) / (W::kElement * segments.length + W::kEnd);
-  return ends < segments.count ? ends : segments.count;
+  const int64_t split = ends < segments.count ? ends : segments.count;
+  begin = segments.begin(split);
+  return split;
 }
 
 /// S: the tile of a warp. W: the Weights by which the list is cut. kNumbers: items may ask for the number of
@@ -86,10 +78,11 @@ struct SegmentRange {
     __syncwarp();
     // Lower lanes look for the begin, the others for the end.
     const int64_t all = W::kElement * extent + W::kEnd * segments.count;
-    const int64_t diagonal = (number + (laneIndex() >> 4)) * all / count;
-    const int64_t split = splitByHalfWarp<W>(segments, diagonal, extent);
+    const int64_t upTo = (number + (laneIndex() >> 4)) * share(all, count);
+    const int64_t diagonal = upTo < all ? upTo : all;
+    int64_t lastEnd;
+    const int64_t split = splitByHalfWarp<W>(segments, diagonal, extent, lastEnd);
     int64_t place = (diagonal - W::kEnd * split) / W::kElement;
-    const int64_t lastEnd = segments.begin(split);
     if (place < lastEnd) place = lastEnd;  // the cut goes through an end
     firstSegment = shuffleFrom(split, 0);
     segment = 0;
@@ -98,8 +91,8 @@ struct SegmentRange {
     origin = begin / S::kWidth * S::kWidth;
     element = int(begin - origin);
     elementEnd = int(shuffleFrom(place, 16) - origin);
-    const int entries = elementEnd - element + 1;
-    loadEnds(segments.from(firstSegment), int(int64_t(segmentEnd) * (S::kItems / 32) / entries));
+    const float ofTile = float(segmentEnd) * S::kItems / float(elementEnd - element + 1);
+    loadEnds(segments.from(firstSegment), int(k_min(ofTile, 32.0f * kBatches)));
   }
 
   __device__ __forceinline__ bool more() const { return element < elementEnd || segment < segmentEnd; }
@@ -121,6 +114,7 @@ struct SegmentRange {
   struct Ends {
     int first, count, element, last;
     int known;              ///< so many are in `at`; those behind them are to be read
+    int lastKnown;          ///< where the last of these ends, if there are others
     uint32_t at[kBatches];  ///< by lane, of 32 segments each, as loaded
   };
 
@@ -129,7 +123,7 @@ struct SegmentRange {
   template <class Segments>
   __device__ __forceinline__ Ends mark(const Segments& segments, const Tile& tile, Shared& shared) const {
     const int tileEnd = element + tile.count, base = element - tile.first;
-    Ends ends{segment, 0, element, element, 32 * batches_, {}};
+    Ends ends{segment, 0, element, element, loaded_, element, {}};
     int before = element;
     auto batch = [&](int number, int at) {
       const int from = lower(at, before);
@@ -144,8 +138,9 @@ struct SegmentRange {
     KELPIE_UNROLL
     for (int j = 0; j < kBatches; ++j) {
       ends.at[j] = ahead_[j];
-      if (j < batches_) batch(32 * j, placeOf(ahead_[j]));
+      if (32 * j < loaded_) batch(32 * j, placeOf(ahead_[j]));
     }
+    before = ends.lastKnown = ends.last;
     for (int known = ends.known; ends.count == known; known += 32 * kBatches) {
       int at[kBatches];
       readEnds(segments, segment + known, at);
@@ -161,19 +156,21 @@ struct SegmentRange {
   __device__ __forceinline__ void forEach(const Segments& segments, const Ends& ends,
                                           const Visit& visit) const {
     int before = ends.element;
-    auto batch = [&](int number, int at) {
+    auto batch = [&](int number, int at, int upTo) {
       const int from = lower(at, before);
-      if (number + laneIndex() < ends.count) visit(ends.first + number + laneIndex(), from, at);
+      if (number + laneIndex() < upTo) visit(ends.first + number + laneIndex(), from, at);
     };
+    const int here = ends.known < ends.count ? ends.known : ends.count;
     KELPIE_UNROLL
     for (int j = 0; j < kBatches; ++j) {
-      if (32 * j < ends.count && 32 * j < ends.known) batch(32 * j, placeOf(ends.at[j]));
+      if (32 * j < here) batch(32 * j, placeOf(ends.at[j]), here);
     }
+    before = ends.lastKnown;
     for (int known = ends.known; known < ends.count; known += 32 * kBatches) {
       int at[kBatches];
       readEnds(segments, ends.first + known, at);
       KELPIE_UNROLL
-      for (int j = 0; j < kBatches; ++j) batch(known + 32 * j, at[j]);
+      for (int j = 0; j < kBatches; ++j) batch(known + 32 * j, at[j], ends.count);
     }
   }
 
@@ -233,7 +230,7 @@ struct SegmentRange {
   /// By lane: where the 32 segments of each batch from `segment` on end, in 32 bits; kNever from the origin:
   /// in a later range. Nothing waits for loads before the next tile is begun.
   uint32_t ahead_[kBatches];
-  int batches_;  ///< that have been loaded
+  int loaded_;  ///< so many of them
 
   __device__ __forceinline__ int placeOf(uint32_t end) const { return int(end - uint32_t(origin)); }
 
@@ -245,15 +242,24 @@ struct SegmentRange {
     return from;
   }
 
-  /// Loads ends for a tile that may have `expected`.
+  /// What each of `count` equal pieces gets, the last less: by short division where that suffices.
+  static __device__ __forceinline__ int64_t share(int64_t all, int64_t count) {
+    const int64_t rounded = all + count - 1;
+    return rounded >> 32 == 0 ? int64_t(uint32_t(rounded) / uint32_t(count)) : rounded / count;
+  }
+
+  /// Loads ends for a tile that may have `expected`, or somewhat more: those that are not used are loaded
+  /// again.
   template <class Segments>
   __device__ __forceinline__ void loadEnds(const Segments& segments, int expected) {
-    batches_ = expected / 32 + 1 < kBatches ? expected / 32 + 1 : kBatches;
+    expected = k_min(expected, 32 * kBatches);
+    loaded_ = k_min(expected + expected / 4 + 8, 32 * kBatches);
     KELPIE_UNROLL
     for (int j = 0; j < kBatches; ++j) {
-      const int number = segment + 32 * j + laneIndex();
-      ahead_[j] = j < batches_ && number < segmentEnd ? uint32_t(segments.begin(number + 1))
-                                                      : uint32_t(origin) + uint32_t(kNever);
+      const int number = 32 * j + laneIndex();
+      ahead_[j] = number < loaded_ && segment + number < segmentEnd
+                      ? uint32_t(segments.begin(segment + number + 1))
+                      : uint32_t(origin) + uint32_t(kNever);
     }
   }
   template <class Segments>

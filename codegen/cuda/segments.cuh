@@ -50,6 +50,42 @@ struct RegularSegments {
   }
 };
 
+/// The first number, of low .. high-1, of which before(number, value(number)) does not hold (`high`, where it
+/// holds of all); it holds of some first ones. `latest` becomes the value of the last of these, if there is
+/// any. Called by all lanes of a warp: its halves search for one place each, and narrow the range 16 *
+/// kProbes times a step.
+template <int kProbes, class Value, class Before>
+KELPIE_DEVICE int64_t searchByHalfWarp(int64_t low, int64_t high, const Value& value, const Before& before,
+                                       int64_t& latest) {
+  const uint32_t half = 0xffffu << (laneIndex() & 16);
+  while (__ballot_sync(kFullWarp, low < high) != 0) {
+    const int64_t step = (high - low + 16 * kProbes - 1) / (16 * kProbes);
+    int64_t probed[kProbes];
+    KELPIE_UNROLL
+    for (int j = 0; j < kProbes; ++j) {
+      const int64_t at = low + ((laneIndex() & 15) * kProbes + j) * step;
+      probed[j] = at < high ? value(at) : 0;
+    }
+    int passed = 0;
+    int64_t own = 0;  // value of the last of this lane that passes
+    KELPIE_UNROLL
+    for (int j = 0; j < kProbes; ++j) {
+      const int64_t at = low + ((laneIndex() & 15) * kProbes + j) * step;
+      const bool passes = at < high && before(at, probed[j]);
+      if (passes) own = probed[j];
+      passed += __popc(__ballot_sync(kFullWarp, passes) & half);
+    }
+    const int64_t limit = low + passed * step;
+    if (limit < high) high = limit;
+    const int last = passed > 0 ? passed - 1 : 0;
+    own = shuffleFrom(own, (laneIndex() & 16) + last / kProbes);
+    if (passed == 0) continue;
+    low += last * step + 1;
+    latest = own;
+  }
+  return low;
+}
+
 /// A tile of the merged list: its elements, and the segments first..first+ends-1 that end in it. Elements
 /// behind the last of these ends belong to segment first+ends, and so on backwards.
 struct SegmentTile : Tile {
