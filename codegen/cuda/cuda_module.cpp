@@ -10,6 +10,7 @@
 namespace kelpie::codegen::cuda {
 
 namespace {
+constexpr int kWarp = 32;
 constexpr const char* kPrologue = "#include \"kelpie.cuh\"\n\nusing namespace kelpie;\n";
 
 /// As RowTiles in segment_rows.cuh cuts a space; chunks as long as there are blocks to gain.
@@ -25,9 +26,13 @@ int64_t rowTiles(const TileShape& shape, const LaunchExtents& extents) {
 }  // namespace
 
 int64_t CudaPass::tileSize() const {
-  constexpr int kWarp = 32;
   const int aligned = grid == Grid::Merged ? 1 : grid == Grid::Ranges ? shape.threads / kWarp : 0;
   return shape.items() - aligned * shape.width;
+}
+
+int64_t CudaPass::rankGroups(int64_t tiles) const { return tiles * (shape.threads / kWarp) * shape.rows; }
+int64_t CudaPass::rankBytes(int64_t tiles) const {
+  return (rankGroups(tiles) + 2) * (int64_t{8} + 4 * shape.width);
 }
 
 int64_t CudaPass::tiles(const LaunchExtents& extents) const {
@@ -71,7 +76,7 @@ std::string sourceOf(const CudaKernel& kernel) {
 
 bool needsSupport(const CudaKernel& kernel) {
   return std::any_of(kernel.passes.begin(), kernel.passes.end(), [](const CudaPass& pass) {
-    return (pass.findsBegins() && pass.info.offsetsParameter) ||
+    return (pass.findsBegins() && pass.info.offsetsParameter) || !pass.ranked.empty() ||
            std::any_of(pass.info.outputs.begin(), pass.info.outputs.end(),
                        [](const KernelOutput& o) { return o.extent == ExtentKind::Target; });
   });

@@ -59,6 +59,8 @@ struct CudaPass {
   int64_t fixedBytes = 0;   ///< scratch of the launch
   int64_t bytesPerTile = 0;
   int64_t maxChunks = kMaxChunks;
+  /// Outputs, by number: offsets of filtered segments, each found by a table (segment_ranks.cuh).
+  std::vector<uint32_t> ranked;
   bool evenChunks = false;  ///< few tiles go in equal numbers to as many blocks as run at once
   std::string text;
 
@@ -70,6 +72,9 @@ struct CudaPass {
   /// Elements (Tiles, Chunks, Heads) or entries of the merged list (Merged, Ranges) of a tile. Of those fewer
   /// than there are positions, so that a tile, or the range of a warp, may begin at an aligned element.
   int64_t tileSize() const;
+  /// Groups of elements in such a table, and its bytes.
+  int64_t rankGroups(int64_t tiles) const;
+  int64_t rankBytes(int64_t tiles) const;
   /// Tiles of a launch; ranges, where blocks work on those.
   int64_t tiles(const LaunchExtents& extents) const;
   int64_t blocks(int64_t tiles) const;

@@ -7,6 +7,7 @@
 #include "scan.cuh"
 #include "segment_heads.cuh"
 #include "segment_numbers.cuh"
+#include "segment_ranks.cuh"
 #include "segment_reduce.cuh"
 #include "segment_rows.cuh"
 #include "segments.cuh"

@@ -47,7 +47,7 @@ bool noteErrors(std::string& text) {
 
 /// Puts a copy of the text from `begin` on before it, for tiles all of whose items are in the tile. Only of
 /// short texts: it is compiled twice. The copy does not stop for errors, so that no load waits for the check
-/// before it: a thread that has met one does its items again, with the original.
+/// before it: a thread that has met one (or its warp) does its items again, with the original.
 void specialiseWhole(PassText& t, size_t begin, const StagePlan& stage) {
   constexpr size_t kShort = 4000;
   const std::string text = t.text.substr(begin);
@@ -64,6 +64,8 @@ void specialiseWhole(PassText& t, size_t begin, const StagePlan& stage) {
   t.text += whole;
   if (checks) {
     t.line(2, "}}");
+    // Warps find the segments of their items together.
+    if (t.plan.numbered()) t.line(2, "good = __ballot_sync(kFullWarp, good) == kFullWarp;");
     t.line(2, "if (!good) {{");
     for (uint32_t b : stage.bindings) {
       const SoacKind kind = t.kernel.bindings[b].kind;

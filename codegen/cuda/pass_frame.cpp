@@ -90,7 +90,7 @@ void writeStructures(PassText& t) {
   for (const LevelPlan& level : t.plan.levels) {
     for (const Field& f : level.fields) {
       const Soac& soac = t.kernel.bindings[f.binding];
-      if (f.count && soac.space.segmented()) {
+      if (f.count && soac.space.segmented() && !t.plan.tabulates()) {
         t.line(2, "TileRanks<S> ranks{};", f.binding + 1);
       } else if (soac.kind == SoacKind::Reduce && f.segmented && !t.plan.ranges() && !t.plan.rows()) {
         t.line(2, "{} {}[S::kItems];  // by segment", typeName(f.type), t.fieldName(f));
@@ -111,6 +111,9 @@ void writeSignature(PassText& t) {
   }
   if (t.plan.merged()) parameters.push_back("const int64_t* __restrict__ splits");
   if (t.plan.heads()) parameters.push_back("const int64_t* __restrict__ starts");
+  for (const KernelOutput& o : t.info.outputs)
+    if (t.tableNames.contains(o.var))
+      parameters.push_back(fmt::format("void* __restrict__ {}", t.tableNames.at(o.var)));
   for (size_t p = 0; p < t.info.parameters.size(); ++p) {
     const KernelParameter& parameter = t.info.parameters[p];
     auto type = typeName(parameter.type);

@@ -32,9 +32,10 @@ void write(PassText& t) {
       writeStage(t, k);
       if (!plan.levels[k].fields.empty() && !plan.ranges()) writeLevel(t, k);
     }
+    if (plan.tabulates()) writeRankTables(t);
     writeCompactions(t);
     writeTotals(t);
-    if (!plan.ranges()) writeSegmentResults(t);
+    if (plan.merged()) writeSegmentResults(t);
     writeEndOfTile(t);
     writeFinish(t);
   }
@@ -59,6 +60,8 @@ CudaPass generatePass(KernelPart part, const lcu::Program& program, const std::s
   pass.evenChunks = plan.grid == Grid::Chunks && plan.streams;
   pass.shape = plan.shape;
   pass.scanned = plan.scanned();
+  for (uint32_t k = 0; k < pass.info.outputs.size(); ++k)
+    if (text.tableNames.contains(pass.info.outputs[k].var)) pass.ranked.push_back(k);
   pass.needsLaunch = plan.needsLower() || plan.finishes() || text.hasSegmentOffsets();
   write(text);
   pass.text = std::move(text.text);

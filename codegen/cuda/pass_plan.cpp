@@ -107,7 +107,6 @@ class Planner {
           plan_.bufferBytesPerItem = std::max(plan_.bufferBytesPerItem, sizeOf(e->type));
         }
         if (segmented) plan_.stagedBytesPerItem += 2;
-        segmentResults_ |= segmented;
         break;
       case SoacKind::Reduce:
         if (segmented) {
@@ -232,7 +231,7 @@ class Planner {
                         [&](ExprRef node) { return node->kind == ExprKind::Param && node->index == number; });
   }
 
-  /// Whether segments have no results of their own.
+  /// Whether segments have no results of their own; offsets of filtered ones follow from those of elements.
   bool worksOnElementsOnly() const { return !segmentResults_ && plan_.epilogues.empty(); }
 
   /// What an item costs.
@@ -390,8 +389,8 @@ class Planner {
     int items = std::max(1, allowed.items);
     items = std::min<int>(
         items, static_cast<int>(std::max<size_t>(1, kUnrolledNodes / std::max<size_t>(1, weight.nodes))));
-    int bytes = (plan_.merged() ? 2 : 0) + plan_.stagedBytesPerItem;
-    if (plan_.merged()) bytes += plan_.bufferBytesPerItem;
+    int bytes = 0;
+    if (plan_.merged()) bytes = 2 + plan_.stagedBytesPerItem + plan_.bufferBytesPerItem;
     if (plan_.heads()) bytes = plan_.numbersInThunks ? 2 : 1;
     if (plan_.ranges())
       bytes = 1 + 2 * static_cast<int>(plan_.levels[0].bytes()) + (plan_.numbersInThunks ? 4 : 0);

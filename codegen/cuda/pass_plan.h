@@ -54,7 +54,7 @@ struct PassPlan {
   bool borders = false;                  ///< segment borders of items are needed
   int bufferBytesPerItem = 0;            ///< compaction buffer
   int bufferItems = 0;                   ///< ... which holds so many items, of which a tile may have more
-  int stagedBytesPerItem = 0;            ///< results of segments, ranks of survivors
+  int stagedBytesPerItem = 0;            ///< of a merged list: results of segments, ranks of survivors
 
   bool merged() const { return grid == Grid::Merged; }
   bool heads() const { return grid == Grid::Heads; }
@@ -64,6 +64,8 @@ struct PassPlan {
   bool segmented() const { return merged() || heads() || ranges(); }
   /// Of a merged list: where segments begin is marked for items; results of segments alone need no marks.
   bool marksItems() const { return merged() && (borders || numbers); }
+  /// Offsets of filtered segments are found by a table that tiles leave (segment_ranks.cuh).
+  bool tabulates() const { return !merged(); }
   bool needsLower() const;  ///< of what lies in lower tiles or ranges
   bool scanned() const { return needsLower() && !ranges() && !rows(); }
   bool finishes() const { return !reductions.empty() || !finish.empty(); }

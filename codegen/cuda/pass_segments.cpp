@@ -66,6 +66,17 @@ void writeSegmentBody(PassText& t) {
   }
 }
 
+void writeRankTables(PassText& t) {
+  std::vector<Result> reduced, ranked;
+  collectResults(t, reduced, ranked);
+  for (const Result& r : ranked) {
+    t.line(2, "RankTable<S::kWidth>({}, launch.tiles * (S::kItems / (32 * S::kWidth))).put<S>(",
+           t.tableNames.at(t.kernel.bindings[r.field->binding].results[0]));
+    t.line(2, "    tile, order == launch.tiles - 1, keep{}, {}, {}, {});", r.field->binding + 1,
+           t.rankOf(r.level, *r.field), t.countedLower(r.level, *r.field), t.countOf(r.level, *r.field));
+  }
+}
+
 void writeSegmentResults(PassText& t) {
   std::vector<Result> reduced, ranked;
   collectResults(t, reduced, ranked);

@@ -36,6 +36,11 @@ void PassText::chooseNames() {
            "packs",    "starts",  "numbers", "kWarps", "fetch",   "marked",   "Range"};
   for (const auto& p : info.parameters) names.push_back(unique(p.name));
   for (const auto& o : info.outputs) outputNames[o.var] = unique(o.name);
+  for (const KernelOutput& o : info.outputs) {
+    const Soac& soac = kernel.bindings[o.binding];
+    if (plan.tabulates() && soac.kind == SoacKind::Filter && soac.space.segmented() && o.result == 0)
+      tableNames[o.var] = unique(o.name + "_ranks");
+  }
   for (size_t p = 0; p < info.parameters.size(); ++p) {
     const KernelParameter& parameter = info.parameters[p];
     parameterNames[{parameter.kind, parameter.var}] = names[p];

@@ -107,6 +107,7 @@ class PassText {
   std::vector<std::string> names;  ///< of the parameters
   std::map<std::pair<ParameterKind, lcu::VarId>, std::string> parameterNames;
   std::map<lcu::VarId, std::string> outputNames;
+  std::map<lcu::VarId, std::string> tableNames;  ///< of ranks, by the offsets that are found by them
   std::map<lcu::VarId, std::string> stems;       ///< of everything that concerns a result of the kernel
   std::map<lcu::VarId, std::string> cellValues;  ///< cells whose values have names
   std::map<lcu::VarId, std::string> packNames;   ///< arrays whose elements have been loaded

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "segment_heads.cuh"
+#include "segment_ranks.cuh"
 #include "segments.cuh"
 
 /// Where the tiles of a segmented space begin (segments.cuh); tiles + 1 threads.
@@ -14,6 +15,43 @@ extern "C" __global__ void kelpie_split(const int64_t* offsets, int64_t segments
 extern "C" __global__ void kelpie_starts(const int64_t* offsets, int64_t segments, int64_t extent,
                                          int64_t items, int64_t tiles, int64_t* starts) {
   kelpie::findStarts(kelpie::OffsetSegments{offsets, segments}, extent, items, tiles, starts);
+}
+
+/// offsets of what survives of segments (segment_ranks.cuh), which are given by their offsets or, where those
+/// are null, their length; kSegmentsOfThread for each thread.
+template <int kWidth>
+KELPIE_DEVICE void rankBegins(const kelpie::Launch& launch, const int64_t* __restrict__ offsets,
+                              int64_t length, int64_t segments, int64_t groups, void* table,
+                              int64_t* __restrict__ kept) {
+  constexpr int kSegmentsOfThread = 4;  // loads in flight
+  if (kelpie::failedBefore(launch)) return;
+  const kelpie::RankTable<kWidth> ranks(table, groups);
+  const int64_t first = int64_t(blockIdx.x) * blockDim.x * kSegmentsOfThread + threadIdx.x;
+  int64_t begin[kSegmentsOfThread];
+  KELPIE_UNROLL
+  for (int k = 0; k < kSegmentsOfThread; ++k) {
+    const int64_t s = first + k * blockDim.x;
+    begin[k] = s > segments ? 0 : offsets != nullptr ? offsets[s] : s * length;
+  }
+  KELPIE_UNROLL
+  for (int k = 0; k < kSegmentsOfThread; ++k) begin[k] = ranks.rank(begin[k]);
+  KELPIE_UNROLL
+  for (int k = 0; k < kSegmentsOfThread; ++k) {
+    const int64_t s = first + k * blockDim.x;
+    if (s <= segments) kept[s] = begin[k];
+  }
+}
+extern "C" __global__ void kelpie_rank1(const kelpie::Launch launch, const int64_t* offsets, int64_t length,
+                                        int64_t segments, int64_t groups, void* table, int64_t* kept) {
+  rankBegins<1>(launch, offsets, length, segments, groups, table, kept);
+}
+extern "C" __global__ void kelpie_rank2(const kelpie::Launch launch, const int64_t* offsets, int64_t length,
+                                        int64_t segments, int64_t groups, void* table, int64_t* kept) {
+  rankBegins<2>(launch, offsets, length, segments, groups, table, kept);
+}
+extern "C" __global__ void kelpie_rank4(const kelpie::Launch launch, const int64_t* offsets, int64_t length,
+                                        int64_t segments, int64_t groups, void* table, int64_t* kept) {
+  rankBegins<4>(launch, offsets, length, segments, groups, table, kept);
 }
 
 /// Sets `count` elements, before a permute that may leave some unwritten.

@@ -165,7 +165,7 @@ CudaTarget::PreparedKernel CudaTarget::generate(const KernelEntry& entry, const 
                 : place(p.var));
     }
     for (const KernelOutput& o : pass.info.outputs) prepared.outputs.push_back(place(o.var));
-    const size_t fixed = 2 + (pass.segmented() ? 2 : 0) + (pass.findsBegins() ? 1 : 0);
+    const size_t fixed = 2 + (pass.segmented() ? 2 : 0) + (pass.findsBegins() ? 1 : 0) + pass.ranked.size();
     prepared.arguments = ArgumentBlock(fixed + prepared.parameters.size() + prepared.outputs.size());
   }
   kernel.between.resize(between.size());
@@ -228,11 +228,14 @@ Failure CudaTarget::load(PreparedKernel& kernel) {
 
 Failure CudaTarget::loadSupport() {
   if (support_) return std::nullopt;
-  const std::vector<std::string> entries = {"kelpie_split", "kelpie_starts", "kelpie_fill1", "kelpie_fill4",
-                                            "kelpie_fill8"};
+  const std::vector<std::string> entries = {"kelpie_split", "kelpie_starts", "kelpie_rank1", "kelpie_rank2",
+                                            "kelpie_rank4", "kelpie_fill1",  "kelpie_fill4", "kelpie_fill8"};
   if (auto failure = device_->compile(codegen::cuda::supportSource(), entries, support_)) return failure;
   split_ = support_->function("kelpie_split");
   starts_ = support_->function("kelpie_starts");
+  rank1_ = support_->function("kelpie_rank1");
+  rank2_ = support_->function("kelpie_rank2");
+  rank4_ = support_->function("kelpie_rank4");
   fill1_ = support_->function("kelpie_fill1");
   fill4_ = support_->function("kelpie_fill4");
   fill8_ = support_->function("kelpie_fill8");
@@ -382,6 +385,13 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
     }
     arguments.set(next++, begins);
   }
+  std::vector<DevicePointer> tables;
+  for (size_t k = 0; k < pass.ranked.size(); ++k) {
+    const auto bytes = static_cast<size_t>(pass.rankBytes(word.tiles));
+    tables.push_back(request.scratch->take(bytes));
+    if (!tables.back()) return outOfMemory(bytes);
+    arguments.set(next++, tables.back());
+  }
   for (size_t k = 0; k < prepared.parameters.size(); ++k) {
     const auto& p = pass.info.parameters[k];
     const KernelArgument argument = argumentOf(prepared.parameters[k]);
@@ -399,8 +409,26 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   }
   for (const Origin& place : prepared.outputs) arguments.set(next++, pointerOf(place));
   ++statistics_.launches;
-  return device_->launch(kernel.loaded->passes[passNumber], pass.blocks(word.tiles), pass.shape.threads,
-                         arguments.addresses());
+  if (auto failure = device_->launch(kernel.loaded->passes[passNumber], pass.blocks(word.tiles),
+                                     pass.shape.threads, arguments.addresses()))
+    return failure;
+  for (size_t k = 0; k < tables.size(); ++k) {
+    if (auto failure = loadSupport()) return failure;
+    constexpr int kThreads = 256, kSegmentsOfThread = 4;  // as in support_kernels.cuh
+    const auto& offsets = pass.info.offsetsParameter;
+    ArgumentBlock ranks(7);
+    ranks.set(0, word);
+    ranks.set(1, offsets ? argumentOf(prepared.parameters[*offsets]).pointer : nullptr);
+    ranks.set(2, extents.length);
+    ranks.set(3, extents.segments);
+    ranks.set(4, pass.rankGroups(word.tiles));
+    ranks.set(5, tables[k]);
+    ranks.set(6, pointerOf(prepared.outputs[pass.ranked[k]]));
+    const Function function = pass.shape.width == 1 ? rank1_ : pass.shape.width == 2 ? rank2_ : rank4_;
+    const int64_t blocks = extents.segments / (kThreads * kSegmentsOfThread) + 1;
+    if (auto failure = device_->launch(function, blocks, kThreads, ranks.addresses())) return failure;
+  }
+  return std::nullopt;
 }
 
 Failure CudaTarget::synchronise(std::optional<DeviceError>& error) { return read({}, error); }

@@ -95,7 +95,8 @@ class CudaTarget final : public Target {
   std::unordered_map<const ProgramKernels*, std::vector<PreparedKernel>> programs_;
   std::unordered_map<std::string, std::shared_ptr<const Loaded>> loaded_;  ///< by source
   std::unique_ptr<Module> support_;                                        ///< null before its first use
-  Function split_ = nullptr, starts_ = nullptr, fill1_ = nullptr, fill4_ = nullptr, fill8_ = nullptr;
+  Function split_ = nullptr, starts_ = nullptr, rank1_ = nullptr, rank2_ = nullptr, rank4_ = nullptr;
+  Function fill1_ = nullptr, fill4_ = nullptr, fill8_ = nullptr;
   uint64_t launches_ = 0, epochs_ = 0;
   DevicePointer error_ = nullptr, counters_ = nullptr, states_ = nullptr;
   int64_t stateWords_ = 0;
