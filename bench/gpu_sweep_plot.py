@@ -8,6 +8,7 @@ import sys
 
 WIDTH, HEIGHT, LEFT, TOP, GAP = 300, 220, 50, 64, 24
 MOST = 110  # percent
+SMALLEST = 24  # log2 of elements; README has a table of smaller sizes, where no job is bound by memory
 SERIES = [("kelpie", "", "Kelpie", "#1b5fb4", ""), ("kelpie", "_empties", "Kelpie, as many segments empty", "#1b5fb4", "5 4"),
           ("cub", "", "CUB, segmented", "#b3261e", ""), ("cub", "_empties", "CUB, as many empty", "#b3261e", "5 4"),
           ("cub by key", "", "CUB, by key", "#7a6a00", "")]
@@ -25,7 +26,7 @@ def read(names):
             copies[int(row["job"].split("_")[2])] = row["bytes"] / row["ms"]
     for row in rows:
         parts = row["job"].split("_")
-        if parts[1] == "copy":
+        if parts[1] == "copy" or len(parts) < 4 or int(parts[2]) < SMALLEST:
             continue
         elements, length = int(parts[2]), int(parts[3])
         empties = "_empties" if len(parts) > 4 else ""

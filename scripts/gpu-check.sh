@@ -44,8 +44,8 @@ step bench_kelpie 110 $(program gpu_bench) 27 || tail -3 "$out/bench_kelpie.log"
 # Of every size and segment length (bench/gpu_sweep_plot.py draws it), and beyond 2^31 elements, where memory allows.
 memory=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits | head -1)
 if [ "${memory:-0}" -gt 70000 ]; then
-  step sweep_kelpie 30 $(program gpu_bench) sweep 30
-  [ -x .bundle/bin/gpu_peers ] && step sweep_peers 40 $(program gpu_peers) sweep 30
+  step sweep_kelpie 40 $(program gpu_bench) sweep 30
+  [ -x .bundle/bin/gpu_peers ] && step sweep_peers 60 $(program gpu_peers) sweep 30
   step beyond_int32 60 $(program kelpie) run bench/beyond_int32.nesl --target=cuda
   [ "$(grep -c '^it = T' "$out/beyond_int32.log")" = 5 ] || note "beyond_int32: WRONG RESULT"
 fi
@@ -67,7 +67,8 @@ for example in examples/*.nesl; do
   note "$(printf '%-24s %s' "$name" "$verdict")"
 done
 
-# Small runs under compute-sanitizer.
+# Small runs under compute-sanitizer: two random kernels of each kind have all skeletons; sizes leave out long sorts, which are CUB's but for
+# one kernel, and take racecheck a minute.
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck synccheck initcheck; do
     left=$((515 - (SECONDS - begin)))

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Writes README's table of GPU kernels, between its two marks, from results of the benchmarks.
+"""Writes README's tables of GPU kernels, each between its two marks, from results of the benchmarks: of large inputs from
+those of kernels, of small ones from those of the sweep, where these are given.
 
-    gpu_readme.py README.md bench/results/h200-DATE-kernels-*.log
+    gpu_readme.py README.md bench/results/h200-DATE-kernels-*.log bench/results/h200-DATE-sweep-*.log
 """
 import json
 import sys
 
-BEGIN, END = "<!-- made by scripts/gpu_readme.py -->\n", "<!-- end -->\n"
+BEGIN, BEGIN_SMALL, END = "<!-- made by scripts/gpu_readme.py -->\n", "<!-- small, made by scripts/gpu_readme.py -->\n", "<!-- end -->\n"
+SMALL = 24  # log2 of the elements from which on the plot of the sweep tells more
 LENGTHS = [("8", "lengths 8"), ("1024", "lengths 1024"), ("1048576", "lengths 2^20"), ("zipf", "Zipf lengths, 10 % empty"),
            ("half_giant", "half in one segment")]
 NAMES = {"cub": "CUB", "cusparse": "cuSPARSE"}
@@ -23,8 +25,8 @@ ROWS = ([("sum", "sum"), ("scan", "exclusive scan"), ("filter", "filter, half su
          ("black_scholes", "Black-Scholes, 2^25 options"), ("sum_1024", "sum of 1024 floats")])
 
 
-def main():
-    readme, *logs = sys.argv[1:]
+def read(logs):
+    """Results by job and by who."""
     times = {}
     for log in logs:
         with open(log, encoding="utf-8") as lines:
@@ -32,9 +34,13 @@ def main():
                 if line.startswith("{"):
                     row = json.loads(line)
                     times.setdefault(row["job"], {})[row["who"]] = row
+    return times
+
+
+def large(times):
     copy = times["copy"]["cudaMemcpy"]
     speed = copy["bytes"] / copy["ms"]
-    out = [BEGIN, f"A device copy reaches {speed / 1e6:.0f} GB/s.\n", "\n", "| job | Kelpie ms | % of copy | peer ms |\n",
+    out = [f"A device copy reaches {speed / 1e6:.0f} GB/s.\n", "\n", "| job | Kelpie ms | % of copy | peer ms |\n",
            "|---|---|---|---|\n"]
     for job, text in ROWS:
         rows = times[job]
@@ -42,12 +48,57 @@ def main():
         share = 100 * ours["bytes"] / ours["ms"] / speed
         peers = ", ".join(f"{row['ms']:.3g} ({NAMES[who]})" for who, row in rows.items() if who != "kelpie")
         out.append(f"| {text} | {ours['ms']:.3g} | {f'{share:.0f}' if share >= 1 else ''} | {peers} |\n")
+    return out
+
+
+def best(rows, graphs):
+    """Of the peers, as called or as graphs; none where no peer does the job."""
+    return min((row["ms"] for who, row in rows.items() if who != "kelpie" and who.endswith(", graph") == graphs), default=None)
+
+
+def whole(rows):
+    """Microseconds of a job."""
+    peers = "; ".join(f"{1000 * best(rows, graphs):.1f}" for graphs in (False, True))
+    return f"{1000 * rows['kelpie']['ms']:.1f} ({peers})"
+
+
+def lengths(times, job, exponent):
+    """How many times as long as Kelpie the best peer takes, over all lengths of segments."""
+    texts = []
+    for graphs in (False, True):
+        prefix = f"sweep_{job}_{exponent}_"
+        ratios = sorted(best(rows, graphs) / rows["kelpie"]["ms"] for name, rows in times.items()
+                        if name.startswith(prefix) and "kelpie" in rows and best(rows, graphs))
+        texts.append(f"{ratios[0]:.2f} / {ratios[len(ratios) // 2]:.2f} / {ratios[-1]:.3g}")
+    return f"{texts[0]} ({texts[1]})"
+
+
+def small(times):
+    exponents = sorted({int(name.split("_")[2]) for name in times if name.startswith("sweep_sum_")})
+    out = ["| elements | sum | scan | filter | segmented sums | segmented scans |\n", "|---|---|---|---|---|---|\n"]
+    for exponent in exponents:
+        if exponent < SMALL:
+            cells = [whole(times[f"sweep_{job}_{exponent}"]) for job in ("sum", "scan", "filter")]
+            cells += [lengths(times, job, exponent) for job in ("sum", "scan")]
+            out.append(f"| 2^{exponent} | " + " | ".join(cells) + " |\n")
+    return out
+
+
+def between(text, begin, lines):
+    head, rest = text.split(begin)
+    return head + begin + "".join(lines) + END + rest.split(END, 1)[1]
+
+
+def main():
+    readme, *logs = sys.argv[1:]
+    times = read(logs)
     with open(readme, encoding="utf-8") as file:
         text = file.read()
-    head, rest = text.split(BEGIN)
-    tail = rest.split(END, 1)[1]
+    text = between(text, BEGIN, large(times))
+    if any(name.startswith("sweep_") for name in times):
+        text = between(text, BEGIN_SMALL, small(times))
     with open(readme, "w", encoding="utf-8") as file:
-        file.write(head + "".join(out) + END + tail)
+        file.write(text)
 
 
 if __name__ == "__main__":

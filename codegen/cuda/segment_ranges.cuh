@@ -92,7 +92,8 @@ struct SegmentRange {
     element = int(begin - origin);
     elementEnd = int(shuffleFrom(place, 16) - origin);
     const float ofTile = float(segmentEnd) * S::kItems / float(elementEnd - element + 1);
-    loadEnds(segments.from(firstSegment), int(k_min(ofTile, 32.0f * kBatches)));
+    expected_ = int(k_min(ofTile, 32.0f * kBatches));
+    loadEnds(segments.from(firstSegment));
   }
 
   __device__ __forceinline__ bool more() const { return element < elementEnd || segment < segmentEnd; }
@@ -223,14 +224,19 @@ struct SegmentRange {
   __device__ __forceinline__ void advance(const Segments& segments, const Tile& tile, const Ends& ends) {
     element += tile.count;
     segment += ends.count;
-    loadEnds(segments, ends.count);
+    // The most of the latest tiles, roughly: where lengths differ much, so do counts, and waiting for ends
+    // that were not loaded costs more than loading some again.
+    const int count = k_min(ends.count, 32 * kBatches);
+    expected_ = count > expected_ ? count : expected_ - (expected_ - count) / 8;
+    loadEnds(segments);
   }
 
  private:
   /// By lane: where the 32 segments of each batch from `segment` on end, in 32 bits; kNever from the origin:
   /// in a later range. Nothing waits for loads before the next tile is begun.
   uint32_t ahead_[kBatches];
-  int loaded_;  ///< so many of them
+  int loaded_;    ///< so many of them
+  int expected_;  ///< segments that end in a tile in which some do
 
   __device__ __forceinline__ int placeOf(uint32_t end) const { return int(end - uint32_t(origin)); }
 
@@ -248,12 +254,11 @@ struct SegmentRange {
     return rounded >> 32 == 0 ? int64_t(uint32_t(rounded) / uint32_t(count)) : rounded / count;
   }
 
-  /// Loads ends for a tile that may have `expected`, or somewhat more: those that are not used are loaded
+  /// Loads what the next tile is expected to have, or somewhat more: those that are not used are loaded
   /// again.
   template <class Segments>
-  __device__ __forceinline__ void loadEnds(const Segments& segments, int expected) {
-    expected = k_min(expected, 32 * kBatches);
-    loaded_ = k_min(expected + expected / 4 + 8, 32 * kBatches);
+  __device__ __forceinline__ void loadEnds(const Segments& segments) {
+    loaded_ = k_min(expected_ + expected_ / 8 + 8, 32 * kBatches);
     KELPIE_UNROLL
     for (int j = 0; j < kBatches; ++j) {
       const int number = 32 * j + laneIndex();
