@@ -215,60 +215,66 @@ std::optional<int64_t> KernelText::fixedLength() const {
   return length > 0 ? std::optional(length) : std::nullopt;
 }
 
-/// The thunks of one level, for all elements of the block. When they look at segments there are two loops:
-/// long segments one after the other, with what depends on the segment alone in front; short ones element by
-/// element. Where all have one length that is known by now, there is the loop that suits it.
+/// The thunks of one level, for all elements of the block. When they look at segments there is a loop over
+/// the segments, with what depends on the segment alone in front of a loop over its elements. That loop is
+/// vectorised where segments are long; where they are short it is not, for starting it would cost more than
+/// it saves; and it is unrolled where the text knows that all segments have one short length.
 void KernelText::elementLoop(const Indices& bindings, bool last) {
   bool usesSegment = false, usesPosition = false;
   for (uint32_t b : bindings) {
     usesSegment |= info_.bindings[b].usesSegment;
     usesPosition |= info_.bindings[b].usesPosition;
   }
-  const bool looksAtSegments = segmented() && (usesSegment || usesPosition);
   if (!unbounded_) declareTiles(bindings);
   ExpressionEmitter probe(dialect_, 0);
   if (elementStatements(bindings, last, probe).text.empty()) return;
-  auto loop = [&](const std::string& from, const std::string& to, const auto& indices,
-                  ExpressionEmitter& emitter) {
-    const ElementStatements statements = elementStatements(bindings, last, emitter);
-    if (!statements.races) line("#pragma GCC ivdep");
-    open(format("for (int64_t i = {}; i < {}; ++i) {{", from, to));
+  const auto statements = [&](ExpressionEmitter& emitter, bool vectorised, const auto& openLoop) {
+    const ElementStatements here = elementStatements(bindings, last, emitter);
+    if (vectorised && !here.races) line("#pragma GCC ivdep");
+    openLoop();
     line("const int64_t e = i - begin;");
     line("(void)e;");
-    indices();
-    out_ += statements.text;
+    out_ += here.text;
     close();
   };
+  if (!segmented() || !(usesSegment || usesPosition)) {
+    ExpressionEmitter emitter(dialect_, indent_ + 2);
+    statements(emitter, true, [&] { open("for (int64_t i = begin; i < end; ++i) {"); });
+    return;
+  }
   constexpr int kLongSegments = 8;
   const std::optional<int64_t> fixed = fixedLength();
-  const bool divides = looksAtSegments && fixed && *fixed < kLongSegments;
-  const bool onlyLong = fixed && *fixed >= kLongSegments;
-  if (looksAtSegments && !divides) {
-    if (!onlyLong) open(format("if (count >= {} * (s_end - s_begin)) {{", kLongSegments));
+  if (fixed && *fixed < kLongSegments && !unbounded_) {  // no block cuts a segment
+    open(format("for (int64_t s = begin / {0}; s < end / {0}; ++s) {{", *fixed));
+    ExpressionEmitter inner(dialect_, indent_ + 2);
+    out_ += segmentScope(bindings, indent_, inner);
+    statements(inner, false, [&] {
+      line(format("#pragma GCC unroll {}", *fixed));
+      open(format("for (int64_t p = 0; p < {}; ++p) {{", *fixed));
+      line(format("const int64_t i = s * {} + p;", *fixed));
+    });
+    close();
+    return;
+  }
+  const auto bySegments = [&](bool vectorised) {
     openSegments();
     line("if (from >= to) continue;");
     ExpressionEmitter inner(dialect_, indent_ + 2);
     out_ += segmentScope(bindings, indent_, inner);
-    loop(
-        "from", "to",
-        [&] {
-          if (usesPosition) line("const int64_t p = i - first;");
-        },
-        inner);
+    statements(inner, vectorised, [&] {
+      open("for (int64_t i = from; i < to; ++i) {");
+      if (!vectorised) line("k_one_by_one(i);");
+      if (usesPosition) line("const int64_t p = i - first;");
+    });
     close();
-    if (onlyLong) return;
-    indent_ -= 2;
-    open("} else {");
-    segmentsOfElements();
-  }
-  ExpressionEmitter emitter(dialect_, indent_ + 2);
-  loop(
-      "begin", "end",
-      [&] {
-        if (looksAtSegments) declareIndices(usesSegment, usesPosition);
-      },
-      emitter);
-  if (looksAtSegments && !divides) close();
+  };
+  if (unbounded_ || (fixed && *fixed >= kLongSegments)) return bySegments(true);
+  open(format("if (count >= {} * (s_end - s_begin)) {{", kLongSegments));
+  bySegments(true);
+  indent_ -= 2;
+  open("} else {");
+  bySegments(false);
+  close();
 }
 
 }  // namespace kelpie::codegen::cpu

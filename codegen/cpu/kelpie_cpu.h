@@ -77,20 +77,30 @@ static inline T* k_take(const k_launch* launch, int64_t count) {
       launch->take(launch->scratch, sizeof(T) * static_cast<size_t>(count < 1 ? 1 : count)));
 }
 
+/// Keeps the compiler from vectorising a loop: it knows nothing of i from here on.
+static inline void k_one_by_one(int64_t& i) { __asm__("" : "+r"(i)); }
+
 static inline int64_t k_least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/// Calls body(part) for each part, by all threads together; they take up to `at_once` parts at a time.
+#define K_INLINE __attribute__((always_inline))
+
+/// Calls body(part) for each part, by all threads together; they take up to `at_once` parts at a time. Each
+/// works on a copy of its own, which no store can change as far as the compiler knows.
 template <typename Body>
 static inline void k_parallel(const k_launch* launch, int64_t parts, int64_t at_once, const Body& body) {
   launch->parallel(
-      launch->team, parts, at_once, [](void* what, int64_t part) { (*static_cast<const Body*>(what))(part); },
+      launch->team, parts, at_once,
+      [](void* what, int64_t part) {
+        const Body own = *static_cast<const Body*>(what);
+        own(part);
+      },
       const_cast<Body*>(&body));
 }
 /// The same for each of `count` things that take a moment only.
 template <typename Body>
 static inline void k_for_each(const k_launch* launch, int64_t count, const Body& body) {
   constexpr int64_t grain = 4096;
-  k_parallel(launch, (count + grain - 1) / grain, 1, [=](int64_t part) {
+  k_parallel(launch, (count + grain - 1) / grain, 1, [=](int64_t part) K_INLINE {
     const int64_t end = k_least(count, (part + 1) * grain);
 #pragma GCC ivdep
     for (int64_t e = part * grain; e < end; ++e) body(e);

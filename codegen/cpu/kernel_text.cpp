@@ -256,7 +256,7 @@ void KernelText::fillTargets() {
 }
 
 void KernelText::forEach(const std::string& variable, const std::string& count) {
-  open(format("k_for_each(launch, {}, [=](int64_t {}) {{", count, variable));
+  open(format("k_for_each(launch, {}, [=](int64_t {}) K_INLINE {{", count, variable));
 }
 
 void KernelText::cutBlocks() {
@@ -308,7 +308,7 @@ void KernelText::partials() {
 }
 
 void KernelText::openBlocks() {
-  open(format("k_parallel(launch, blocks, {}, [=](int64_t block) {{", kBlocksAtOnce));
+  open(format("k_parallel(launch, blocks, {}, [=](int64_t block) K_INLINE {{", kBlocksAtOnce));
 }
 
 /// What each block or piece carries on to the later ones, for the scans and filters of one level.

@@ -54,7 +54,7 @@ void KernelText::pointAtKeptArrays() {
 }
 
 void KernelText::openChunks() {
-  open("k_parallel(launch, chunks, 1, [=](int64_t block) {");
+  open("k_parallel(launch, chunks, 1, [=](int64_t block) K_INLINE {");
   line("const int64_t begin = block * chunk, end = k_least(begin + chunk, n), count = end - begin;");
   line("(void)count;");
   if (segmented()) {
@@ -132,7 +132,7 @@ void KernelText::unboundedPasses() {
   if (!reductions.empty()) foldCutSegments(reductions, false);
   if (!info_.hasRole(BindingRole::Epilogue)) return;
   line("const int64_t segment_chunk = k_chunk(m);");
-  open("k_parallel(launch, (m + segment_chunk - 1) / segment_chunk, 1, [=](int64_t part) {");
+  open("k_parallel(launch, (m + segment_chunk - 1) / segment_chunk, 1, [=](int64_t part) K_INLINE {");
   line("const int64_t s_end = k_least((part + 1) * segment_chunk, m);");
   line("for (int64_t s = part * segment_chunk; s < s_end; ++s) epilogue(s);");
   close("});");
