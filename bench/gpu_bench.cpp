@@ -256,6 +256,50 @@ void otherTypes(Bench& bench, Data& data) {
   }
 }
 
+/// Kernels with and without their checks (KnownKernels::withAndWithoutChecks).
+void checkJobs(Bench& bench, Data& data) {
+  const int64_t n = data.n / 2;
+  const auto count = static_cast<size_t>(n);
+  const int64_t columns = 1 << 20;
+  std::vector<int64_t> places(count), integers(count);
+  std::vector<int32_t> col32(count);
+  for (size_t k = 0; k < count; ++k) {
+    places[k] = static_cast<int64_t>(k ^ 37);  // elements change places within 64
+    integers[k] = static_cast<int64_t>(data.random());
+    col32[k] = 1 + static_cast<int32_t>(data.random() % (columns - 1));
+  }
+  const auto offsets = offsetsOf("zipf", n);
+  const auto m = static_cast<int64_t>(offsets.size()) - 1;
+  bench.input("xs", std::vector<float>(data.xs.begin(), data.xs.begin() + n));
+  bench.input("xs_i64", integers);
+  bench.input("places", places);
+  bench.input("col32", col32);
+  bench.input("v", std::vector<float>(static_cast<size_t>(columns), 0.5f));
+  bench.input("offsets", offsets);
+  bench.input("weights", std::vector<float>(static_cast<size_t>(m), 2.0f));
+  const double elements = static_cast<double>(n), ends = 8.0 * static_cast<double>(m);
+  const struct {
+    const char* name;
+    bool segmented;
+    double bytes;
+  } jobs[] = {{"gather_near", false, 16 * elements},
+              {"gather_random", false, 12 * elements},
+              {"sum_of_gathered", false, 12 * elements},
+              {"scan_of_gathered", false, 16 * elements},
+              {"permute", false, 16 * elements},
+              {"division", false, 20 * elements},
+              {"segmented_gather", true, 16 * elements + 1.5 * ends},
+              {"segmented_sum_of_gathered", true, 12 * elements + 1.5 * ends},
+              {"segmented_scan_of_gathered", true, 16 * elements + ends}};
+  for (const auto& job : jobs) {
+    // Both in turn, so that they meet the same clock speeds.
+    for (int repetition = 0; repetition < 3; ++repetition)
+      for (const char* kind : {"checked_", "unchecked_"})
+        bench.run(std::string("checks_") + kind + job.name, std::string(kind) + job.name, n,
+                  job.segmented ? m : 0, job.bytes);
+  }
+}
+
 /// Sums, scans and filters of 2^10 and more elements; sums and scans of their segments, of every mean length
 /// from 1 to all elements, without empty segments, and with as many empty ones.
 void sweep(Bench& bench, int greatest) {
@@ -313,6 +357,7 @@ int runAll(int argc, char** argv) {
   if (bench.wantsLike("spmv")) sparseJobs(bench, data);
   if (bench.wantsLike("types_")) otherTypes(bench, data);
   if (bench.wantsLike("black_scholes")) blackScholes(bench, data);
+  if (bench.wantsLike("checks_")) checkJobs(bench, data);
   return 0;
 }
 

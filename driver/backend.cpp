@@ -192,6 +192,7 @@ std::unique_ptr<Backend> makeBackend(const std::string& target, const Options& o
   runtime::TargetOptions targetOptions;
   targetOptions.cuda.describe = [pipeline](Span span) { return pipeline.describe(span); };
   targetOptions.cuda.compiledAhead = options.kernelsFolder;
+  targetOptions.cuda.compilerHelper = kCompilerHelper;
   if (options.command == Command::Bench) targetOptions.cpu.jit = runtime::Jit::Always;  // what it comes to
   std::unique_ptr<runtime::Target> found;
   std::string failure;

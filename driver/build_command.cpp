@@ -38,7 +38,8 @@ std::string build(const std::vector<FormResult>& forms, const Options& options, 
   }
   for (const int architecture : options.architectures) {
     runtime::CompilerStatistics statistics;
-    if (auto failure = runtime::compileAhead(sources, architecture, options.outputFile, statistics))
+    if (auto failure =
+            runtime::compileAhead(sources, architecture, options.outputFile, kCompilerHelper, statistics))
       return *failure;
     fmt::print("sm_{}: {} kernels compiled, {} found compiled, {:.2f} s\n", architecture, statistics.compiled,
                statistics.cached, statistics.waitedSeconds);

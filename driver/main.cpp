@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -25,6 +26,7 @@
 #include "frontend/session.h"
 #include "fusion/emit_lp.h"
 #include "ir/deep_stack.h"
+#include "runtime/cuda/cuda.h"
 #include "runtime/services.h"
 
 namespace kelpie::driver {
@@ -357,6 +359,11 @@ int Driver::printTrees(uint32_t file) {
 }  // namespace kelpie::driver
 
 int main(int argc, char** argv) {
+  if (kelpie::driver::isCompilerHelper(argc, argv)) {
+    std::signal(SIGINT, SIG_IGN);  // the process that asks decides when to stop
+    kelpie::runtime::serveAsCompiler();
+    return 0;
+  }
   const kelpie::driver::CommandLine line = kelpie::driver::parseCommandLine(argc, argv);
   if (!line.options) return line.status;
   int status = 1;

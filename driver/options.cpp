@@ -74,6 +74,10 @@ void addRunOptions(CLI::App& app, Options& options) {
 
 }  // namespace
 
+bool isCompilerHelper(int argc, const char* const* argv) {
+  return argc == 2 && std::string_view(kCompilerHelper).ends_with(std::string(" ") + argv[1]);
+}
+
 CommandLine parseCommandLine(int argc, const char* const* argv) {
   Options options;
   CLI::App app("Kelpie compiles NESL, the nested data-parallel language, to GPUs and multicore CPUs.",
@@ -158,7 +162,8 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
       ->allow_extra_args(false)
       ->type_name("DATA");
   bench
-      ->add_option("-r,--runs", options.runs, "Runs on each data set; default: until the median is known to 1 %")
+      ->add_option("-r,--runs", options.runs,
+                   "Runs on each data set; default: until the median is known to 1 %")
       ->check(CLI::PositiveNumber.description(""))
       ->type_name("N");
   bench->add_option("--json", options.jsonFile, "Write the results to a file, too")->type_name("FILE");

@@ -59,4 +59,9 @@ struct CommandLine {
 };
 CommandLine parseCommandLine(int argc, const char* const* argv);
 
+/// The command with which this program starts itself to compile kernels in another process
+/// (runtime/cuda/compiler_process.h); it is no command for users.
+inline constexpr const char* kCompilerHelper = "/proc/self/exe compile-for-parent";
+bool isCompilerHelper(int argc, const char* const* argv);
+
 }  // namespace kelpie::driver

@@ -62,6 +62,7 @@ void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& ex
     const LaunchRequest request{
         &plan_.kernels, i.target, extents, arguments_, outputs_, &scratch, context_.options.interrupt};
     if (context_.options.sampleThunks) sample(i, request);
+    context_.pending = true;
     const Failure failure = context_.target.launch(request);
     check(context_, failure, scratch, "the kernel " + plan_.kernels.kernels[i.target].kernel->name);
     recorder_.launched(i.target, extents, results_);
@@ -163,6 +164,7 @@ void Launcher::grade(const PlanInstruction& i, const codegen::LaunchExtents& ext
   if (extents.elements > 0) {
     LaunchScratch scratch(context_);
     bool waited = false;
+    context_.pending = true;
     const Failure failure = context_.target.grade(
         {keys->type, keys->buffer->pointer(), order ? order->buffer->pointer() : nullptr,
          sorted ? sorted->buffer->pointer() : nullptr, node.space.kind, extents,
@@ -201,6 +203,7 @@ void Launcher::join(const PlanInstruction& i) {
       total += context_.countOf(*part);
     }
     joined = context_.allocate(parts[0]->type, total, "joined arrays");
+    context_.pending = true;
     for (size_t k = 0; k < parts.size(); ++k)
       if (*parts[k]->count > 0)
         context_.check(context_.target.copy(

@@ -54,6 +54,7 @@ void RunAhead::foretell(const PlanInstruction& i, History& history) {
                         : std::min<size_t>(Target::kMostForetold - 1, history.agreed / kAgreedForEach));
   recorder_.keepJournal(true);
   Open open{0, &i, history.latest, stack_.copyOfTop(), stack_.top().pc, recorder_.journal(), inUse};
+  context_.pending = true;
   context_.check(context_.target.foretell(stack_.value(i.operands[0]).device->buffer->pointer(),
                                           open.expected, open.number));
   open_.push_back(std::move(open));

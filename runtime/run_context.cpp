@@ -51,6 +51,7 @@ void RunContext::download(void* to, DevicePointer from, size_t bytes) {
 
 void RunContext::read(const std::vector<Wanted>& wanted) {
   if (settle) settle();
+  if (wanted.empty() && !pending) return;
   ++statistics.synchronisations;
   std::array<std::array<std::byte, 8>, kMostWanted> bytes{};
   std::array<HostRead, kMostWanted> reads;
@@ -68,6 +69,7 @@ void RunContext::read(const std::vector<Wanted>& wanted) {
   statistics.waitedSeconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   check(failure);
   if (error) stopAt(error->site, error->payload0, error->payload1);
+  pending = false;
   for (size_t k = 0; k < wanted.size(); ++k)
     wanted[k].value->remember(wanted[k].position, loadElement(wanted[k].value->type, bytes[k].data(), 0));
 }
@@ -99,6 +101,7 @@ void RunContext::shrink(DeviceValue& v) {
   if (v.buffer->bytes() < kWorthIt || used * 2 > v.buffer->bytes()) return;
   BufferRef smaller = pool.allocate(used);
   if (!smaller) return;
+  pending = true;
   check(target.copy(smaller->pointer(), v.buffer->pointer(), used));
   v.buffer = smaller;
   v.capacity = *v.count;

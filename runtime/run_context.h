@@ -36,7 +36,8 @@ class RunContext {
   const lcu::Program& program;
   const RunOptions& options;
   RunStatistics& statistics;
-  Span span;  ///< of the statement under way
+  Span span;             ///< of the statement under way
+  bool pending = false;  ///< work was given to the device since the last wait
   /// Called before every wait, and before giving up for want of memory: finds out whether the run is where it
   /// thinks it is (run_ahead.h).
   std::function<void()> settle;
@@ -49,7 +50,7 @@ class RunContext {
     if (failure) stop(span, *failure);
   }
 
-  /// Waits for the device; an error recorded there ends the run.
+  /// Waits for the device if it has work; an error recorded there ends the run.
   void synchronise();
   /// After a wait that told of no error.
   void download(void* to, DevicePointer from, size_t bytes);

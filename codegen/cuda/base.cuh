@@ -20,6 +20,7 @@ typedef unsigned long long uint64_t;
 #endif
 #define KELPIE_SHARED(Type, name) __shared__ Type name
 #define KELPIE_UNROLL _Pragma("unroll")
+#define KELPIE_UNROLL_2 _Pragma("unroll 2")
 #define KELPIE_UNROLL_4 _Pragma("unroll 4")
 #define KELPIE_UNROLL_8 _Pragma("unroll 8")
 #define KELPIE_NO_UNROLL _Pragma("unroll 1")

@@ -1,6 +1,7 @@
 #include "codegen/cuda/pass_elements.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/diagnostic.h"
 
@@ -45,38 +46,10 @@ bool noteErrors(std::string& text) {
   return any;
 }
 
-/// Puts a copy of the text from `begin` on before it, for tiles all of whose items are in the tile. Only of
-/// short texts: it is compiled twice. The copy does not stop for errors, so that no load waits for the check
-/// before it: a thread that has met one (or its warp) does its items again, with the original.
-void specialiseWhole(PassText& t, size_t begin, const StagePlan& stage) {
-  constexpr size_t kShort = 4000;
-  const std::string text = t.text.substr(begin);
-  if (text.size() > kShort) return;
-  std::string whole = text;
-  whole.replace(whole.find(kInside), std::string_view(kInside).size(), "{");
-  const bool checks = noteErrors(whole);
-  const bool always = t.plan.ranges() || t.plan.scanned();  // for the sake of the test of each item
-  if (!checks && !always) return;
-  t.text.resize(begin);
-  if (checks) t.line(2, "{{");
-  if (checks) t.line(2, "bool good = tile.count == S::kItems;");
-  t.line(2, "if ({}) {{", checks ? "good" : "tile.count == S::kItems");
-  t.text += whole;
-  if (checks) {
-    t.line(2, "}}");
-    // Warps find the segments of their items together.
-    if (t.plan.numbered()) t.line(2, "good = __ballot_sync(kFullWarp, good) == kFullWarp;");
-    t.line(2, "if (!good) {{");
-    for (uint32_t b : stage.bindings) {
-      const SoacKind kind = t.kernel.bindings[b].kind;
-      if (kind == SoacKind::Filter || kind == SoacKind::Partition) t.line(4, "keep{} = 0;", b + 1);
-    }
-  } else {
-    t.line(2, "}} else {{");
-  }
-  t.text += text;
-  t.line(2, "}}");
-  if (checks) t.line(2, "}}");
+/// The same for tiles all of whose items are in the tile: without the test of each.
+std::string forWholeTiles(std::string text) {
+  text.replace(text.find(kInside), std::string_view(kInside).size(), "{");
+  return text;
 }
 
 /// Later thunks of the same stage read the value of a Map by name.
@@ -154,7 +127,7 @@ void elementBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& em
       auto texts = emit(soac.pull);
       for (size_t j = 0; j < soac.results.size(); ++j) {
         VarId v = soac.results[j];
-        if (t.keepsItems(v, stage)) t.line(8, "{}[row][v] = {};", t.items(v), texts[j]);
+        if (t.keepsItems(v, stage)) t.line(8, "{}[v] = {};", t.itemsOfRow(v), texts[j]);
         defineLocal(t, v, texts[j], soac.pull[j]->type, stage, emitter);
       }
       break;
@@ -194,6 +167,142 @@ void elementBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& em
   }
 }
 
+const char* unrolled(int rows) {
+  return rows == 0   ? "KELPIE_UNROLL"
+         : rows == 1 ? "KELPIE_NO_UNROLL"
+         : rows == 2 ? "KELPIE_UNROLL_2"
+         : rows == 4 ? "KELPIE_UNROLL_4"
+                     : "KELPIE_UNROLL_8";
+}
+
+/// Whether thunks of the stage need to know segments.
+bool usesSegments(const PassText& t, const StagePlan& stage) {
+  return std::any_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
+    return t.info.bindings[b].usesSegment || t.info.bindings[b].usesPosition;
+  });
+}
+
+/// i, s and p of an item, as far as they are used.
+void writeIndices(PassText& t, const StagePlan& stage) {
+  t.line(8, "const int64_t i = tile.base + offset;");
+  if (usesSegments(t, stage)) {
+    t.line(8, "const int64_t s = {};",
+           t.plan.ranges()     ? "range.firstSegment + range.segment + number[row][v]"
+           : t.plan.numbered() ? "numbers.first + number[v]"
+                               : "tile.firstSegment + number[row][v]");
+  }
+  if (std::any_of(stage.bindings.begin(), stage.bindings.end(),
+                  [&](uint32_t b) { return t.info.bindings[b].usesPosition; }))
+    t.line(8, "const int64_t p = i - segments.begin(s);");
+}
+
+/// Whether all that the thunks of a stage read can be found again for an item in a loop: what items of
+/// earlier stages left, and numbers of segments unless they are found row by row, is in registers.
+bool findsAgain(const PassText& t, size_t number) {
+  const StagePlan& stage = t.plan.stages[number];
+  if (usesSegments(t, stage) && !t.plan.numbered()) return false;
+  return std::all_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
+    const auto& reads = t.info.bindings[b].localReads;
+    return std::none_of(reads.begin(), reads.end(), [&](VarId v) { return t.itemArrays.contains(v); });
+  });
+}
+
+/// Of a row.
+void writeNumbers(PassText& t) {
+  t.line(4, "int number[S::kWidth];");
+  t.line(4, "numbers.row(row, segments, tile, shared.heads, number);");
+}
+
+/// Only for their checks: the thunks of a binding.
+void checkBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter) {
+  const Soac& soac = t.kernel.bindings[b];
+  t.failBinding = t.pass.bindings[b];
+  const auto emit = [&](ExpressionEmitter& own, const std::vector<ExprRef>& roots) {
+    auto texts = own.emit(roots);
+    t.flush(own);
+    return texts;
+  };
+  emit(emitter, soac.effects);
+  if (soac.destination) emit(emitter, {soac.destination});
+  if (soac.kind == SoacKind::Filter) {
+    t.line(8, "if ({}) {{", emit(emitter, {soac.where})[0]);
+    ExpressionEmitter inner = emitter;
+    emit(inner, soac.pull);
+    t.line(8, "}}");
+    return;
+  }
+  if (soac.where) emit(emitter, {soac.where});
+  const auto texts = emit(emitter, soac.pull);
+  if (soac.kind == SoacKind::Map)
+    for (size_t j = 0; j < soac.results.size(); ++j)
+      defineLocal(t, soac.results[j], texts[j], soac.pull[j]->type, stage, emitter);
+}
+
+/// Warps that have met errors look for them item by item, in a loop: it is short code that hardly ever runs.
+void writeSearchForErrors(PassText& t, size_t number) {
+  const StagePlan& stage = t.plan.stages[number];
+  t.line(2, "if (__ballot_sync(kFullWarp, !good) != 0) {{");
+  t.depth += 2;
+  t.line(2, "KELPIE_NO_UNROLL");
+  t.line(2, "{}", kRowLoop);
+  if (usesSegments(t, stage)) writeNumbers(t);
+  t.line(4, "KELPIE_NO_UNROLL");
+  t.line(4, "{}", kItemLoop);
+  t.line(6, "const int offset = S::offset(row, v);");
+  t.line(6, "{}", kInside);
+  writeIndices(t, stage);
+  const auto packs = std::exchange(t.packNames, {});  // elements are loaded one by one
+  Dialect d = t.dialect();
+  t.failElement = "i";
+  ExpressionEmitter emitter = elementEmitter(t, d, number);
+  for (uint32_t b : stage.bindings) checkBinding(t, b, number, emitter);
+  t.packNames = packs;
+  for (int column : {6, 4, 2}) t.line(column, "}}");
+  t.depth -= 2;
+  t.line(2, "}}");
+}
+
+/// Puts what the text from `begin` on computes into its final form. Items do not stop for errors, so that no
+/// load waits for the check before it; which errors there were is found out afterwards. Whole tiles may have
+/// a copy of their own.
+void finishStage(PassText& t, size_t number, size_t begin) {
+  // Of longer texts, the copy would cost compile time, and the test of each item does not show.
+  constexpr size_t kShort = 1000, kShortWithChecks = 4000;
+  const StagePlan& stage = t.plan.stages[number];
+  const std::string text = t.text.substr(begin);
+  std::string noted = text;
+  const bool checks = noteErrors(noted);
+  const bool searches = checks && findsAgain(t, number);
+  const bool copies = !t.plan.merged() &&
+                      (checks && !searches ? text.size() <= kShortWithChecks
+                                           : text.size() <= kShort && (t.plan.ranges() || t.plan.scanned()));
+  if (!searches && !copies) return;
+  t.text.resize(begin);
+  if (checks) t.line(2, "{{");
+  if (checks) t.line(2, "bool good = {};", searches ? "true" : "tile.count == S::kItems");
+  if (copies) t.line(2, "if (tile.count == S::kItems) {{");
+  if (copies) t.text += forWholeTiles(noted);
+  if (copies && (searches || !checks)) t.line(2, "}} else {{");
+  if (searches) {
+    t.text += noted;
+    if (copies) t.line(2, "}}");
+    writeSearchForErrors(t, number);
+  } else {
+    // Tiles that are not whole, and those with errors: all warps that have met any do their items again.
+    if (checks) {
+      t.line(2, "}}");
+      t.line(2, "if (__ballot_sync(kFullWarp, !good) != 0) {{");
+      for (uint32_t b : stage.bindings) {
+        const SoacKind kind = t.kernel.bindings[b].kind;
+        if (kind == SoacKind::Filter || kind == SoacKind::Partition) t.line(4, "keep{} = 0;", b + 1);
+      }
+    }
+    t.text += text;
+    t.line(2, "}}");
+  }
+  if (checks) t.line(2, "}}");
+}
+
 }  // namespace
 
 void declarePacks(PassText& t, size_t number) {
@@ -228,7 +337,8 @@ void writeStage(PassText& t, size_t number) {
     if (soac.kind == SoacKind::Map) {
       for (VarId v : soac.results) {
         if (!t.keepsItems(v, number)) continue;
-        t.line(2, "{} {}[S::kRows][S::kWidth];", typeName(t.typeOf(v)), t.items(v));
+        if (t.plan.rowsAtOnce == 0)
+          t.line(2, "{} {}[S::kRows][S::kWidth];", typeName(t.typeOf(v)), t.items(v));
         if (t.outputNames.contains(v)) stored.push_back(v);
       }
     } else if (compacts) {
@@ -239,39 +349,26 @@ void writeStage(PassText& t, size_t number) {
     }
   }
   const size_t loops = t.text.size();
-  t.line(2, "KELPIE_UNROLL");
+  t.line(2, "{}", unrolled(t.plan.rowsAtOnce));
   t.line(2, "{}", kRowLoop);
-  const bool segment = std::any_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
-    return t.info.bindings[b].usesSegment || t.info.bindings[b].usesPosition;
-  });
-  if (segment && t.plan.numbered()) {
-    t.line(4, "int number[S::kWidth];");
-    t.line(4, "numbers.row(row, segments, tile, shared.heads, number);");
-  }
+  if (t.plan.rowsAtOnce > 0)
+    for (VarId v : stored) t.line(4, "{} {}[S::kWidth];", typeName(t.typeOf(v)), t.items(v));
+  if (usesSegments(t, stage) && t.plan.numbered()) writeNumbers(t);
   t.line(4, "KELPIE_UNROLL");
   t.line(4, "{}", kItemLoop);
   t.line(6, "const int offset = S::offset(row, v);");
   if (hasLevel) t.line(6, "own{}[row][v] = {}::identity();", number + 1, t.levelName(number));
   t.line(6, "{}", kInside);
-  t.line(8, "const int64_t i = tile.base + offset;");
-  bool position = false;
-  for (uint32_t b : stage.bindings) position |= t.info.bindings[b].usesPosition;
-  if (segment) {
-    t.line(8, "const int64_t s = {};",
-           t.plan.ranges()     ? "range.firstSegment + range.segment + number[row][v]"
-           : t.plan.numbered() ? "numbers.first + number[v]"
-                               : "tile.firstSegment + number[row][v]");
-  }
-  if (position) t.line(8, "const int64_t p = i - segments.begin(s);");
+  writeIndices(t, stage);
   Dialect d = t.dialect();
   t.failElement = "i";
   ExpressionEmitter emitter = elementEmitter(t, d, number);
   for (uint32_t b : stage.bindings) elementBinding(t, b, number, emitter);
   t.line(6, "}}");
   t.line(4, "}}");
-  for (VarId v : stored) t.line(4, "storeRow<S>({}, tile, row, {}[row]);", t.outputNames.at(v), t.items(v));
+  for (VarId v : stored) t.line(4, "storeRow<S>({}, tile, row, {});", t.outputNames.at(v), t.itemsOfRow(v));
   t.line(2, "}}");
-  if (!t.plan.merged()) specialiseWhole(t, loops, stage);
+  finishStage(t, number, loops);
   for (uint32_t b : stage.bindings)
     if (t.kernel.bindings[b].kind == SoacKind::Map)
       for (VarId v : t.kernel.bindings[b].results)

@@ -52,6 +52,11 @@ constexpr int kNumberedItemWords = 128;
 constexpr size_t kManyNodes = 40;
 /// Nodes of thunk code that a pass may unroll to; longer code costs compile time and gains nothing.
 constexpr int kUnrolledNodes = 3000;
+/// ... where no row of items leaves anything behind in registers, so that rows can follow each other in a
+/// loop.
+constexpr size_t kLoopNodes = 320;
+/// Nodes that finding the number of an item's segment counts for.
+constexpr size_t kNumberNodes = 12;
 
 class Planner {
  public:
@@ -374,6 +379,25 @@ class Planner {
     }
   }
 
+  /// Fewer than all where a row ends with its stores and the code is long: then the rest would cost compile
+  /// time and registers, and gain nothing.
+  int rowsAtOnce(const Weight& weight) const {
+    const StagePlan& stage = plan_.stages[0];
+    const bool rowsEnd =
+        (plan_.grid == Grid::Tiles || plan_.grid == Grid::Chunks || plan_.numbered()) &&
+        plan_.stages.size() == 1 && plan_.levels[0].fields.empty() && stage.packs.empty() &&
+        std::all_of(stage.bindings.begin(), stage.bindings.end(), [this](uint32_t b) {
+          const SoacKind kind = kernel_.bindings[b].kind;
+          return kind == SoacKind::Map || kind == SoacKind::Permute || kind == SoacKind::Reduce;
+        });
+    if (!rowsEnd) return 0;
+    const size_t ofRow =
+        static_cast<size_t>(plan_.shape.width) * (weight.nodes + (plan_.numbered() ? kNumberNodes : 0));
+    int rows = 1;
+    while (rows < plan_.shape.rows && 2 * static_cast<size_t>(rows) * ofRow <= kLoopNodes) rows *= 2;
+    return rows < plan_.shape.rows ? rows : 0;
+  }
+
   void chooseShape() {
     TileShape& shape = plan_.shape;
     const Weight weight = weigh();
@@ -402,8 +426,10 @@ class Planner {
     if (shape.width == 3) shape.width = 2;
     shape.rows = std::clamp(items / shape.width, 1, options_.maxRows);
     while (shape.rows & (shape.rows - 1)) shape.rows &= shape.rows - 1;
+    plan_.rowsAtOnce = rowsAtOnce(weight);
     if (allowed.resident == 0 && (plan_.scanned() || plan_.segmented())) {
-      const int filled = shape.rows * shape.width * weight.words;
+      const int rows = plan_.rowsAtOnce > 0 ? plan_.rowsAtOnce : shape.rows;
+      const int filled = rows * shape.width * weight.words;
       if (plan_.scanned() && !plan_.merged()) {
         allowed.resident = filled <= 128 ? 1024 : 512;
       } else {

@@ -46,6 +46,7 @@ struct PassPlan {
   std::vector<uint32_t> finish;     ///< Once bindings
   Grid grid = Grid::Tiles;
   TileShape shape;
+  int rowsAtOnce = 0;                    ///< rows of items that are unrolled together; 0: all
   int elementWeight = 1, endWeight = 1;  ///< of ranges: what elements and segment ends cost
   int blocksAtOnce = 1;                  ///< blocks of a multiprocessor that registers must suffice for
   bool streams = false;                  ///< items take equally long and are read in order

@@ -21,8 +21,8 @@ std::vector<std::string> cudaSources(const lcu::Program& program) {
 }
 
 Failure compileAhead(const std::vector<std::string>& sources, int architecture, const std::string& folder,
-                     CompilerStatistics& statistics) {
-  cuda::KernelCompiler compiler(architecture, folder);
+                     const std::string& helper, CompilerStatistics& statistics) {
+  cuda::KernelCompiler compiler(architecture, folder, helper);
   if (!compiler.available()) return "NVRTC (libnvrtc.so) was not found; it belongs to the CUDA toolkit";
   const cuda::CodeCache output(folder);
   compiler.start(sources, false);

@@ -16,7 +16,8 @@ namespace kelpie::runtime {
 std::vector<std::string> cudaSources(const lcu::Program& program);
 
 /// Compiles sources for sm_<architecture> (90 for 9.0), several at a time, into `folder`; empty: the cache.
+/// `helper`: CudaTargetOptions::compilerHelper.
 Failure compileAhead(const std::vector<std::string>& sources, int architecture, const std::string& folder,
-                     CompilerStatistics& statistics);
+                     const std::string& helper, CompilerStatistics& statistics);
 
 }  // namespace kelpie::runtime

@@ -1,16 +1,26 @@
 #include "runtime/cuda/cuda.h"
 
+#include <unistd.h>
+
+#include "runtime/cuda/compiler_process.h"
 #include "runtime/cuda/cuda_target.h"
 #include "runtime/cuda/driver_device.h"
+#include "runtime/cuda/nvrtc_compiler.h"
 
 namespace kelpie::runtime {
 
 std::unique_ptr<Target> makeCudaTarget(std::string& why, const CudaTargetOptions& options) {
-  std::unique_ptr<cuda::Device> device = cuda::openDriverDevice(options.device, options.compiledAhead, why);
+  std::unique_ptr<cuda::Device> device =
+      cuda::openDriverDevice(options.device, options.compiledAhead, options.compilerHelper, why);
   if (!device) return nullptr;
   codegen::cuda::CudaOptions generated;
   generated.describe = options.describe;
   return std::make_unique<cuda::CudaTarget>(std::move(device), std::move(generated));
+}
+
+void serveAsCompiler() {
+  const cuda::NvrtcCompiler compiler;
+  cuda::serveCompiler(compiler, STDIN_FILENO, STDOUT_FILENO);
 }
 
 }  // namespace kelpie::runtime

@@ -10,13 +10,17 @@
 namespace kelpie::runtime {
 
 struct CudaTargetOptions {
-  int device = 0;             ///< number of the GPU
-  std::string compiledAhead;  ///< folder of kernels that `kelpie build` made; empty: none
+  int device = 0;              ///< number of the GPU
+  std::string compiledAhead;   ///< folder of kernels that `kelpie build` made; empty: none
+  std::string compilerHelper;  ///< command that calls serveAsCompiler; empty: this process alone compiles
   /// Gives "file.nesl:12: text" for comments in generated code; it may be empty.
   std::function<std::string(Span)> describe;
 };
 
 /// Null, and `why` in words, when there is no driver, no GPU, or neither NVRTC nor code compiled ahead.
 std::unique_ptr<Target> makeCudaTarget(std::string& why, const CudaTargetOptions& options = {});
+
+/// What `compilerHelper` does: compiles what comes on standard input until there is no more.
+void serveAsCompiler();
 
 }  // namespace kelpie::runtime

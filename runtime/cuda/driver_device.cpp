@@ -166,7 +166,7 @@ class DriverDevice final : public Device {
     driver_.primaryCtxRelease(device_);
   }
 
-  Failure open(int ordinal, const std::string& compiledAhead) {
+  Failure open(int ordinal, const std::string& compiledAhead, const std::string& compilerHelper) {
     if (!driver_.library.isOpen()) return "there is no CUDA driver on this machine";
     if (!driver_.library.missing().empty()) return "the CUDA driver lacks " + driver_.library.missing();
     if (auto f = driver_.failure(driver_.init(0), "cuInit")) return f;
@@ -177,7 +177,7 @@ class DriverDevice final : public Device {
     architecture_ = major * 10 + minor;
     if (architecture_ < 80)
       return fmt::format("the GPU has compute capability {}.{}; 8.0 is needed", major, minor);
-    compiler_ = std::make_unique<KernelCompiler>(architecture_, compiledAhead);
+    compiler_ = std::make_unique<KernelCompiler>(architecture_, compiledAhead, compilerHelper);
     if (!compiler_->available() && compiledAhead.empty())
       return "NVRTC (libnvrtc.so) was not found; it belongs to the CUDA toolkit";
     driver_.deviceTotalMem(&memory_, device_);
@@ -360,9 +360,10 @@ class DriverDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> openDriverDevice(int ordinal, const std::string& compiledAhead, std::string& why) {
+std::unique_ptr<Device> openDriverDevice(int ordinal, const std::string& compiledAhead,
+                                         const std::string& compilerHelper, std::string& why) {
   auto device = std::make_unique<DriverDevice>();
-  if (auto failure = device->open(ordinal, compiledAhead)) {
+  if (auto failure = device->open(ordinal, compiledAhead, compilerHelper)) {
     why = *failure;
     return nullptr;
   }

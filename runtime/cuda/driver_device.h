@@ -10,8 +10,10 @@
 
 namespace kelpie::runtime::cuda {
 
-/// Device number `ordinal`, with code from the folder `compiledAhead` (kernel_compiler.h) if it is not empty.
-/// Null, and `why`, when there is no driver, no such device, or neither NVRTC nor such a folder.
-std::unique_ptr<Device> openDriverDevice(int ordinal, const std::string& compiledAhead, std::string& why);
+/// Device number `ordinal`, with code from the folder `compiledAhead` if it is not empty; `compilerHelper` as
+/// in kernel_compiler.h. Null, and `why`, when there is no driver, no such device, or neither NVRTC nor such
+/// a folder.
+std::unique_ptr<Device> openDriverDevice(int ordinal, const std::string& compiledAhead,
+                                         const std::string& compilerHelper, std::string& why);
 
 }  // namespace kelpie::runtime::cuda

@@ -7,11 +7,16 @@ namespace kelpie::runtime::cuda {
 
 namespace {
 /// A compilation takes up to 100 MB of memory; beyond this many at a time little is gained.
-constexpr unsigned kMostThreads = 16;
+constexpr size_t kMostThreads = 16;
+/// Threads that compile in this process: NVRTC reads one source at a time, which takes a sixth of the whole.
+constexpr size_t kOwnThreads = 4;
+
+size_t mostThreads() { return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads); }
 }  // namespace
 
-KernelCompiler::KernelCompiler(int architecture, std::string ahead)
+KernelCompiler::KernelCompiler(int architecture, std::string ahead, std::string helper)
     : architecture_(architecture),
+      helper_(std::move(helper)),
       ahead_(std::move(ahead)),
       cache_(nvrtc_.available() ? CodeCache::ofUser(nvrtc_.version()) : CodeCache("")) {}
 
@@ -30,9 +35,15 @@ void KernelCompiler::enqueue(const std::string& key, const std::string& source) 
   if (!isNew) return;
   job->second.source = source;
   queue_.push_back(key);
-  const size_t most = std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
-  if (queue_.size() > idle_ && threads_.size() < most) threads_.emplace_back([this] { work(); });
+  const size_t most = helper_.empty() ? mostThreads() : std::min(mostThreads(), kOwnThreads);
+  if (queue_.size() > idle_ && threads_.size() < most) threads_.emplace_back([this] { work(false); });
   wake_.notify_one();
+}
+
+void KernelCompiler::callHelpers() {
+  if (helper_.empty() || ending_) return;
+  for (size_t waiting = queue_.size(); waiting > 0 && threads_.size() < mostThreads(); --waiting)
+    threads_.emplace_back([this] { work(true); });
 }
 
 void KernelCompiler::putFirst(const std::vector<std::string>& keys) {
@@ -73,7 +84,9 @@ Failure KernelCompiler::take(const std::string& source, std::vector<char>& code)
   return std::move(job.failure);
 }
 
-void KernelCompiler::work() {
+void KernelCompiler::work(bool helped) {
+  std::optional<CompilerProcess> process;
+  if (helped) process.emplace(helper_);
   std::unique_lock lock(mutex_);
   while (true) {
     ++idle_;
@@ -85,29 +98,32 @@ void KernelCompiler::work() {
     Job& job = jobs_.at(key);
     job.state = State::Running;
     lock.unlock();
-    find(key, job);
+    job.cached = ahead_.read(key, job.code) || cache_.read(key, job.code);
+    if (!job.cached) {
+      lock.lock();
+      callHelpers();
+      lock.unlock();
+      job.failure = compile(key, job.source, job.code, process ? &*process : nullptr);
+    }
     lock.lock();
     job.state = State::Done;
     done_.notify_all();
   }
 }
 
-void KernelCompiler::find(const std::string& key, Job& job) const {
-  job.cached = ahead_.read(key, job.code) || cache_.read(key, job.code);
-  if (!job.cached) job.failure = compile(key, job.source, job.code);
-}
-
-Failure KernelCompiler::compile(const std::string& key, const std::string& source,
-                                std::vector<char>& code) const {
+Failure KernelCompiler::compile(const std::string& key, const std::string& source, std::vector<char>& code,
+                                CompilerProcess* process) const {
   if (!nvrtc_.available())
     return "NVRTC (libnvrtc.so) was not found, and a kernel of this program was not compiled ahead";
-  if (auto failure = nvrtc_.compile(source, architecture_, code)) return failure;
-  cache_.write(key, code);
-  return std::nullopt;
+  std::optional<Failure> result;
+  if (process) result = process->compile(source, architecture_, code);
+  if (!result) result = nvrtc_.compile(source, architecture_, code);
+  if (!*result) cache_.write(key, code);
+  return *result;
 }
 
 Failure KernelCompiler::compileAgain(const std::string& source, std::vector<char>& code) {
-  return compile(CodeCache::key(source, architecture_), source, code);
+  return compile(CodeCache::key(source, architecture_), source, code, nullptr);
 }
 
 bool KernelCompiler::knows(const std::string& source) const {

@@ -1,5 +1,5 @@
 // Machine code for generated sources: from code compiled ahead, from the cache, or from NVRTC, which compiles
-// several sources at the same time in threads of its own.
+// several sources at the same time: in threads of its own, and in processes where there are cores for more.
 //
 // In:  sources (codegen/cuda/cuda_module.h), announced as early as they are known.
 // Out: code for one architecture. Whoever asks for a source that is still queued makes it the next one.
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/cuda/code_cache.h"
+#include "runtime/cuda/compiler_process.h"
 #include "runtime/cuda/nvrtc_compiler.h"
 #include "runtime/target.h"
 
@@ -22,8 +23,9 @@ namespace kelpie::runtime::cuda {
 
 class KernelCompiler {
  public:
-  /// `ahead`: a folder that `kelpie build` wrote; empty: none.
-  KernelCompiler(int architecture, std::string ahead);
+  /// `ahead`: a folder that `kelpie build` wrote; empty: none. `helper`: a command that serves as a compiler
+  /// (compiler_process.h); empty: threads alone compile.
+  KernelCompiler(int architecture, std::string ahead, std::string helper);
   /// Forgets what is queued; waits for what is being compiled.
   ~KernelCompiler();
   KernelCompiler(const KernelCompiler&) = delete;
@@ -54,12 +56,15 @@ class KernelCompiler {
   };
   void enqueue(const std::string& key, const std::string& source);
   void putFirst(const std::vector<std::string>& keys);
-  void work();
-  /// Fills code or failure; without the lock.
-  void find(const std::string& key, Job& job) const;
-  Failure compile(const std::string& key, const std::string& source, std::vector<char>& code) const;
+  void work(bool helped);
+  /// Starts threads with processes for what is queued, as far as there are cores.
+  void callHelpers();
+  /// Compiles into the cache; without the lock.
+  Failure compile(const std::string& key, const std::string& source, std::vector<char>& code,
+                  CompilerProcess* process) const;
 
   const int architecture_;
+  const std::string helper_;
   NvrtcCompiler nvrtc_;
   CodeCache ahead_, cache_;
   mutable std::mutex mutex_;

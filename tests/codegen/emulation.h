@@ -77,6 +77,7 @@ void invoke(void (*kernel)(Parameters...), void** arguments) {
 #define gridDim (kelpie_machine->thread().gridDim)
 #define KELPIE_SHARED(Type, name) Type& name = *static_cast<Type*>(kelpie_machine->sharedMemory(sizeof(Type)))
 #define KELPIE_UNROLL
+#define KELPIE_UNROLL_2
 #define KELPIE_UNROLL_4
 #define KELPIE_UNROLL_8
 #define KELPIE_NO_UNROLL

@@ -100,6 +100,45 @@ void KnownKernels::withSegmentNumbers(const Space& segmented) {
   kernel("segmented_filter", {filter(segmented, {x}, positive)});
 }
 
+/// What checks cost: gathers, permutes and divisions, of which "unchecked_..." leave the checks out.
+void KnownKernels::withAndWithoutChecks(const Space& flat, const Space& segmented) {
+  auto& a = *program.arena;
+  array("places", ScalarType::Int64, flat.extent);
+  const auto number = [&](const char* name) { return a.convert(at(name, a.param(0)), lcu::kIndex); };
+  const ExprRef weight = at("weights", a.param(1)), integer = at("xs_i64", a.param(0));
+  for (const bool checks : {true, false}) {
+    const auto inside = [&](ExprRef index, const char* name) {
+      const ExprRef size = a.size(vars.at(name));
+      const ExprRef good = a.op(ScalarOp::And, a.op(ScalarOp::GreaterEqual, index, a.index(0)),
+                                a.op(ScalarOp::Less, index, size));
+      return checks ? a.check(good, index, Scalar::ofInt(lcu::kIndex, 0), 1, index, size) : index;
+    };
+    const auto job = [&](const char* name, const Soac& binding) {
+      kernel(std::string(checks ? "checked_" : "unchecked_") + name, {binding});
+    };
+    const ExprRef near = at("xs", inside(number("places"), "xs"));
+    const ExprRef random = at("v", inside(number("col32"), "v"));
+    job("gather_near", soac(SoacKind::Map, flat, {near}));
+    job("gather_random", soac(SoacKind::Map, flat, {random}));
+    job("sum_of_gathered", soac(SoacKind::Reduce, flat, {near}));
+    job("scan_of_gathered", soac(SoacKind::Scan, flat, {near}));
+    job("segmented_gather", soac(SoacKind::Map, segmented, {a.mul(near, weight)}));
+    job("segmented_sum_of_gathered", soac(SoacKind::Reduce, segmented, {near}));
+    job("segmented_scan_of_gathered", soac(SoacKind::Scan, segmented, {near}));
+    Soac permute = soac(SoacKind::Permute, flat, {at("xs", a.param(0))});
+    permute.unique = true;
+    permute.target = flat.extent;
+    permute.destination = inside(number("places"), "xs");
+    permute.fill = {Scalar::zero(kFloat)};
+    job("permute", permute);
+    const ExprRef divisor = number("col32"), zero = a.index(0);
+    const ExprRef good = a.op(ScalarOp::NotEqual, divisor, zero);
+    const ExprRef safe =
+        checks ? a.check(good, divisor, Scalar::ofInt(lcu::kIndex, 1), 1, integer, zero) : divisor;
+    job("division", soac(SoacKind::Map, flat, {a.op(ScalarOp::Div, integer, safe)}));
+  }
+}
+
 /// Values; and offsets of `segments` segments of `mean` elements on average, from 1 to 2 mean - 1 of them, of
 /// which those that follow each other `share` at a time are empty but for the last. The space has one element
 /// more than there are segments.
@@ -196,6 +235,7 @@ KnownKernels::KnownKernels() {
   kernel("black_scholes", {soac(SoacKind::Map, flat, {blackScholes(x, at("ys", i), at("zs", i))})});
   ofOtherTypes(flat, segmented);
   withSegmentNumbers(segmented);
+  withAndWithoutChecks(flat, segmented);
   sweepOffsets();
   kernel("copy", {soac(SoacKind::Map, flat, {a.add(x, a.constant(Scalar::ofFloat(kFloat, 1)))})});
 }

@@ -29,6 +29,7 @@ class KnownKernels {
   void ofOtherTypes(const lcu::Space& flat, const lcu::Space& segmented);
   void withSegmentNumbers(const lcu::Space& segmented);
   void sweepOffsets();
+  void withAndWithoutChecks(const lcu::Space& flat, const lcu::Space& segmented);
   void kernel(const std::string& name, std::vector<lcu::Soac> bindings);
   lcu::ExprRef blackScholes(lcu::ExprRef spot, lcu::ExprRef strike, lcu::ExprRef years);
   lcu::ExprRef cumulative(lcu::ExprRef d);
