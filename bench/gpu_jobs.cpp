@@ -86,6 +86,7 @@ void Bench::run(const std::string& job, const std::string& kernel, int64_t eleme
   codegen::LaunchExtents extents;
   extents.elements = elements;
   extents.segments = segments;
+  extents.targets.assign(info.targets.size(), elements);
   const auto arguments = argumentsOf(info);
   std::vector<runtime::DevicePointer> outputs;
   std::vector<size_t> sizes;

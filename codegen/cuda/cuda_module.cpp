@@ -68,11 +68,7 @@ CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program
 
 std::string entryOf(const lcu::Kernel& kernel) { return "kernel_" + identifier(kernel.name); }
 
-std::string sourceOf(const CudaKernel& kernel) {
-  std::string source = kPrologue;
-  for (const CudaPass& pass : kernel.passes) source += "\n" + pass.text;
-  return source;
-}
+std::string sourceOf(const CudaPass& pass) { return std::string(kPrologue) + "\n" + pass.text; }
 
 bool needsSupport(const CudaKernel& kernel) {
   return std::any_of(kernel.passes.begin(), kernel.passes.end(), [](const CudaPass& pass) {

@@ -113,8 +113,8 @@ CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program
                           const CudaOptions& options = {});
 /// The name of a kernel's entry point where the kernel is a source of its own.
 std::string entryOf(const lcu::Kernel& kernel);
-/// A source that is compiled by itself: these kernels, and the device library.
-std::string sourceOf(const CudaKernel& kernel);
+/// A source that is compiled by itself: this pass, and the device library.
+std::string sourceOf(const CudaPass& pass);
 /// Whether launches of a kernel may need support_kernels.cuh, and the source of those.
 bool needsSupport(const CudaKernel& kernel);
 std::string supportSource();

@@ -267,7 +267,7 @@ void writeSearchForErrors(PassText& t, size_t number) {
 /// a copy of their own.
 void finishStage(PassText& t, size_t number, size_t begin) {
   // Of longer texts, the copy would cost compile time, and the test of each item does not show.
-  constexpr size_t kShort = 1000, kShortWithChecks = 4000;
+  constexpr size_t kShort = 900, kShortWithChecks = 4000;
   const StagePlan& stage = t.plan.stages[number];
   const std::string text = t.text.substr(begin);
   std::string noted = text;

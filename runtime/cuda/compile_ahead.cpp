@@ -13,7 +13,7 @@ std::vector<std::string> cudaSources(const lcu::Program& program) {
   bool support = false;
   for (const lcu::Kernel* kernel : kernelsOf(program)) {
     const CudaKernel generated = generateKernel(*kernel, program, entryOf(*kernel));
-    sources.push_back(sourceOf(generated));
+    for (const CudaPass& pass : generated.passes) sources.push_back(sourceOf(pass));
     support = support || needsSupport(generated);
   }
   if (support) sources.push_back(supportSource());

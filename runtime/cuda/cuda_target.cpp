@@ -149,7 +149,6 @@ CudaTarget::PreparedKernel CudaTarget::generate(const KernelEntry& entry, const 
   PreparedKernel kernel;
   kernel.text =
       codegen::cuda::generateKernel(*entry.kernel, program, codegen::cuda::entryOf(*entry.kernel), options_);
-  kernel.source = codegen::cuda::sourceOf(kernel.text);
   std::unordered_map<lcu::VarId, uint32_t> between;
   auto place = [&](lcu::VarId var) -> Origin {
     if (const KernelOutput* outer = entry.info.output(var))
@@ -158,6 +157,7 @@ CudaTarget::PreparedKernel CudaTarget::generate(const KernelEntry& entry, const 
   };
   for (const CudaPass& pass : kernel.text.passes) {
     PreparedPass& prepared = kernel.passes.emplace_back();
+    prepared.source = codegen::cuda::sourceOf(pass);
     for (const auto& p : pass.info.parameters) {
       const auto* outer = entry.info.parameter(p.kind, p.var);
       prepared.parameters.push_back(
@@ -179,11 +179,12 @@ Failure CudaTarget::prepare(const ProgramKernels& program, bool soon) {
   std::vector<std::string> sources;
   if (!reader_.loaded()) sources.push_back(HostReader::source());
   for (const KernelEntry& entry : program.kernels) {
-    PreparedKernel& kernel = kernels.emplace_back(generate(entry, *program.program));
-    if (const auto known = loaded_.find(kernel.source); known != loaded_.end()) {
-      kernel.loaded = known->second;
-    } else {
-      sources.push_back(kernel.source);
+    for (PreparedPass& pass : kernels.emplace_back(generate(entry, *program.program)).passes) {
+      if (const auto known = loaded_.find(pass.source); known != loaded_.end()) {
+        pass.loaded = known->second;
+      } else {
+        sources.push_back(pass.source);
+      }
     }
   }
   using codegen::cuda::needsSupport;
@@ -197,7 +198,9 @@ Failure CudaTarget::prepare(const ProgramKernels& program, bool soon) {
 bool CudaTarget::canLaunch(const ProgramKernels& program) {
   const std::vector<PreparedKernel>& kernels = programs_.at(&program);
   return std::all_of(kernels.begin(), kernels.end(), [this](const PreparedKernel& kernel) {
-    return kernel.loaded || device_->canCompile(kernel.source);
+    return std::all_of(kernel.passes.begin(), kernel.passes.end(), [this](const PreparedPass& pass) {
+      return pass.loaded || device_->canCompile(pass.source);
+    });
   });
 }
 
@@ -208,21 +211,18 @@ void CudaTarget::release(const ProgramKernels& program) {
   std::erase_if(loaded_, [](const auto& entry) { return entry.second.use_count() == 1; });
 }
 
-Failure CudaTarget::load(PreparedKernel& kernel) {
-  auto [known, isNew] = loaded_.try_emplace(kernel.source);
+Failure CudaTarget::load(PreparedPass& pass, const std::string& entry) {
+  auto [known, isNew] = loaded_.try_emplace(pass.source);
   if (isNew) {
     auto loaded = std::make_shared<Loaded>();
-    std::vector<std::string> entries;
-    for (const CudaPass& pass : kernel.text.passes) entries.push_back(pass.entry);
-    if (auto failure = device_->compile(kernel.source, entries, loaded->module)) {
+    if (auto failure = device_->compile(pass.source, {entry}, loaded->module)) {
       loaded_.erase(known);
       return failure;
     }
-    for (const CudaPass& pass : kernel.text.passes)
-      loaded->passes.push_back(loaded->module->function(pass.entry));
+    loaded->function = loaded->module->function(entry);
     known->second = std::move(loaded);
   }
-  kernel.loaded = known->second;
+  pass.loaded = known->second;
   return std::nullopt;
 }
 
@@ -264,8 +264,9 @@ Failure CudaTarget::launch(const LaunchRequest& request) {
   auto it = programs_.find(request.program);
   if (it == programs_.end()) throw InternalError("launch of a program that was not prepared");
   PreparedKernel& kernel = it->second[request.kernel];
-  if (!kernel.loaded)
-    if (auto failure = load(kernel)) return failure;
+  for (size_t pass = 0; pass < kernel.passes.size(); ++pass)
+    if (!kernel.passes[pass].loaded)
+      if (auto failure = load(kernel.passes[pass], kernel.text.passes[pass].entry)) return failure;
   if (kernel.text.recursive && !stackReserved_) {
     stackReserved_ = true;
     if (auto failure = device_->reserveStack(codegen::cuda::kStackBytes)) return failure;
@@ -409,8 +410,8 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   }
   for (const Origin& place : prepared.outputs) arguments.set(next++, pointerOf(place));
   ++statistics_.launches;
-  if (auto failure = device_->launch(kernel.loaded->passes[passNumber], pass.blocks(word.tiles),
-                                     pass.shape.threads, arguments.addresses()))
+  if (auto failure = device_->launch(prepared.loaded->function, pass.blocks(word.tiles), pass.shape.threads,
+                                     arguments.addresses()))
     return failure;
   for (size_t k = 0; k < tables.size(); ++k) {
     if (auto failure = loadSupport()) return failure;

@@ -50,10 +50,10 @@ class CudaTarget final : public Target {
   bool canLaunch(const ProgramKernels& program) override;
 
  private:
-  /// Machine code of a kernel; programs share it.
+  /// Machine code of a pass; programs share it.
   struct Loaded {
     std::unique_ptr<Module> module;
-    std::vector<Function> passes;
+    Function function = nullptr;
   };
   /// Where a parameter or an output of a pass is found.
   struct Origin {
@@ -63,13 +63,13 @@ class CudaTarget final : public Target {
   struct PreparedPass {
     std::vector<Origin> parameters, outputs;  ///< by the pass's info
     ArgumentBlock arguments;
+    std::string source;
+    std::shared_ptr<const Loaded> loaded;  ///< null before the first launch
   };
   struct PreparedKernel {
     codegen::cuda::CudaKernel text;
-    std::string source;
     std::vector<PreparedPass> passes;
     std::vector<DevicePointer> between;
-    std::shared_ptr<const Loaded> loaded;  ///< null before the first launch
   };
 
   /// Runs `work` between two marks, when launches are timed.
@@ -82,7 +82,7 @@ class CudaTarget final : public Target {
   Failure start();  ///< allocates the error word and the counters, once
   Failure reserveStates(int64_t words);
   PreparedKernel generate(const KernelEntry& entry, const lcu::Program& program) const;
-  Failure load(PreparedKernel& kernel);
+  Failure load(PreparedPass& pass, const std::string& entry);
   Failure loadSupport();
   Failure launchPass(const LaunchRequest& request, PreparedKernel& kernel, size_t passNumber);
   Failure fillPermuted(const LaunchRequest& request, const codegen::cuda::CudaPass& pass, lcu::VarId var,

@@ -7,7 +7,8 @@ kelpie_test(cuda SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/known_kernels.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp
   LINK kelpie_runtime Boost::context ${CMAKE_DL_LIBS})
-target_compile_definitions(test_cuda PRIVATE KELPIE_HOST_COMPILER="${CMAKE_CXX_COMPILER}")
+add_dependencies(test_cuda kelpie)
+target_compile_definitions(test_cuda PRIVATE KELPIE_HOST_COMPILER="${CMAKE_CXX_COMPILER}" KELPIE_COMMAND="$<TARGET_FILE:kelpie>")
 kelpie_test(gpu SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/gpu_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/known_kernels.cpp

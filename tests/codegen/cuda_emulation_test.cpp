@@ -177,6 +177,64 @@ TEST(CudaEmulation, ManyEmptySegments) {
         << name;
   }
 }
+/// Errors are looked for after the work, in a loop of its own: the first one is found wherever it is, and
+/// there is none where every check holds.
+TEST(CudaEmulation, ErrorsOfGathersAreFound) {
+  KnownKernels known;
+  runtime::ProgramKernels program = known.programKernels();
+  runtime::InterpTarget interp;
+  runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(11), tinyBlocks());
+  ASSERT_EQ(interp.prepare(program), std::nullopt);
+  auto failure = cuda.prepare(program);
+  ASSERT_EQ(failure, std::nullopt) << *failure;
+  Random random(static_cast<uint64_t>(environment("KELPIE_SEED", 12)));
+  const int64_t n = 1500;
+  KernelData data;
+  data.extents.elements = n;
+  data.extents.targets = {n};
+  std::vector<float> xs(static_cast<size_t>(n)), v(64);
+  for (float& x : xs) x = static_cast<float>(static_cast<int>(random() % 100) - 50);
+  for (float& x : v) x = static_cast<float>(random() % 100);
+  std::vector<int64_t> places(static_cast<size_t>(n)), integers(static_cast<size_t>(n)), offsets = {0};
+  std::vector<int32_t> columns(static_cast<size_t>(n));
+  for (size_t k = 0; k < places.size(); ++k) {
+    places[k] = static_cast<int64_t>((k * 7) % places.size());
+    integers[k] = static_cast<int64_t>(random());
+    columns[k] = 1 + static_cast<int32_t>(random() % 63);
+  }
+  while (offsets.back() < n)
+    offsets.push_back(std::min(n, offsets.back() + static_cast<int64_t>(random() % 90)));
+  data.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
+  const std::vector<float> weights = someWeights(data.extents.segments);
+  auto set = [&](const char* name, const auto& values) {
+    const auto* first = reinterpret_cast<const std::byte*>(values.data());
+    data.arrays[known.vars.at(name)].assign(first, first + values.size() * sizeof values[0]);
+  };
+  set("xs", xs);
+  set("v", v);
+  set("xs_i64", integers);
+  set("offsets", offsets);
+  set("weights", weights);
+  for (const int errors : {0, 1, 5, 1000}) {
+    std::vector<int64_t> badPlaces = places;
+    std::vector<int32_t> badColumns = columns;
+    for (int k = 0; k < errors; ++k) {
+      badPlaces[random() % badPlaces.size()] = random() % 2 == 0 ? n : -1;
+      badColumns[random() % badColumns.size()] = 0;
+      badColumns[random() % badColumns.size()] = 64;
+    }
+    set("places", badPlaces);
+    set("col32", badColumns);
+    for (const auto& [name, kernel] : known.kernels) {
+      if (!name.starts_with("checked_") && !(errors == 0 && name.starts_with("unchecked_"))) continue;
+      const size_t number = known.number(name);
+      EXPECT_EQ(difference(runKernel(interp, program, number, data), runKernel(cuda, program, number, data),
+                           program.kernels[number].info),
+                "")
+          << name << ", " << errors << " errors";
+    }
+  }
+}
 TEST(CudaEmulation, ManyTiles) {
   compare(5, SpaceKind::Flat, 3, false, {9000}, {Lengths::Mixed}, tinyBlocks());
   compare(6, SpaceKind::Offsets, 4, false, {5000}, {Lengths::Mixed, Lengths::Long, Lengths::Giant},

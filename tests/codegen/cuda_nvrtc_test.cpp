@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "codegen/cuda/cuda_module.h"
+#include "runtime/cuda/compiler_process.h"
+#include "runtime/cuda/kernel_compiler.h"
 #include "runtime/cuda/nvrtc_compiler.h"
 #include "tests/codegen/random_kernel.h"
 
@@ -37,6 +39,50 @@ TEST(CudaNvrtc, ErrorsNameTheLine) {
   auto failure = compiler.compile("#include \"kelpie.cuh\"\nint broken = ;\n", 90, code);
   ASSERT_TRUE(failure.has_value());
   EXPECT_NE(failure->find("kelpie.cu(2)"), std::string::npos) << *failure;
+}
+
+/// Sources for a compiler, of which one is wrong.
+std::vector<std::string> someSources() {
+  std::vector<std::string> sources;
+  for (int k = 0; k < 12; ++k)
+    sources.push_back("__global__ void f(int* p) { *p = " + std::to_string(k) + "; }\n");
+  sources.push_back("#include \"kelpie.cuh\"\nint broken = ;\n");
+  return sources;
+}
+
+/// What a process compiles is what this one compiles.
+TEST(CudaNvrtc, ProcessesCompileTheSame) {
+  runtime::cuda::NvrtcCompiler compiler;
+  if (!compiler.available()) GTEST_SKIP() << "NVRTC is not installed";
+  runtime::cuda::CompilerProcess process(std::string(KELPIE_COMMAND) + " compile-for-parent");
+  for (const std::string& source : someSources()) {
+    std::vector<char> expected, got;
+    const runtime::Failure failure = compiler.compile(source, 90, expected);
+    const std::optional<runtime::Failure> answer = process.compile(source, 90, got);
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(*answer, failure);
+    EXPECT_EQ(got, expected);
+  }
+}
+
+/// Without a process that answers, a kernel compiler does all by itself.
+TEST(CudaNvrtc, ProcessesThatEndAreDoneWithout) {
+  for (const char* command : {"false", "/does/not/exist", "echo"}) {
+    runtime::cuda::CompilerProcess process(command);
+    std::vector<char> code;
+    EXPECT_EQ(process.compile("", 90, code), std::nullopt) << command;
+  }
+  runtime::cuda::NvrtcCompiler compiler;
+  if (!compiler.available()) GTEST_SKIP() << "NVRTC is not installed";
+  for (const char* helper : {"", "false"}) {
+    runtime::cuda::KernelCompiler kernels(90, "", helper);
+    const std::vector<std::string> sources = someSources();
+    kernels.start(sources, false);
+    for (const std::string& source : sources) {
+      std::vector<char> code;
+      EXPECT_EQ(kernels.take(source, code).has_value(), &source == &sources.back());
+    }
+  }
 }
 
 }  // namespace

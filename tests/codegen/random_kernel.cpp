@@ -479,6 +479,9 @@ LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& k
     runtime::KernelArgument argument;
     if (p.kind == codegen::ParameterKind::Scalar) {
       argument.integer = data.scalars.at(p.var).i;
+    } else if (p.kind == codegen::ParameterKind::Size) {
+      const auto bytes = static_cast<int64_t>(data.arrays.at(p.var).size());
+      argument.integer = bytes / sizeOf(kernels.program->vars[p.var].type);
     } else {
       const auto& bytes = data.arrays.at(p.var);
       argument.pointer = memory.take(bytes.size());
