@@ -2,13 +2,14 @@
 //
 // A block publishes the fold of its own elements in a word of 16 bytes, whose tag names the launch, so that
 // words are never cleared between launches. What lies below a *tile* comes from the scanner (scanner.cuh).
-// Blocks that work on *ranges* (segment_ranges.cuh), which are few, find it themselves when they are done
-// (decoupled look-back, Merrill and Garland; blocks start in the order of their numbers), in two steps, with
-// reproducible rounding: they are taken 32 at a time to groups. A
-// warp reads the folds of the lower ranges of its group at once and folds them by one fixed tree. The last of
-// a group so knows the fold of the group, and publishes it (Aggregate) before it knows what lies below; with
-// the nearest group whose Prefix is known, and the aggregates in between folded onto it in order, every range
-// knows its own prefix. No association depends on which block was faster: the same bits in every run.
+// Blocks that work on *ranges* (segment_ranges.cuh), at most kGroup^2 of them, find it themselves when they
+// are done (decoupled look-back, Merrill and Garland; blocks start in the order of their numbers), in two
+// steps, with reproducible rounding: they are taken 32 at a time to groups. A warp reads the folds of the
+// lower ranges of its group at once and folds them by one fixed tree. The last of a group so knows the fold
+// of the group, and publishes it; the folds of lower groups are read and folded likewise. No association
+// depends on which block was faster: the same bits in every run. Words are asked for only where they count:
+// the folds of groups lie so near to each other that all blocks asking for them at once took an H200 up to 4
+// us.
 //
 // L is a level: { Carry; bool kSegmented, kRestarts; Carry start(), merge(Carry a, Carry b, bool head) },
 // where `head` says that a segment begins in b, so that the segmented parts of a do not count. kRestarts: all
@@ -20,7 +21,7 @@
 namespace kelpie {
 
 enum State : uint32_t { kAbsent = 0, kAggregate = 1, kPrefix = 2 };
-constexpr int kGroup = 32;  ///< ranges of a group, groups that are looked at
+constexpr int kGroup = 32;  ///< ranges of a group, and groups (ranges: kMostRanges of pass_generator.cpp)
 
 /// One write, one read: 16 bytes are moved by single instructions, so a tag never comes with another's
 /// payload. Vectors of four words, because the assembler of CUDA 13.0 narrows a 128-bit relaxed load to the
@@ -73,8 +74,9 @@ struct States {
   __device__ void publishPrefix(int64_t tile, const Carry& carry) const {
     publish(tiles + tile, kPrefix, carry, false);
   }
-  __device__ void publishGroup(int64_t group, State state, const Carry& carry, bool head) const {
-    publish(tiles + group, state, carry, head);
+  /// In the place of a prefix: ranges have none.
+  __device__ void publishGroup(int64_t group, const Carry& carry, bool head) const {
+    publish(tiles + group, kAggregate, carry, head);
   }
 
   __device__ Entry tileEntry(int64_t tile) const { return load(tile); }
@@ -141,79 +143,74 @@ struct States {
   }
 };
 
-/// The fold of all ranges (here: tiles) below one that has published `own`. Called by all lanes of one warp
-/// with equal arguments. `head`: a segment begins in it. All lower ones must have started.
+/// Inclusive fold of the carries of the lanes, in order. Bits of `heads` mark lanes in which a segment
+/// begins.
 template <class L>
-KELPIE_DEVICE typename L::Carry awaitLower(const States<typename L::Carry>& states, int64_t tile,
-                                           const typename L::Carry& own, bool head) {
-  using Carry = typename L::Carry;
+KELPIE_DEVICE typename L::Carry foldLanes(typename L::Carry carry, uint32_t heads) {
   const int lane = laneIndex();
-  const int64_t group = tile / kGroup, first = group * kGroup;
-  const int place = int(tile - first);
-  if (tile == 0) return L::start();
-
-  // The tiles of the group by lane, own included; lane 31 has the nearest lower group.
-  Carry carry = L::start();
-  bool laneHead = false, known = lane >= place;
-  if (lane == place) {
-    carry = own;
-    laneHead = head;
-  }
-  Carry groupCarry = L::start();
-  bool groupHead = false;
-  State groupState = group - kGroup + lane < 0 ? kPrefix : kAbsent;  // below the first: nothing, and known
-  uint32_t lower;                                                    // heads of lower tiles
-  bool settled;                                                      // groups do not count
-  do {
-    if (!known) known = states.readTile(first + lane, carry, laneHead) != kAbsent;
-    if (groupState != kPrefix) groupState = states.readGroup(group - kGroup + lane, groupCarry, groupHead);
-    const uint32_t present = __ballot_sync(kFullWarp, known);
-    lower = L::kSegmented ? __ballot_sync(kFullWarp, laneHead && lane < place) : 0;
-    settled = L::kRestarts && lower != 0;
-    // Nothing below a head counts, if the head is the nearest: all above must be present.
-    if ((~present >> (settled ? 31 - __clz(lower) : 0)) == 0) break;
-  } while (true);
-
-  const uint32_t heads = L::kSegmented ? __ballot_sync(kFullWarp, laneHead) : 0;
   const uint32_t upTo = heads & ((2u << lane) - 1);
   const int nearestHead = upTo != 0 ? 31 - __clz(upTo) : -64;
   KELPIE_UNROLL
   for (int d = 1; d < 32; d *= 2) {
-    const Carry left = shuffleUp(carry, d);
+    const typename L::Carry left = shuffleUp(carry, d);
     if (lane >= d) carry = L::merge(left, carry, L::kSegmented && nearestHead > lane - d);
   }
-  const Carry tiles = shuffleFrom(carry, place > 0 ? place - 1 : 0);
-  const bool last = place == kGroup - 1;
-  if (last && lane == 31) {
-    states.publishGroup(group, L::kRestarts && heads != 0 ? kPrefix : kAggregate, carry, heads != 0);
-  }
-  if (settled) return tiles;
-
-  uint32_t prefixes;
-  do {
-    if (groupState != kPrefix) groupState = states.readGroup(group - kGroup + lane, groupCarry, groupHead);
-    const uint32_t present = __ballot_sync(kFullWarp, groupState != kAbsent);
-    prefixes = __ballot_sync(kFullWarp, groupState == kPrefix);
-    if (prefixes != 0 && (prefixes >> 31 != 0 || (~present >> (31 - __clz(prefixes))) == 0)) break;
-  } while (true);
-  const int nearest = 31 - __clz(prefixes);
-  const uint32_t groupHeads = L::kSegmented ? __ballot_sync(kFullWarp, groupHead) : 0;
-  Carry below = shuffleFrom(groupCarry, nearest);
-  for (int k = nearest + 1; k < 32; ++k) {
-    below = L::merge(below, shuffleFrom(groupCarry, k), L::kSegmented && (groupHeads >> k & 1));
-  }
-  if (last && lane == 31 && !(L::kRestarts && heads != 0)) {
-    states.publishGroup(group, kPrefix, L::merge(below, carry, heads != 0), heads != 0);
-  }
-  return place == 0 ? below : L::merge(below, tiles, lower != 0);
+  return carry;
 }
 
-/// Publishes `own`, the fold of tile `tile`, and gives the fold of all lower ones.
+/// Waits for what the lanes below `place` read: read(carry, head) tells whether it has been published. The
+/// others have theirs already. `heads`: lanes in which a segment begins. Gives the inclusive fold, of which
+/// that of the lanes below the nearest head below `place` need not be known, where all parts restart.
+template <class L, class Read>
+KELPIE_DEVICE typename L::Carry awaitLanes(int place, typename L::Carry carry, bool head, uint32_t& heads,
+                                           const Read& read) {
+  bool known = laneIndex() >= place;
+  while (true) {
+    if (!known) known = read(carry, head);
+    const uint32_t present = __ballot_sync(kFullWarp, known);
+    heads = L::kSegmented ? __ballot_sync(kFullWarp, head) : 0;
+    const uint32_t lower = heads & ((1u << place) - 1);
+    const int counts = L::kRestarts && lower != 0 ? 31 - __clz(lower) : 0;  // from this lane on
+    if ((~present >> counts) == 0) break;
+  }
+  return foldLanes<L>(carry, heads);
+}
+
+/// The fold of all ranges (here: tiles) below one that has published `own`, where it is `needed`; else only
+/// what others need is done. Called by all lanes of one warp with equal arguments. `head`: a segment begins
+/// in it. All lower ones must have started.
+template <class L>
+KELPIE_DEVICE typename L::Carry awaitLower(const States<typename L::Carry>& states, int64_t tile,
+                                           const typename L::Carry& own, bool head, bool needed) {
+  using Carry = typename L::Carry;
+  const int lane = laneIndex();
+  const int64_t group = tile / kGroup;
+  const int place = int(tile % kGroup);
+  const bool last = place == kGroup - 1;
+  if (tile == 0 || (!needed && !last)) return L::start();
+  uint32_t heads;
+  const Carry upTo =
+      awaitLanes<L>(place, lane == place ? own : L::start(), lane == place && head, heads,
+                    [&](Carry& carry, bool& laneHead) {
+                      return states.readTile(group * kGroup + lane, carry, laneHead) != kAbsent;
+                    });
+  if (last && lane == kGroup - 1) states.publishGroup(group, upTo, heads != 0);
+  const Carry tiles = shuffleFrom(upTo, place > 0 ? place - 1 : 0);
+  const bool lowerHead = (heads & ((1u << place) - 1)) != 0;
+  if (group == 0 || !needed || (L::kRestarts && lowerHead)) return tiles;
+  const Carry groups = awaitLanes<L>(int(group), L::start(), false, heads, [&](Carry& carry, bool& laneHead) {
+    return states.readGroup(lane, carry, laneHead) != kAbsent;
+  });
+  const Carry below = shuffleFrom(groups, int(group) - 1);
+  return place == 0 ? below : L::merge(below, tiles, lowerHead);
+}
+
+/// Publishes `own`, the fold of tile `tile`, and gives the fold of all lower ones, if it is needed.
 template <class L>
 KELPIE_DEVICE typename L::Carry lookBack(const States<typename L::Carry>& states, int64_t tile,
-                                         const typename L::Carry& own, bool head) {
+                                         const typename L::Carry& own, bool head, bool needed) {
   if (laneIndex() == 0) states.publishTile(tile, own, head);
-  return awaitLower<L>(states, tile, own, head);
+  return awaitLower<L>(states, tile, own, head, needed);
 }
 
 }  // namespace kelpie

@@ -19,21 +19,6 @@ namespace kelpie {
 /// numbers, so all lower tiles are in work or done (CUB's scans rely on that, too).
 KELPIE_DEVICE int64_t tileOfBlock() { return int64_t(blockIdx.x) - (gridDim.x > 1 ? 1 : 0); }
 
-/// Inclusive fold of the carries of the lanes, in order. Bits of `heads` mark lanes in which a segment
-/// begins.
-template <class L>
-KELPIE_DEVICE typename L::Carry foldLanes(typename L::Carry carry, uint32_t heads) {
-  const int lane = laneIndex();
-  const uint32_t upTo = heads & ((2u << lane) - 1);
-  const int nearestHead = upTo != 0 ? 31 - __clz(upTo) : -64;
-  KELPIE_UNROLL
-  for (int d = 1; d < 32; d *= 2) {
-    const typename L::Carry left = shuffleUp(carry, d);
-    if (lane >= d) carry = L::merge(left, carry, L::kSegmented && nearestHead > lane - d);
-  }
-  return carry;
-}
-
 /// Publishes the prefixes of all tiles of the launch. Called by one warp of the scanner.
 template <class L>
 KELPIE_DEVICE void scanTiles(const States<typename L::Carry>& states) {

@@ -138,7 +138,7 @@ struct SegmentReduce {
       head = head || block.ended[warp] != 0;
     }
     if (warpIndex() == 0) {
-      const Value lowerBlocks = lookBack<L>(states, order, total, head);
+      const Value lowerBlocks = lookBack<L>(states, order, total, head, head);
       if (laneIndex() == 0) block.lower = lowerBlocks;
     }
     __syncthreads();

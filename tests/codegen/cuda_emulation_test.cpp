@@ -100,10 +100,8 @@ std::vector<float> someWeights(int64_t segments) {
   return weights;
 }
 
-/// Ranges of many tiles each, with and without segment ends in them.
-TEST(CudaEmulation, LongRanges) {
-  codegen::cuda::CudaOptions options = smallBlocks();
-  options.maxChunks = 3;
+/// Segments of many lengths, some empty.
+void compareSegmentedKernels(const codegen::cuda::CudaOptions& options) {
   KnownKernels known;
   runtime::ProgramKernels program = known.programKernels();
   runtime::InterpTarget interp;
@@ -142,6 +140,16 @@ TEST(CudaEmulation, LongRanges) {
     }
   }
 }
+
+/// Ranges of many tiles each, with and without segment ends in them.
+TEST(CudaEmulation, LongRanges) {
+  codegen::cuda::CudaOptions options = smallBlocks();
+  options.maxChunks = 3;
+  compareSegmentedKernels(options);
+}
+/// Several groups of ranges (look_back.cuh), within which many or no segments end.
+TEST(CudaEmulation, ManyRanges) { compareSegmentedKernels(tinyBlocks()); }
+
 /// More empty segments begin in a tile than are read: heads are searched for.
 TEST(CudaEmulation, ManyEmptySegments) {
   codegen::cuda::CudaOptions options = tinyBlocks();
