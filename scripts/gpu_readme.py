@@ -58,8 +58,9 @@ def best(rows, graphs):
 
 def whole(rows):
     """Microseconds of a job."""
-    peers = "; ".join(f"{1000 * best(rows, graphs):.1f}" for graphs in (False, True))
-    return f"{1000 * rows['kelpie']['ms']:.1f} ({peers})"
+    peers = [best(rows, graphs) for graphs in (False, True)]
+    texts = "; ".join(f"{1000 * ms:.1f}" if ms else "not measured" for ms in peers)
+    return f"{1000 * rows['kelpie']['ms']:.1f} ({texts})"
 
 
 def lengths(times, job, exponent):

@@ -24,7 +24,7 @@ KELPIE_DEVICE void beginningIn(const OffsetSegments& segments, const Tile& tile,
   }
   const int64_t element = laneIndex() < 16 ? tile.base : tile.base + tile.count;
   int64_t ignored;
-  const int64_t first = searchByHalfWarp<2>(
+  const int64_t first = searchByHalfWarp<1>(
       0, element > 0 ? segments.count : 0, [&](int64_t at) { return segments.begin(at); },
       [&](int64_t, int64_t place) { return place < element; }, ignored);
   begin = shuffleFrom(first, 0);

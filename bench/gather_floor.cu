@@ -1,0 +1,146 @@
+// What a product with a sparse matrix cannot do without: reading 2^25 columns and numbers in order, and a
+// vector at the columns, which are random. Prints milliseconds for ways to tell the caches what is read once
+// and what again, and for vectors of several sizes.
+//
+//   gather_floor
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace {
+
+constexpr int64_t kNonzeros = int64_t{1} << 25;
+constexpr int kMostColumns = 1 << 22;
+
+void check(cudaError_t error) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "gather_floor: %s\n", cudaGetErrorString(error));
+  std::exit(1);
+}
+
+__device__ uint64_t mixed(uint64_t number) {
+  uint64_t h = (number + 77) * 0x9e3779b97f4a7c15ull;
+  h ^= h >> 29;
+  h *= 0xbf58476d1ce4e5b9ull;
+  return h ^ h >> 32;
+}
+__global__ void fillNumbers(float* xs, int64_t n) {
+  const int64_t step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
+    xs[i] = float(mixed(i) % 9) - 4;
+}
+__global__ void fillColumns(int* columns, int64_t n, int size) {
+  const int64_t step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
+    columns[i] = int(mixed(i) % size);
+}
+
+enum class Stream { Plain, PassesL1, PassesBoth };
+enum class Gather { Plain, PassesL1, StaysInL1, StaysInL2, StaysInBoth };
+
+template <Stream kStream>
+__device__ uint4 stream(const void* place) {
+  uint4 q;
+  if (kStream == Stream::Plain) {
+    q = __ldg(static_cast<const uint4*>(place));
+  } else if (kStream == Stream::PassesL1) {
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3},[%4];"
+                 : "=r"(q.x), "=r"(q.y), "=r"(q.z), "=r"(q.w)
+                 : "l"(place));
+  } else {
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.u32 {%0,%1,%2,%3},[%4],%5;"
+                 : "=r"(q.x), "=r"(q.y), "=r"(q.z), "=r"(q.w)
+                 : "l"(place), "l"(policy));
+  }
+  return q;
+}
+template <Gather kGather>
+__device__ float gather(const float* place) {
+  float f;
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+  if (kGather == Gather::Plain) f = __ldg(place);
+  if (kGather == Gather::PassesL1)
+    asm volatile("ld.global.nc.L1::no_allocate.f32 %0,[%1];" : "=f"(f) : "l"(place));
+  if (kGather == Gather::StaysInL1)
+    asm volatile("ld.global.nc.L1::evict_last.f32 %0,[%1];" : "=f"(f) : "l"(place));
+  if (kGather == Gather::StaysInL2)
+    asm volatile("ld.global.nc.L2::cache_hint.f32 %0,[%1],%2;" : "=f"(f) : "l"(place), "l"(policy));
+  if (kGather == Gather::StaysInBoth)
+    asm volatile("ld.global.nc.L1::evict_last.L2::cache_hint.f32 %0,[%1],%2;"
+                 : "=f"(f)
+                 : "l"(place), "l"(policy));
+  return f;
+}
+
+/// Four products a thread; nobody wants their sum.
+template <Stream kStream, Gather kGather>
+__global__ void __launch_bounds__(256, 8) products(const float* __restrict__ v, const float* __restrict__ xs,
+                                                   const int* __restrict__ columns, float* out) {
+  const int64_t at = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * 4;
+  const uint4 c = stream<kStream>(columns + at), x = stream<kStream>(xs + at);
+  const float sum =
+      __uint_as_float(x.x) * gather<kGather>(v + c.x) + __uint_as_float(x.y) * gather<kGather>(v + c.y) +
+      __uint_as_float(x.z) * gather<kGather>(v + c.z) + __uint_as_float(x.w) * gather<kGather>(v + c.w);
+  if (sum == 12345.678f) *out = sum;
+}
+
+struct Bench {
+  float *v, *xs, *out;
+  int* columns;
+
+  template <Stream kStream, Gather kGather>
+  void run(const char* what, bool mostlyL1 = false) const {
+    auto* const kernel = products<kStream, kGather>;
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, mostlyL1 ? 0 : -1));
+    cudaEvent_t begin, end;
+    cudaEventCreate(&begin);
+    cudaEventCreate(&end);
+    std::vector<float> times;
+    for (int k = 0; k < 11; ++k) {
+      constexpr int kLaunches = 4;
+      cudaEventRecord(begin);
+      for (int j = 0; j < kLaunches; ++j) kernel<<<kNonzeros / 1024, 256>>>(v, xs, columns, out);
+      cudaEventRecord(end);
+      check(cudaEventSynchronize(end));
+      float ms = 0;
+      cudaEventElapsedTime(&ms, begin, end);
+      if (k > 1) times.push_back(ms / kLaunches);
+    }
+    check(cudaGetLastError());
+    std::sort(times.begin(), times.end());
+    std::printf("%-64s %.4f ms\n", what, times[times.size() / 2]);
+  }
+};
+
+}  // namespace
+
+int main() {
+  Bench bench{};
+  check(cudaMalloc(&bench.v, kMostColumns * sizeof(float)));
+  check(cudaMalloc(&bench.xs, kNonzeros * sizeof(float)));
+  check(cudaMalloc(&bench.columns, kNonzeros * sizeof(int)));
+  check(cudaMalloc(&bench.out, sizeof(float)));
+  fillNumbers<<<1024, 256>>>(bench.v, kMostColumns);
+  fillNumbers<<<1024, 256>>>(bench.xs, kNonzeros);
+  fillColumns<<<1024, 256>>>(bench.columns, kNonzeros, 1 << 20);
+  bench.run<Stream::Plain, Gather::Plain>("2^20 columns");
+  bench.run<Stream::PassesL1, Gather::Plain>("... streams pass by L1");
+  bench.run<Stream::PassesL1, Gather::Plain>("... and L1 is as large as can be", true);
+  bench.run<Stream::PassesL1, Gather::PassesL1>("... gathers pass by L1, too");
+  bench.run<Stream::PassesL1, Gather::StaysInL1>("... gathers stay in L1", true);
+  bench.run<Stream::PassesBoth, Gather::Plain>("... streams leave L2 first");
+  bench.run<Stream::PassesBoth, Gather::StaysInL2>("... and gathers stay in L2");
+  bench.run<Stream::PassesBoth, Gather::StaysInBoth>("... and in L1", true);
+  for (int exponent = 10; exponent <= 22; exponent += 2) {
+    fillColumns<<<1024, 256>>>(bench.columns, kNonzeros, 1 << exponent);
+    char what[32];
+    std::snprintf(what, sizeof what, "2^%d columns, streams pass by L1", exponent);
+    bench.run<Stream::PassesL1, Gather::Plain>(what);
+  }
+  return 0;
+}
