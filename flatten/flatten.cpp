@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "flatten/device_conditions.h"
+#include "flatten/device_scalars.h"
 #include "flatten/flattener.h"
 #include "flatten/hoist.h"
 #include "flatten/loop_invariants.h"
@@ -50,6 +51,7 @@ lcu::Program flattenParallel(const core::Program& program, const KnownGlobals& g
   lcu::Program flat = Flattener(hoisted, globals).run();
   removeLoopInvariants(flat);
   rematerialise(flat);
+  scalarsOnDevice(flat);
   conditionsOnDevice(flat);
   return flat;
 }

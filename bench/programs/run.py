@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 # program, function, data, digest, peer, the peer's job, sizes (large, small). A peer is a program NAME_peer, or a script, which
-# computes in float32 as Kelpie then does.
+# computes in float32 as Kelpie then does; None: there is none.
 JOBS = [
     ("quicksort", "quicksort", "input", "digest", "sort", "sort", (["10000000"], ["100000"])),
     ("quicksort", "quicksort_rows", "rows", "digest_rows", "sort", "segmented sort", (["10000", "1000"], ["100", "100"])),
@@ -46,6 +46,7 @@ JOBS = [
     ("mandelbrot", "mandelbrot", "input", "digest", "mandelbrot", "mandelbrot", (["2048"], ["200"])),
     *(("jacobi", "jacobi", "input", "digest", "jacobi", job, (["512"], ["50"]))
       for job in ("jacobi", "jacobi as a graph")),
+    ("conjugate_gradients", "conjugate_gradients", "input", "digest", None, None, (["512"], ["50"])),
     ("string_search", "string_search", "input", "digest", "string_search", "string_search",
      (["1000000000"], ["1000000"])),
     ("histogram", "by_sort", "input", "digest", "histogram", "by_sort", (["10000000"], ["100000"])),
@@ -87,7 +88,7 @@ def kelpie(options, program, function, data, digest, widths):
 
 
 def is_script(peer_name):
-    return peer_name.endswith(".py")
+    return peer_name is not None and peer_name.endswith(".py")
 
 
 def peer(options, name, job, data, sizes):
@@ -130,7 +131,7 @@ def main():
             row["kelpie"] = measured
             line = f"{function:22}{call:32}{measured['median'] / 1e3:>11.3f}"
             counts = f"{measured['launches']:>10}{measured['synchronisations']:>7}"
-            if options.peers and (torch or not is_script(peer_name)):
+            if options.peers and peer_name and (torch or not is_script(peer_name)):
                 other = row["peer"] = peer(options, peer_name, job, data, numbers)
                 row["agree"] = abs(other["digest"] - row["digest"]) <= (1e-4 if widths else 1e-8) * abs(other["digest"])
                 good = good and row["agree"]

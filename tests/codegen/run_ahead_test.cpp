@@ -108,6 +108,21 @@ TEST(RunAhead, AConditionMayReadTheHostAsWell) {
   EXPECT_GE(statistics.foretold, 15u);
 }
 
+/// Scalars go from kernel to kernel; the host waits for none of them.
+TEST(RunAhead, ConjugateGradients) {
+  const runtime::RunStatistics statistics = agree(
+      "function dot(a, b) = sum({x * y : x in a; y in b});"
+      "function applied(v) = {2.0 * v[i] - (if i == 0 then 0.0 else v[i - 1]) -"
+      "  (if i == #v - 1 then 0.0 else v[i + 1]) : i in [0:#v]};"
+      "function improve(x, r, p, rr, n) = if rr <= 1e-12 then (x, n) else"
+      "  let q = applied(p); alpha = rr / dot(p, q);"
+      "      x = {a + alpha * b : a in x; b in p}; r = {a - alpha * b : a in r; b in q};"
+      "      next = dot(r, r); beta = next / rr; p = {a + beta * b : a in r; b in p}"
+      "  in improve(x, r, p, next, n + 1);"
+      "let b = {float(rem(i * 37, 11)) : i in [0:60]} in improve({0.0 : y in b}, b, b, dot(b, b), 0);");
+  EXPECT_GE(statistics.foretold, 50u);
+}
+
 /// A step more would divide by zero.
 TEST(RunAhead, ErrorsAfterTheEndDoNotCount) {
   agree(

@@ -140,6 +140,42 @@ TEST(DeviceConditions, AConditionThatReadsTheDeviceIsACell) {
   EXPECT_EQ(occurrences(lcu, "= if decided"), 1u) << lcu;
 }
 
+/// Gives the body of the first loop.
+std::string loopOf(const std::string& lcu) {
+  const size_t begin = lcu.find(" = loop (");
+  return begin == std::string::npos ? "" : lcu.substr(begin);
+}
+
+/// The step needs the former sum, and hands it from kernel to kernel.
+TEST(DeviceScalars, ASumForTheNextStepIsACell) {
+  const std::string lcu =
+      loopOf(flat("function scaled(a, total, n) = if n == 0 then a else"
+                  "  let b = {x / total : x in a} in scaled(b, sum(b), n - 1);"
+                  "let a = {float(i) : i in [1:9]} in scaled(a, 2.0, 5);"));
+  EXPECT_EQ(occurrences(lcu.substr(0, lcu.find(") while")), ": &float64 = start"), 1u) << lcu;
+  EXPECT_EQ(occurrences(lcu, ": float64 = add"), 0u) << lcu;
+}
+/// A condition may read it as well.
+TEST(DeviceScalars, ConditionsReadThem) {
+  const std::string lcu =
+      loopOf(flat("function scaled(a, total) = if total < 1.0 then a else"
+                  "  let b = {x / total : x in a} in scaled(b, sum(b) * 0.5);"
+                  "let a = {float(i) : i in [1:9]} in scaled(a, sum(a));"));
+  EXPECT_EQ(occurrences(lcu, ": &bool = ONCE"), 1u) << lcu;
+}
+/// The host counts with it: there is a wait anyway.
+TEST(DeviceScalars, WhatTheHostComputesWithStays) {
+  for (const char* nesl :
+       {"function grown(a, n) = if n > 50 then a else let b = {x + 1 : x in a} in grown(b, sum(b) + n);"
+        "grown([1, 2], 3);",
+        "function cut(a, n) = if #a == 0 then n else"
+        "  let b = {x + 1 : x in a} in cut(take(b, min(#b, n) - 1), sum(b));"
+        "cut([1, 2], 3);"}) {
+    const std::string lcu = loopOf(flat(nesl));
+    EXPECT_EQ(occurrences(lcu.substr(0, lcu.find(") while")), "&int"), 0u) << lcu;
+  }
+}
+
 /// The host needs the number of survivors in every step, so it waits anyway.
 TEST(DeviceConditions, LoopsThatWaitForSizesStay) {
   const std::string lcu = flat(
