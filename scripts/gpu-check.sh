@@ -51,6 +51,7 @@ if [ "${memory:-0}" -gt 70000 ]; then
   [ "$(grep -c '^it = T' "$out/beyond_int32.log")" = 5 ] || note "beyond_int32: WRONG RESULT"
 fi
 
+step compile 45 bash scripts/gpu-compile.sh "$(program kelpie)"
 step fusion 120 bash scripts/gpu-fusion.sh "$(program kelpie)" "$out/fusion" || tail -3 "$out/fusion.log"
 
 mkdir -p "$out/examples"
