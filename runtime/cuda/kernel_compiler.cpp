@@ -10,13 +10,14 @@ namespace {
 constexpr size_t kMostThreads = 16;
 /// Threads that compile in this process: NVRTC reads one source at a time, which takes a sixth of the whole.
 constexpr size_t kOwnThreads = 4;
-
-size_t mostThreads() { return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads); }
+/// A process that has had nothing to do for so long ends: it takes memory.
+constexpr std::chrono::seconds kKept{1};
 }  // namespace
 
-KernelCompiler::KernelCompiler(int architecture, std::string ahead, std::string helper)
+KernelCompiler::KernelCompiler(int architecture, std::string ahead, std::string helper, size_t cores)
     : architecture_(architecture),
       helper_(std::move(helper)),
+      mostThreads_(std::clamp<size_t>(cores, 1, kMostThreads)),
       ahead_(std::move(ahead)),
       cache_(nvrtc_.available() ? CodeCache::ofUser(nvrtc_.version()) : CodeCache("")) {}
 
@@ -35,14 +36,14 @@ void KernelCompiler::enqueue(const std::string& key, const std::string& source) 
   if (!isNew) return;
   job->second.source = source;
   queue_.push_back(key);
-  const size_t most = helper_.empty() ? mostThreads() : std::min(mostThreads(), kOwnThreads);
+  const size_t most = helper_.empty() ? mostThreads_ : std::min(mostThreads_, kOwnThreads);
   if (queue_.size() > idle_ && threads_.size() < most) threads_.emplace_back([this] { work(false); });
   wake_.notify_one();
 }
 
 void KernelCompiler::callHelpers() {
   if (helper_.empty() || ending_) return;
-  for (size_t waiting = queue_.size(); waiting > 0 && threads_.size() < mostThreads(); --waiting)
+  for (size_t waiting = queue_.size(); waiting > 0 && threads_.size() < mostThreads_; --waiting)
     threads_.emplace_back([this] { work(true); });
 }
 
@@ -89,9 +90,21 @@ void KernelCompiler::work(bool helped) {
   if (helped) process.emplace(helper_);
   std::unique_lock lock(mutex_);
   while (true) {
+    const auto due = [this] { return ending_ || !queue_.empty(); };
     ++idle_;
-    wake_.wait(lock, [this] { return ending_ || !queue_.empty(); });
+    bool woken = true;
+    if (process) {
+      woken = wake_.wait_for(lock, kKept, due);
+    } else {
+      wake_.wait(lock, due);
+    }
     --idle_;
+    if (!woken) {
+      lock.unlock();
+      process.reset();
+      lock.lock();
+      continue;
+    }
     if (ending_) return;
     const std::string key = std::move(queue_.front());
     queue_.pop_front();
@@ -103,6 +116,7 @@ void KernelCompiler::work(bool helped) {
       lock.lock();
       callHelpers();
       lock.unlock();
+      if (helped && !process) process.emplace(helper_);
       job.failure = compile(key, job.source, job.code, process ? &*process : nullptr);
     }
     lock.lock();

@@ -24,8 +24,9 @@ namespace kelpie::runtime::cuda {
 class KernelCompiler {
  public:
   /// `ahead`: a folder that `kelpie build` wrote; empty: none. `helper`: a command that serves as a compiler
-  /// (compiler_process.h); empty: threads alone compile.
-  KernelCompiler(int architecture, std::string ahead, std::string helper);
+  /// (compiler_process.h); empty: threads alone compile. `cores`: of the machine.
+  KernelCompiler(int architecture, std::string ahead, std::string helper,
+                 size_t cores = std::thread::hardware_concurrency());
   /// Forgets what is queued; waits for what is being compiled.
   ~KernelCompiler();
   KernelCompiler(const KernelCompiler&) = delete;
@@ -65,6 +66,7 @@ class KernelCompiler {
 
   const int architecture_;
   const std::string helper_;
+  const size_t mostThreads_;
   NvrtcCompiler nvrtc_;
   CodeCache ahead_, cache_;
   mutable std::mutex mutex_;

@@ -1,5 +1,10 @@
 // Every kind of generated kernel compiles with NVRTC, where it is installed. No GPU is needed.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
 
 #include "codegen/cuda/cuda_module.h"
 #include "runtime/cuda/compiler_process.h"
@@ -9,6 +14,8 @@
 
 namespace kelpie::tests {
 namespace {
+
+namespace fs = std::filesystem;
 
 void compileAll(lcu::SpaceKind space, int architecture) {
   runtime::cuda::NvrtcCompiler compiler;
@@ -41,11 +48,11 @@ TEST(CudaNvrtc, ErrorsNameTheLine) {
   EXPECT_NE(failure->find("kelpie.cu(2)"), std::string::npos) << *failure;
 }
 
-/// Sources for a compiler, of which one is wrong.
-std::vector<std::string> someSources() {
+/// Sources for a compiler, of which one is wrong; others for another `number`, so that no cache knows them.
+std::vector<std::string> someSources(int number) {
   std::vector<std::string> sources;
   for (int k = 0; k < 12; ++k)
-    sources.push_back("__global__ void f(int* p) { *p = " + std::to_string(k) + "; }\n");
+    sources.push_back(fmt::format("__global__ void f(int* p) {{ *p = {} + {}; }}\n", number, k));
   sources.push_back("#include \"kelpie.cuh\"\nint broken = ;\n");
   return sources;
 }
@@ -55,7 +62,7 @@ TEST(CudaNvrtc, ProcessesCompileTheSame) {
   runtime::cuda::NvrtcCompiler compiler;
   if (!compiler.available()) GTEST_SKIP() << "NVRTC is not installed";
   runtime::cuda::CompilerProcess process(std::string(KELPIE_COMMAND) + " compile-for-parent");
-  for (const std::string& source : someSources()) {
+  for (const std::string& source : someSources(0)) {
     std::vector<char> expected, got;
     const runtime::Failure failure = compiler.compile(source, 90, expected);
     const std::optional<runtime::Failure> answer = process.compile(source, 90, got);
@@ -74,15 +81,21 @@ TEST(CudaNvrtc, ProcessesThatEndAreDoneWithout) {
   }
   runtime::cuda::NvrtcCompiler compiler;
   if (!compiler.available()) GTEST_SKIP() << "NVRTC is not installed";
-  for (const char* helper : {"", "false"}) {
-    runtime::cuda::KernelCompiler kernels(90, "", helper);
-    const std::vector<std::string> sources = someSources();
+  const fs::path folder = fs::temp_directory_path() / fmt::format("kelpie-processes-{}", getpid());
+  ::setenv("KELPIE_CACHE", folder.c_str(), 1);
+  int number = 0;
+  for (const char* helper : {"", "false", KELPIE_COMMAND " compile-for-parent"}) {
+    runtime::cuda::KernelCompiler kernels(90, "", helper, 8);
+    const std::vector<std::string> sources = someSources(++number);
     kernels.start(sources, false);
     for (const std::string& source : sources) {
       std::vector<char> code;
-      EXPECT_EQ(kernels.take(source, code).has_value(), &source == &sources.back());
+      EXPECT_EQ(kernels.take(source, code).has_value(), &source == &sources.back()) << helper;
     }
+    EXPECT_EQ(kernels.statistics().compiled, sources.size());
   }
+  ::unsetenv("KELPIE_CACHE");
+  fs::remove_all(folder);
 }
 
 }  // namespace
