@@ -173,7 +173,7 @@ Flattener::Sides Flattener::compileSides(const core::Exp& e, const core::If& nod
                        ? compileDelayed(node.elseBranch, sides.condition, false, context, frame)
                        : compileBranch(node.elseBranch, other, elseDelayable, context, frame);
   };
-  if (thenDelayable) {
+  if (thenDelayable || !elseDelayable) {  // of two that have effects the first one goes first
     first();
     second();
   } else {

@@ -34,8 +34,8 @@ Values Flattener::random(const core::Exp& e, const core::Prim& node, ExprRef bou
     total = draws;
     first = none;
   } else if (draws->kind == lcu::ExprKind::Constant) {
-    total = context.space.extent;
-    first = i;
+    total = arena().mul(context.space.extent, draws);
+    first = arena().mul(i, draws);
   } else {
     bound = stored(bound, context);
     draws = arena().select(arena().op(ScalarOp::Greater, toIndex(bound), arena().index(int64_t{1} << 31)),

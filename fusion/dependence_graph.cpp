@@ -284,6 +284,12 @@ class Builder {
         return fusible(EdgeClass::Pointwise, fmt::format("reads {}[%i]", name(var)));
       case SoacKind::Reduce:
         if (!p->space.segmented() || p->space.segments != c.space.extent) break;
+        if (p->space.segments == p->space.extent) {  // else the kernel could not tell which %i is meant
+          return blocking(EdgeClass::Whole,
+                          fmt::format("reads the segment results {}, which are as many as "
+                                      "the elements that other kernels of this size run over",
+                                      name(var)));
+        }
         if (c.kind != SoacKind::Map || c.space.segmented()) {
           return blocking(EdgeClass::Whole,
                           fmt::format("only a map can take the segment results {} at once", name(var)));

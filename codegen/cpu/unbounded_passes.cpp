@@ -131,10 +131,10 @@ void KernelText::unboundedPasses() {
   }
   if (!reductions.empty()) foldCutSegments(reductions, false);
   if (!info_.hasRole(BindingRole::Epilogue)) return;
-  line("const int64_t segment_chunk = k_chunk(m);");
-  open("k_parallel(launch, (m + segment_chunk - 1) / segment_chunk, 1, [=](int64_t part) K_INLINE {");
-  line("const int64_t s_end = k_least((part + 1) * segment_chunk, m);");
-  line("for (int64_t s = part * segment_chunk; s < s_end; ++s) epilogue(s);");
+  line("const int64_t at_once = k_chunk(m);");
+  open("k_parallel(launch, (m + at_once - 1) / at_once, 1, [=](int64_t part) K_INLINE {");
+  line("const int64_t s_end = k_least((part + 1) * at_once, m);");
+  line("for (int64_t s = part * at_once; s < s_end; ++s) epilogue(s);");
   close("});");
 }
 

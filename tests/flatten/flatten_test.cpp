@@ -175,7 +175,12 @@ TEST(Flatten, FirstOfSeveralErrors) {
 TEST(Flatten, RandomAndStrings) {
   expectAgreement(
       "{rand(j) : j in dist(100,6)}; {(rand(i), rand(i)) : i in dist(9,3)}; rand(10); @[1,2]; \"x\" ++ @1.5;"
-      "{@x : x in [1,22,-3]}; {rand(10) : x in [1,2,3]};");
+      "{@x : x in [1,22,-3]}; {rand(10) : x in [1,2,3]};"
+      // The then-group draws first; bounds beyond 31 bits take two draws each.
+      "{if oddp(i) then rand(i + 10) else rand(i + 1000) : i in [0:8]};"
+      "{if oddp(i) then rand(10) else rand(1000) : i in [0:8]};"
+      "{if #v > 1 then {rand(x) : x in v} else [rand(99)] : v in [[5], [7, 9], [11], [13, 15]]};"
+      "{rand(j) : j in dist(max_int, 3)}; {rand(j) : j in [5, max_int, 7, max_int]};");
 }
 
 // One element after another: draws tell the order.
