@@ -51,6 +51,10 @@ int64_t capacity(const KernelOutput& output, const LaunchExtents& extents) {
   throw InternalError("unknown extent of a kernel output");
 }
 
+int64_t written(const KernelOutput& output, const LaunchExtents& extents) {
+  return output.scattered ? extents.elements : capacity(output, extents);
+}
+
 std::vector<ExprRef> thunksOf(const Soac& soac) {
   std::vector<ExprRef> thunks = soac.pull;
   if (soac.where) thunks.push_back(soac.where);
@@ -270,11 +274,16 @@ class Analysis {
         VarId v = s.results[r];
         if (!returned.contains(v) && !(counted && leaves && r == 0)) continue;
         const lcu::VarInfo& var = program_.vars.at(v);
-        KernelOutput o{v, var.type, var.kind == lcu::VarKind::Cell, extentOf(b, r), target, {}, false, b,
-                       r, ""};
+        KernelOutput o{
+            v, var.type, var.kind == lcu::VarKind::Cell, extentOf(b, r), target, {}, false, b, r, "",
+            0, false};
         if (r > 0 && counted) {
           o.count = s.results[0];
           o.countsFalse = s.kind == SoacKind::Partition && r > s.pull.size();
+        }
+        if (s.kind == SoacKind::Permute) {
+          o.scattered = s.fill.empty();
+          if (!s.onto.empty()) o.onto = s.onto[r];
         }
         info_.outputs.push_back(std::move(o));
       }

@@ -58,6 +58,9 @@ struct KernelOutput {
   bool countsFalse = false;
   uint32_t binding, result;  ///< kernel.bindings[binding].results[result]
   std::string name;          ///< a C identifier
+  /// Permute: the array whose elements the memory of the output holds when the kernel starts; 0: none.
+  lcu::VarId onto = 0;
+  bool scattered = false;  ///< Permute without a fill: only places that are written change
 };
 
 enum class BindingRole : uint8_t {
@@ -98,6 +101,9 @@ struct KernelInfo {
 KernelInfo analyseKernel(const lcu::Kernel& kernel, const lcu::Program& program);
 
 int64_t capacity(const KernelOutput& output, const LaunchExtents& extents);
+
+/// Elements of an output that a launch writes: its capacity, or what a permute throws onto an array.
+int64_t written(const KernelOutput& output, const LaunchExtents& extents);
 
 /// All thunks of a binding: pull, where, destination, effects (not the operator).
 std::vector<lcu::ExprRef> thunksOf(const lcu::Soac& soac);

@@ -23,7 +23,7 @@ bool sameOperator(const Soac& a, const Soac& b) {
 bool sameWork(const Soac& a, const Soac& b) {
   return a.kind == b.kind && a.space == b.space && a.pull == b.pull && a.where == b.where &&
          sameOperator(a, b) && a.destination == b.destination && a.target == b.target && a.fill == b.fill &&
-         a.unique == b.unique && a.effects == b.effects;
+         a.onto == b.onto && a.unique == b.unique && a.agreeing == b.agreeing && a.effects == b.effects;
 }
 
 class Merger {
@@ -159,6 +159,7 @@ class Merger {
       for (Soac& soac : launch->kernel.bindings) {
         changeExpressions(soac, [&](ExprRef e) { return renamed(e); });
         if (soac.space.kind == lcu::SpaceKind::Offsets) soac.space.offsets = renamed(soac.space.offsets);
+        for (VarId& var : soac.onto) var = renamed(var);
       }
     } else if (auto* call = std::get_if<lcu::CallFunction>(&stmt.node)) {
       for (VarId& var : call->arguments) var = renamed(var);

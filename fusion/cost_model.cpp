@@ -24,7 +24,7 @@ CostModel::CostModel(const lcu::Program& program, const TargetCosts& costs, Size
           offsetsOfFilter_[soac.results[0]] = soac.space.extent;
         }
         if (soac.kind == SoacKind::Permute) {
-          for (size_t k = 0; k < soac.results.size(); ++k)
+          for (size_t k = 0; k < soac.fill.size(); ++k)
             permuted_[soac.results[k]] = {soac.space.extent, soac.target, soac.fill[k]};
         }
       }

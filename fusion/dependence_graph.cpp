@@ -63,6 +63,7 @@ std::map<VarId, ReadWays> readsOf(const Soac& soac) {
     if (e->kind == ExprKind::Host) reads[e->index].scalar = true;
     if (e->kind == ExprKind::Load) reads[e->index].elsewhere = true;
   });
+  for (VarId var : soac.onto) reads[var].elsewhere = true;
   std::vector<ExprRef> extents;
   if (hasIndices) {
     for (ExprRef e : {soac.space.extent, soac.space.segments, soac.space.length, soac.target}) {
@@ -114,7 +115,7 @@ class Builder {
     }
   }
 
-  DependenceGraph run() {
+  DependenceGraph run(const lcu::Block& block) {
     const int n = static_cast<int>(graph_.nodes.size());
     reads_.resize(n);
     graph_.liftedOver.assign(n, -1);
@@ -130,6 +131,7 @@ class Builder {
       orderEdges(v);
       guardEdges(v);
     }
+    for (int v = 0; v < n; ++v) overwritingEdges(v, block);
     std::sort(graph_.edges.begin(), graph_.edges.end(), [](const GraphEdge& a, const GraphEdge& b) {
       return std::pair(a.from, a.to) < std::pair(b.from, b.to);
     });
@@ -263,6 +265,8 @@ class Builder {
       return blocking(EdgeClass::Whole, fmt::format("needs the finished value of {}", name(var)));
     }
     if (ways.elsewhere || ways.segment) {
+      const bool onto = std::find(c.onto.begin(), c.onto.end(), var) != c.onto.end();
+      if (onto) return blocking(EdgeClass::Whole, fmt::format("writes onto {}", name(var)));
       const char* where = c.kind == SoacKind::Once ? "after all of it"
                           : ways.elsewhere         ? "at computed positions"
                                                    : "as [%s]";
@@ -316,6 +320,22 @@ class Builder {
       const bool kernel = graph_.nodes[u].soac != nullptr;
       addEdge({u, v, kernel ? EdgeClass::HostFetch : EdgeClass::Whole, false, var,
                fmt::format("{} needs {}", graph_.nodes[v].label, name(var))});
+    }
+  }
+
+  /// A permute onto an array that nothing reads later takes over its memory, if whoever reads it is done.
+  void overwritingEdges(int v, const lcu::Block& block) {
+    if (!graph_.nodes[v].soac) return;
+    for (VarId var : soac(v).onto) {
+      const auto reads = [&](int node) {
+        const std::vector<VarId> vars = lcu::freeVars(*graph_.nodes[node].stmt);
+        return std::binary_search(vars.begin(), vars.end(), var);
+      };
+      bool dies = std::find(block.results.begin(), block.results.end(), var) == block.results.end();
+      for (int later = v + 1; dies && later < static_cast<int>(graph_.nodes.size()); ++later)
+        dies = !reads(later);
+      for (int u = 0; dies && u < v; ++u)
+        if (reads(u)) addOrder(u, v, "reads what the permute overwrites");
     }
   }
 
@@ -522,7 +542,7 @@ class Builder {
 
 DependenceGraph buildDependenceGraph(const lcu::Block& block, const lcu::Program& program,
                                      const Effects& effects) {
-  return Builder(block, program, effects).run();
+  return Builder(block, program, effects).run(block);
 }
 
 }  // namespace kelpie::fusion

@@ -18,6 +18,7 @@
 #include "fusion/rewrite.h"
 #include "fusion/rules.h"
 #include "fusion/scanned_lengths.h"
+#include "fusion/scattered_writes.h"
 #include "fusion/sizes.h"
 #include "fusion/solve_greedy.h"
 #include "fusion/solve_ilp.h"
@@ -82,6 +83,7 @@ class Fuser {
     if (options_.strategy != Strategy::None || options_.prepare) {
       useScannedLengths(program_);
       useGradedOrder(program_);
+      scatterWrites(program_);
       report_.inlined =
           inlineMaps(program_, CostModel(program_, options_.costs, options_.sizes, knownExtents()));
     }

@@ -131,6 +131,7 @@ class Inliner {
     std::set<VarId> fixed;
     for (VarId var : lcu::freeVars(outside)) fixed.insert(var);
     if (soac.space.kind == lcu::SpaceKind::Offsets) fixed.insert(soac.space.offsets);
+    fixed.insert(soac.onto.begin(), soac.onto.end());
     for (VarId var : fixed) {
       if (const auto it = candidates_.find(var); it != candidates_.end()) it->second.hostUse = true;
     }

@@ -96,6 +96,7 @@ class Account {
 
   double count(const codegen::KernelOutput& output) const {
     const Soac& soac = kernel_.bindings[output.binding];
+    if (output.scattered) return n_;
     if (output.count) return output.countsFalse ? n_ - survivors(soac) : survivors(soac);
     switch (output.extent) {
       case ExtentKind::One:

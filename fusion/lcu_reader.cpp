@@ -293,9 +293,12 @@ class Reader {
   void readPermute(Soac& made, LcuParser::PermuteContext* text) {
     start(made, SoacKind::Permute, text->space(), text->thunk(0), text->effects());
     made.destination = single(made, text->thunk(1));
+    if (text->thunk(2)) made.where = single(made, text->thunk(2));
     made.target = exprs_.value(text->value());
-    made.fill = literals(text->literals());
+    if (text->literals()) made.fill = literals(text->literals());
+    made.onto = variables(text->names());
     made.unique = text->unique;
+    made.agreeing = text->agreeing;
   }
 
   template <typename Text>  // a reduction or a scan

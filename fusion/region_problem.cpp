@@ -165,11 +165,14 @@ RegionProblem regionProblem(const lcu::Block& block, const DependenceGraph& grap
     for (VarId var : graph.nodes[v].soac->results) {
       const lcu::VarInfo& info = program.vars[var];
       if (info.kind == lcu::VarKind::Host) continue;
-      const double bytes = info.kind == lcu::VarKind::Array ? model.bytesOf(var) : sizeOf(info.type);
+      const lcu::Soac& soac = *graph.nodes[v].soac;
+      const bool scattered = soac.kind == SoacKind::Permute && soac.fill.empty();
+      const double bytes = scattered ? model.elements(soac.space.extent) * sizeOf(info.type)
+                           : info.kind == lcu::VarKind::Array ? model.bytesOf(var)
+                                                              : sizeOf(info.type);
       p.stores.push_back({v, arrayReaders[var], outlives.contains(var), bytes * model.costs().byte});
       region.storeBytes.push_back(bytes);
-      region.countsSurvivors.push_back(graph.nodes[v].soac->kind == SoacKind::Filter &&
-                                       var == graph.nodes[v].soac->results[0]);
+      region.countsSurvivors.push_back(soac.kind == SoacKind::Filter && var == soac.results[0]);
     }
   }
   return region;

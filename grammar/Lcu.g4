@@ -53,7 +53,8 @@ binding : ('let' binders '=')? soac line? ;
 
 soac
     : 'MAP' space thunk effects?                                                               # map
-    | 'PERMUTE' space thunk 'to' thunk 'target' value 'fill' literals unique='unique'? effects?  # permute
+    | 'PERMUTE' space thunk 'to' thunk ('where' thunk)? 'target' value ('fill' literals | 'onto' names)?
+      (unique='unique' | agreeing='agreeing')? effects?                                                          # permute
     | 'REDUCE' space thunk literals thunk effects?                                             # reduce
     | 'SCAN' inclusive='inclusive'? backward='backward'? total='total'? space thunk literals thunk effects?  # scan
     | 'FILTER' space thunk 'where' thunk effects?                                              # filter

@@ -38,6 +38,7 @@ void addSoac(const Soac& soac, Vars& reads) {
     roots.insert(roots.end(), part->begin(), part->end());
   for (ExprRef e : {soac.where, soac.destination, soac.target})
     if (e) roots.push_back(e);
+  addVars(soac.onto, reads);
   addExprs(roots, reads);
 }
 

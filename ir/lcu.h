@@ -81,9 +81,13 @@ struct Operator {
 /// A SOAC application. Thunks in `pull`, `where`, `destination` are over the indices of `space` (i, s, p).
 /// Results by kind, with n elements, m segments, k = pull.size():
 ///   Map        k arrays [n]. k = 0 is allowed: the thunk `effects` is evaluated for its checks only.
-///   Permute    k arrays [target]: result[destination(i)] = pull(i). Positions nobody writes hold fill[j].
-///              unique: destinations are known to be distinct. Otherwise k = 1, Int64, pull = %i, and the
-///              greatest i wins (which makes "last write wins" of NESL: the result is the last writer).
+///   Permute    k arrays [target]: result[destination(i)] = pull(i), for every i or those of which `where`
+///              holds. Positions nobody writes hold fill[j], or the element of the array onto[j] (which has
+///              at least as many, if anybody looks there), or, with neither, anything: nobody may look there.
+///              unique: destinations are known to be distinct. agreeing: what comes to one place is equal.
+///              Otherwise k = 1, Int64, pull = %i, and the greatest wins, of the i that come to the place and
+///              of what it held (which makes "last write wins" of NESL: the result is the last writer). Where
+///              nothing reads onto[j] any more the result has its memory, and costs what is written.
 ///   Reduce     flat: k cells. Segmented: k arrays [m].
 ///   Scan       k arrays [n]; withTotal (flat only): [n+1], the last entry is the total.
 ///              exclusive unless `inclusive`; `backward` runs from the end (of each segment).
@@ -96,17 +100,20 @@ struct Soac {
   SoacKind kind = SoacKind::Map;
   Space space;
   std::vector<ExprRef> pull;
-  ExprRef where = nullptr;                                      ///< Filter, Partition: bool
+  ExprRef where = nullptr;                                      ///< Filter, Partition, may be Permute: bool
   Operator combine;                                             ///< Reduce, Scan
   bool inclusive = false, backward = false, withTotal = false;  ///< Scan
   ExprRef destination = nullptr;                                ///< Permute: Int64 in 0..target-1
   ExprRef target = nullptr;                                     ///< Permute: host expression
-  std::vector<Scalar> fill;                                     ///< Permute
-  bool unique = false;                                          ///< Permute
+  std::vector<Scalar> fill;                                     ///< Permute: one for each result, or none
+  std::vector<VarId> onto;                                      ///< Permute: the same; not both
+  bool unique = false, agreeing = false;                        ///< Permute
   std::vector<ExprRef> effects;
   std::vector<VarId> results;
   Span span;           ///< NESL source it came from
   std::string origin;  ///< NESL function it came from, for names in generated code
+
+  bool writesInAnyOrder() const { return unique || agreeing; }  ///< Permute
 };
 
 /// A kernel: SOACs in dependence order.

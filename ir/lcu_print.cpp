@@ -223,8 +223,13 @@ class Printer {
         text = "MAP " + over;
         break;
       case SoacKind::Permute:
-        text = fmt::format("PERMUTE {} to {} target {} fill {}{}", over, thunk(soac.destination),
-                           hostText(soac.target), scalarsText(soac.fill), soac.unique ? " unique" : "");
+        text = fmt::format("PERMUTE {} to {}{} target {}", over, thunk(soac.destination),
+                           soac.where ? " where " + thunk(soac.where) : "", hostText(soac.target));
+        if (!soac.fill.empty()) text += " fill " + scalarsText(soac.fill);
+        for (size_t j = 0; j < soac.onto.size(); ++j)
+          text += (j == 0 ? " onto " : ", ") + names_.var(soac.onto[j]);
+        if (soac.unique) text += " unique";
+        if (soac.agreeing) text += " agreeing";
         break;
       case SoacKind::Reduce:
         text = "REDUCE " + over + combine();

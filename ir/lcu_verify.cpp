@@ -408,17 +408,30 @@ class Verifier {
         report(what + ": operator, identity and thunk differ in type");
   }
 
+  void where(const Soac& soac, const std::vector<ScalarType>& params, const std::string& what) {
+    exprs({soac.where}, params, what + ": where");
+    if (soac.where && soac.where->type != ScalarType::Bool) report(what + ": where is not a bool");
+  }
+
   void permute(const Soac& soac, const std::vector<ScalarType>& params, const std::string& what) {
     exprs({soac.destination}, params, what + ": destination");
     if (soac.destination && soac.destination->type != kIndex) report(what + ": destination is not an index");
     hostExpr(soac.target, kIndex, what + ": target");
-    if (soac.fill.size() != soac.pull.size()) return report(what + ": fill of another width than the thunk");
+    if (soac.where) where(soac, params, what);
+    if (!soac.fill.empty() && !soac.onto.empty()) report(what + ": both a fill and arrays to write onto");
+    if (!soac.fill.empty() && soac.fill.size() != soac.pull.size())
+      return report(what + ": fill of another width than the thunk");
     for (size_t j = 0; j < soac.fill.size(); ++j)
       if (soac.pull[j] && soac.fill[j].type != soac.pull[j]->type)
         report(what + ": fill differs in type from the thunk");
+    if (!soac.onto.empty() && soac.onto.size() != soac.pull.size())
+      return report(what + ": writes onto another number of arrays than the thunk has values");
+    for (size_t j = 0; j < soac.onto.size(); ++j)
+      if (soac.pull[j] && visible(soac.onto[j], what))
+        expect(soac.onto[j], {VarKind::Array, soac.pull[j]->type}, what + ": onto");
     const bool isWriter = soac.pull.size() == 1 && soac.pull[0] && soac.pull[0]->kind == ExprKind::Param &&
                           soac.pull[0]->index == 0;
-    if (!soac.unique && !isWriter)
+    if (!soac.writesInAnyOrder() && !isWriter)
       report(what + ": destinations may collide, so it must pull exactly its index");
   }
 
@@ -435,10 +448,7 @@ class Verifier {
     if (soac.pull.empty() && needsValues) report(what + ": thunk without values");
     if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan) combine(soac, what);
     if (soac.kind == SoacKind::Permute) permute(soac, params, what);
-    if (soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition) {
-      exprs({soac.where}, params, what + ": where");
-      if (soac.where && soac.where->type != ScalarType::Bool) report(what + ": where is not a bool");
-    }
+    if (soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition) where(soac, params, what);
     if (soac.kind == SoacKind::Partition && soac.space.segmented())
       report(what + ": only flat spaces are partitioned");
     if (soac.kind == SoacKind::Scan && soac.withTotal && soac.space.segmented())
@@ -507,6 +517,8 @@ class Verifier {
           if (makers.contains(var)) report(what + " takes its size from a result of the same kernel");
     if (reader.space.kind == SpaceKind::Offsets && makers.contains(reader.space.offsets))
       report(what + " takes its segments from a result of the same kernel");
+    for (VarId var : reader.onto)
+      if (makers.contains(var)) report(what + " writes onto a result of the same kernel");
 
     std::vector<ExprRef> thunks = reader.pull;
     thunks.insert(thunks.end(), reader.effects.begin(), reader.effects.end());

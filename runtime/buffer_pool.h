@@ -37,6 +37,7 @@ class Buffer {
 
   DevicePointer pointer() const { return pointer_; }
   size_t bytes() const { return bytes_; }
+  bool isWhole() const { return pool_ != nullptr; }  ///< a piece of memory that nothing else is in
   const BufferRef& whole() const { return whole_; }  ///< the buffer this is a part of, if it is one
 
  private:

@@ -15,6 +15,7 @@ struct DeviceValue;
 using DeviceRef = std::shared_ptr<DeviceValue>;
 
 /// A scalar or an array in device memory. Contents never change once written; what was fetched is remembered.
+/// (A launch may take over the memory of an array that nobody has any more: runtime/launcher.cpp.)
 struct DeviceValue {
   BufferRef buffer;
   ScalarType type = ScalarType::Int64;

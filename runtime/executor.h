@@ -59,6 +59,7 @@ struct RunStatistics {
   double waitedSeconds = 0;       ///< of the host, in these waits
   uint64_t services = 0;
   uint64_t uploadedBytes = 0, downloadedBytes = 0;
+  uint64_t copiedBytes = 0;  ///< of arrays that others are written onto while they are still needed
   size_t peakBytes = 0;      ///< of device memory
   uint64_t allocations = 0;  ///< of the target's memory; the others came from the pool
   CompilerStatistics compiler;

@@ -69,7 +69,7 @@ LaunchWork LaunchAccount::of(const codegen::LaunchExtents& extents,
     work.bytesRead += times * static_cast<uint64_t>(g.bytes);
   }
   for (const codegen::KernelOutput& o : entry_.info.outputs) {
-    uint64_t count = static_cast<uint64_t>(codegen::capacity(o, extents));
+    uint64_t count = static_cast<uint64_t>(codegen::written(o, extents));
     if (o.count) count = o.countsFalse ? n - survivors(*o.count) : survivors(*o.count);
     work.bytesWritten += count * static_cast<uint64_t>(sizeOf(o.type));
   }

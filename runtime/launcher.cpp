@@ -114,6 +114,7 @@ void Launcher::allocateResults(const PlanInstruction& i, const codegen::KernelIn
   results_.assign(info.outputs.size(), nullptr);
   outputs_.clear();
   for (const auto& group : i.joint) allocateTogether(group, info, extents);
+  for (const auto& onto : i.onto) placeOnto(onto, info.outputs[onto.output], extents);
   for (size_t k = 0; k < results_.size(); ++k) {
     const auto& o = info.outputs[k];
     if (!results_[k]) results_[k] = context_.allocate(o.type, codegen::capacity(o, extents), o.name);
@@ -130,6 +131,31 @@ void Launcher::allocateResults(const PlanInstruction& i, const codegen::KernelIn
     results_[k]->count.reset();
     results_[k]->complement = o.countsFalse;
   }
+}
+
+/// An output that starts as the elements of an array: has its memory where nobody else looks at that, else a
+/// copy.
+void Launcher::placeOnto(const PlanInstruction::Onto& onto, const codegen::KernelOutput& output,
+                         const codegen::LaunchExtents& extents) {
+  DeviceRef& base = stack_.value(onto.base).device;
+  DeviceRef& result = results_[onto.output];
+  const int64_t count = codegen::capacity(output, extents);
+  size_t bytes = static_cast<size_t>(count) * static_cast<size_t>(sizeOf(output.type));
+  const bool alone = base.use_count() == 1 && base->buffer.use_count() == 1 && base->buffer->isWhole();
+  if (onto.dies && alone && !result && base->buffer->bytes() >= bytes) {
+    result = std::make_shared<DeviceValue>();
+    result->buffer = std::move(base->buffer);
+    result->type = output.type;
+    result->capacity = count;
+    result->count = count;
+    base.reset();
+    return;
+  }
+  if (!result) result = context_.allocate(output.type, count, output.name);
+  bytes = std::min(bytes, base->buffer->bytes());
+  if (bytes == 0) return;
+  context_.check(context_.target.copy(result->buffer->pointer(), base->buffer->pointer(), bytes));
+  context_.statistics.copiedBytes += bytes;
 }
 
 void Launcher::allocateTogether(const std::vector<uint32_t>& group, const codegen::KernelInfo& info,

@@ -25,6 +25,8 @@ class Launcher {
   void findArguments(const PlanInstruction& i, const codegen::KernelInfo& info);
   void allocateResults(const PlanInstruction& i, const codegen::KernelInfo& info,
                        const codegen::LaunchExtents& extents);
+  void placeOnto(const PlanInstruction::Onto& onto, const codegen::KernelOutput& output,
+                 const codegen::LaunchExtents& extents);
   void allocateTogether(const std::vector<uint32_t>& group, const codegen::KernelInfo& info,
                         const codegen::LaunchExtents& extents);
 

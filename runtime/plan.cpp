@@ -103,8 +103,12 @@ class Planner {
     auto& i = emit(PlanOp::Release);
     for (VarId v : vars) {
       i.operands.push_back(plan_.slotOf[v]);
-      free_.insert(plan_.slotOf[v]);
+      freeSlot(v);
     }
+  }
+  /// Those of a loop's parameters wait for its next step.
+  void freeSlot(VarId v) {
+    if (!parameters_.contains(v)) free_.insert(plan_.slotOf[v]);
   }
   void move(const std::vector<VarId>& from, const std::vector<VarId>& to) {
     if (to.empty()) return;
@@ -170,6 +174,7 @@ class Planner {
       return;
     }
     move(b.results, sink.into);
+    for (VarId v : sink.into) owned.erase(v);  // a loop's body has just given its parameters new values
     release(owned);
   }
 
@@ -241,7 +246,21 @@ class Planner {
     i.results = std::move(results);
     i.code = extents(info.space, info.targets);
     i.joint = jointOutputs(info);
+    i.onto = ontoOutputs(info, dying);
     release(dying);
+  }
+
+  std::vector<PlanInstruction::Onto> ontoOutputs(const codegen::KernelInfo& info, const VarSet& dying) const {
+    std::vector<PlanInstruction::Onto> result;
+    std::map<VarId, int> times;
+    for (const auto& output : info.outputs) ++times[output.onto];
+    for (uint32_t k = 0; k < info.outputs.size(); ++k) {
+      const VarId base = info.outputs[k].onto;
+      if (base == 0) continue;
+      const bool read = info.parameter(codegen::ParameterKind::Array, base) || times[base] > 1;
+      result.push_back({k, slot(base), !read && dying.contains(base)});
+    }
+    return result;
   }
 
   /// The joins whose arrays are all outputs of this kernel. An array is placed for one join only.
@@ -275,7 +294,7 @@ class Planner {
     i.results = std::move(resultSlots);
     for (VarId v : dying) {
       i.dying.push_back(plan_.slotOf[v]);
-      free_.insert(plan_.slotOf[v]);
+      freeSlot(v);
     }
     return false;
   }
@@ -335,8 +354,10 @@ class Planner {
     const uint32_t jump = here();
     emit(PlanOp::JumpIfFalse).operands = {condition};
     free_.insert(condition);
-    // The body's results replace the parameters; a parameter is released by that.
-    block(*loop.body, {}, {false, loop.params});
+    // The body's results replace the parameters; what they were is released where it is used last.
+    parameters_.insert(loop.params.begin(), loop.params.end());
+    block(*loop.body, {loop.params.begin(), loop.params.end()}, {false, loop.params});
+    for (VarId v : loop.params) parameters_.erase(v);
     emit(PlanOp::Jump).target = top;
     out_.code[jump].target = here();
 
@@ -379,6 +400,7 @@ class Planner {
   Plan plan_;
   PlanFunction out_;
   std::set<Slot> free_;
+  VarSet parameters_;  ///< of the loops around
   std::map<VarId, const lcu::Join*> joinOf_;
 };
 

@@ -6,8 +6,8 @@
 //      jumps; a call in tail position replaces its frame.
 // Invariant: a slot is released right after the last use of its variable on every path (inside the branches
 // of a
-//      conditional, after a loop), so buffers go back to the pool as early as the program's structure allows,
-//      and slots are used again by later variables.
+//      conditional, after a loop; a loop's parameter in the body), so buffers go back to the pool as early as
+//      the program's structure allows, and slots are used again by later variables.
 #pragma once
 
 #include <memory>
@@ -53,6 +53,14 @@ struct PlanInstruction {
   uint32_t target = 0;
   std::vector<Slot> results, operands;
   std::vector<Slot> dying;  ///< Call: slots of this frame to release before the callee runs
+  /// Launch: an output that starts as the elements of an array. `dies`: nothing else reads these, in this
+  /// launch or after it.
+  struct Onto {
+    uint32_t output;
+    Slot base;
+    bool dies;
+  };
+  std::vector<Onto> onto;
   /// Launch: numbers of outputs that a later Join wants side by side in one buffer.
   std::vector<std::vector<uint32_t>> joint;
   std::unique_ptr<HostCode> code;

@@ -177,16 +177,19 @@ KernelText::ElementStatements KernelText::elementStatements(const Indices& bindi
         break;
       case SoacKind::Permute: {
         if (!last) break;
+        const std::string when = binding.where ? format("if ({}) ", texts[next++]) : "";
         const std::string position = emitter.freshName("destination");
         emitter.statement(format("const int64_t {} = {};", position, texts[next++]));
         for (size_t c = 0; c < width(b); ++c) {
           const KernelOutput* o = output(b, c);
           if (!o) continue;
-          if (binding.unique) {
-            store(format("{}[{}]", o->name, position), texts[next + c]);
+          if (binding.writesInAnyOrder()) {
+            result.races |= !binding.unique;
+            emitter.statement(format("{}{}[{}] = {};", when, o->name, position, texts[next + c]));
           } else {
             result.races = true;
-            emitter.statement(format("k_atomic_max(&{}[{}], {});", o->name, position, texts[next + c]));
+            emitter.statement(
+                format("{}k_atomic_max(&{}[{}], {});", when, o->name, position, texts[next + c]));
           }
         }
         break;

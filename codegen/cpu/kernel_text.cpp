@@ -244,9 +244,9 @@ void KernelText::fillTargets() {
     if (soac(b).kind != SoacKind::Permute) continue;
     for (size_t c = 0; c < width(b); ++c) {
       const KernelOutput* o = output(b, c);
-      if (!o) continue;
+      if (!o || soac(b).fill.empty()) continue;
       // Where the greatest index wins, -1 stands for "nobody" until all have written.
-      const std::string fill = soac(b).unique ? typed(soac(b).fill.at(c)) : "int64_t(-1)";
+      const std::string fill = soac(b).writesInAnyOrder() ? typed(soac(b).fill.at(c)) : "int64_t(-1)";
       forEach("e", format("launch->targets[{}]", target));
       line(format("{}[e] = {};", o->name, fill));
       close("});");
@@ -461,7 +461,7 @@ void KernelText::finishing() {
     }
     if (s.kind == SoacKind::Permute) {
       const KernelOutput* o = output(b, 0);
-      if (!s.unique && o && s.fill.at(0).i != -1) {
+      if (!s.writesInAnyOrder() && o && !s.fill.empty() && s.fill[0].i != -1) {
         forEach("e", format("launch->targets[{}]", target));
         line(format("if ({0}[e] < 0) {0}[e] = {1};", o->name, typed(s.fill[0])));
         close("});");

@@ -98,17 +98,19 @@ void compacted(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter
 void permuted(PassText& t, const Soac& soac, ExpressionEmitter& emitter) {
   std::vector<ExprRef> roots = {soac.destination};
   roots.insert(roots.end(), soac.pull.begin(), soac.pull.end());
+  if (soac.where) roots.push_back(soac.where);
   auto texts = emitter.emit(roots);
   t.flush(emitter);
   std::string to = emitter.freshName("destination");
+  const std::string when = soac.where ? fmt::format("if ({}) ", texts.back()) : "";
   t.line(8, "const int64_t {} = {};", to, texts[0]);
   for (size_t j = 0; j < soac.results.size(); ++j) {
     const std::string* out = t.outputName(soac.results[j]);
     if (!out) continue;
-    if (soac.unique) {
-      t.line(8, "{}[{}] = {};", *out, to, texts[j + 1]);
+    if (soac.writesInAnyOrder()) {
+      t.line(8, "{}{}[{}] = {};", when, *out, to, texts[j + 1]);
     } else {
-      t.line(8, "writeLast({} + {}, {});", *out, to, texts[j + 1]);
+      t.line(8, "{}writeLast({} + {}, {});", when, *out, to, texts[j + 1]);
     }
   }
 }

@@ -343,7 +343,7 @@ class Planner {
   /// Whether the last of several writers to a place stays: the earlier it writes, the fewer others try.
   bool writesLast() const {
     return std::any_of(kernel_.bindings.begin(), kernel_.bindings.end(),
-                       [](const Soac& s) { return s.kind == SoacKind::Permute && !s.unique; });
+                       [](const Soac& s) { return s.kind == SoacKind::Permute && !s.writesInAnyOrder(); });
   }
 
   /// Threads have as many segments at once as registers hold what belongs to each: the more, the fewer loads

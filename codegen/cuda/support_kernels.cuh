@@ -54,11 +54,19 @@ extern "C" __global__ void kelpie_rank4(const kelpie::Launch launch, const int64
   rankBegins<4>(launch, offsets, length, segments, groups, table, kept);
 }
 
-/// Sets `count` elements, before a permute that may leave some unwritten.
+/// Sets `count` elements, before a permute that may leave some unwritten; `out` is aligned to 16 bytes.
 template <class T>
 KELPIE_DEVICE void fillWith(T* out, int64_t count, T value) {
-  const int64_t step = int64_t(gridDim.x) * blockDim.x;
-  for (int64_t k = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += step) out[k] = value;
+  struct alignas(16) Chunk {
+    T item[16 / sizeof(T)];
+  };
+  constexpr int kItems = 16 / sizeof(T);
+  Chunk chunk;
+  for (int k = 0; k < kItems; ++k) chunk.item[k] = value;
+  const int64_t step = int64_t(gridDim.x) * blockDim.x, chunks = count / kItems;
+  const int64_t thread = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (int64_t k = thread; k < chunks; k += step) reinterpret_cast<Chunk*>(out)[k] = chunk;
+  if (thread < count % kItems) out[chunks * kItems + thread] = value;
 }
 extern "C" __global__ void kelpie_fill1(uint8_t* out, int64_t count, uint64_t bits) {
   fillWith(out, count, uint8_t(bits));

@@ -299,7 +299,9 @@ Failure CudaTarget::fillPermuted(const LaunchRequest& request, const CudaPass& p
   const KernelOutput& output = *request.program->kernels[request.kernel].info.output(var);
   const KernelOutput& own = *pass.info.output(var);
   const lcu::Soac& soac = pass.kernel.bindings[own.binding];
-  if (soac.unique && soac.target == soac.space.extent) return std::nullopt;  // every position is written
+  if (soac.fill.empty()) return std::nullopt;
+  const bool all = soac.unique && !soac.where && soac.target == soac.space.extent;
+  if (all) return std::nullopt;  // every position is written
   int64_t count = codegen::capacity(output, request.extents);
   if (count == 0) return std::nullopt;
   if (auto failure = loadSupport()) return failure;

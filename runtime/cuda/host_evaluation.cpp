@@ -47,6 +47,9 @@ Failure evaluateOnHost(const LaunchRequest& request, Device& device, const Alloc
     const auto count = static_cast<size_t>(codegen::capacity(info.outputs[k], request.extents));
     written[k].resize(count * static_cast<size_t>(sizeOf(info.outputs[k].type)) + sizeof(int64_t));
     outputs.push_back(written[k].data());
+    const size_t bytes = written[k].size() - sizeof(int64_t);
+    if (!info.outputs[k].scattered || bytes == 0) continue;
+    if (auto failure = device.download(written[k].data(), request.outputs[k], bytes)) return failure;
   }
   HostScratch scratch;
   LaunchRequest onHost = request;
@@ -56,8 +59,7 @@ Failure evaluateOnHost(const LaunchRequest& request, Device& device, const Alloc
   LaunchWork work;
   error = evaluateKernel(KernelCode(entry), onHost, work);
   for (size_t k = 0; k < outputs.size() && !error; ++k)
-    if (auto failure =
-            device.upload(request.outputs[k], outputs[k], written[k].size() - sizeof(int64_t)))
+    if (auto failure = device.upload(request.outputs[k], outputs[k], written[k].size() - sizeof(int64_t)))
       return failure;
   return std::nullopt;
 }

@@ -421,15 +421,17 @@ class LaunchEvaluation {
   }
 
   void permute(const Soac& soac, Instance& thunks, int64_t target) {
-    const size_t destination = soac.effects.size();
+    const size_t destination = soac.effects.size() + (soac.where ? 1 : 0);
     for (size_t j = 0; j < soac.pull.size(); ++j) {
       const Result& r = results_.at(soac.results[j]);
       if (!r.memory) continue;
-      for (int64_t e = 0; e < target; ++e) storeElement(r.type, r.memory, e, toRegister(soac.fill.at(j)));
-      work_.bytesWritten += static_cast<uint64_t>(target * sizeOf(r.type));
+      if (!soac.fill.empty())
+        for (int64_t e = 0; e < target; ++e) storeElement(r.type, r.memory, e, toRegister(soac.fill[j]));
+      work_.bytesWritten += static_cast<uint64_t>((soac.fill.empty() ? n_ : target) * sizeOf(r.type));
     }
     forEachElement(soac, [&](int64_t i, int64_t s, int64_t p) {
       evaluate(thunks, i, s, p);
+      if (soac.where && result(thunks, destination - 1).i == 0) return;
       const int64_t to = result(thunks, destination).i;
       if (to < 0 || to >= target) {
         // After a failed check the fallback need not be in range of an empty target.
@@ -438,7 +440,10 @@ class LaunchEvaluation {
       }
       for (size_t j = 0; j < soac.pull.size(); ++j) {
         const Result& r = results_.at(soac.results[j]);
-        if (r.memory) storeElement(r.type, r.memory, to, result(thunks, destination + 1 + j));
+        if (!r.memory) continue;
+        const Register value = result(thunks, destination + 1 + j);
+        if (!soac.writesInAnyOrder() && loadElement(r.type, r.memory, to).i > value.i) continue;
+        storeElement(r.type, r.memory, to, value);
       }
     });
   }

@@ -74,13 +74,14 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     const auto [s, p] = epilogue_ ? std::pair<int64_t, int64_t>{0, i} : segmentOf(i);
     launch_.evaluate(thunks_, i, s, p);
     entered_[0] = 1;
-    const size_t next = soac_.effects.size();
+    size_t next = soac_.effects.size();
     if (soac_.kind == SoacKind::Filter && launch_.result(thunks_, next).i != 0) {
       firstGather_ = static_cast<uint32_t>(code_.thunks.gathers().size());
       launch_.evaluate(late_, i, s, p);
       firstGather_ = 0;
       entered_[code_.thunks.blockCount()] = 1;
     }
+    if (soac_.kind == SoacKind::Permute && soac_.where && launch_.result(thunks_, next++).i == 0) return;
     if (soac_.kind == SoacKind::Permute)
       gathers(static_cast<uint32_t>(widths_.size() - 1), launch_.result(thunks_, next).i);
     launch_.trace_ = nullptr;

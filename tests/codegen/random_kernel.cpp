@@ -98,6 +98,9 @@ class Maker {
   VarId array(const std::string& name, ScalarType type, ExprRef extent) {
     return case_.program->newVar({name, VarKind::Array, type, extent});
   }
+  VarId input(ScalarType type) {
+    return *std::find_if(inputs_.begin(), inputs_.end(), [&](VarId v) { return typeOf(v) == type; });
+  }
   ScalarType typeOf(VarId v) { return case_.program->vars[v].type; }
 
   /// A small Int64 value of element %i.
@@ -300,9 +303,20 @@ class Maker {
       soac.pull = {i};
       soac.target = arena().add(flat_.extent, arena().index(5));
     }
+    if (!soac.unique && pick(3) == 0) {  // what comes to one place is equal
+      soac.agreeing = true;
+      soac.pull = {arena().add(soac.destination, arena().index(pick(9)))};
+    }
+    if (pick(3) == 0) soac.where = test(false);
+    const int start = pick(4);  // 0: onto arrays, 1: onto whatever is there, else: fill
     for (ExprRef e : soac.pull) {
       soac.results.push_back(result("permuted", VarKind::Array, e->type, soac.target));
-      soac.fill.push_back(soac.unique ? Scalar::zero(e->type) : Scalar::ofInt(ScalarType::Int64, -1));
+      if (start == 0) {
+        soac.onto.push_back(input(e->type));
+      } else if (start > 1) {
+        soac.fill.push_back(soac.writesInAnyOrder() ? Scalar::zero(e->type)
+                                                    : Scalar::ofInt(ScalarType::Int64, -1));
+      }
     }
   }
 
@@ -494,8 +508,12 @@ LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& k
   for (const auto& o : info.outputs) {
     sizes.push_back(static_cast<size_t>(codegen::capacity(o, data.extents) * sizeOf(o.type)));
     outputs.push_back(memory.take(std::max<size_t>(16, sizes.back())));
-    std::vector<std::byte> poison(sizes.back(), std::byte{0x5a});
-    note(target.upload(outputs.back(), poison.data(), poison.size()));
+    std::vector<std::byte> before(sizes.back(), std::byte{0x5a});
+    if (o.onto != 0) {
+      const auto& base = data.arrays.at(o.onto);
+      std::copy_n(base.begin(), std::min(base.size(), before.size()), before.begin());
+    }
+    note(target.upload(outputs.back(), before.data(), before.size()));
   }
   note(target.launch({&kernels, kernel, data.extents, arguments, outputs, &memory}));
   if (result.failure) return result;

@@ -99,6 +99,14 @@ TEST(LcuReader, EverySoac) {
     let w: [int64; 10] = PERMUTE flat n { i => i } to { i => i % 10 } target 10 fill (-1)
     return w
   }
+  kernel written {
+    let written: [int32; n] = PERMUTE flat n { i => xs[i] } to { i => i / 2 * 2 } where { i => flags[i] } target n onto xs agreeing
+    return written
+  }
+  kernel marked {
+    let marked: [int64; 10] = PERMUTE flat n { i => i } to { i => i % 10 } target 10
+    return marked
+  }
   kernel row_maxima {
     let m: [int32; n / 4] = REDUCE regular(n / 4, 4, n / 4 * 4) { i, s, p => xs[i] } (-2147483648i32) { x, y => max(x, y) }
     return m

@@ -86,6 +86,27 @@ TEST_F(Verify, OnlyUniqueDestinationsMoveValues) {
   EXPECT_THAT(before(), ElementsAre());
 }
 
+TEST_F(Verify, PermutesStartFromAFillOrAnArrayOrAnything) {
+  Soac& permute = soacAt(3);
+  permute.kind = SoacKind::Permute;
+  permute.destination = i();
+  permute.target = arena().size(xs);
+  permute.agreeing = true;
+  permute.onto = {xs};
+  EXPECT_THAT(before(), ElementsAre());
+  permute.where = element(xs);
+  EXPECT_THAT(before(), Contains(HasSubstr("where is not a bool")));
+  permute.where = arena().op(ScalarOp::Less, i(), arena().index(3));
+  permute.fill = {Scalar::zero(kFloat)};
+  EXPECT_THAT(before(), ElementsAre(HasSubstr("both a fill and arrays")));
+  permute.onto = {};
+  EXPECT_THAT(before(), ElementsAre());
+  permute.fill = {};
+  EXPECT_THAT(before(), ElementsAre());
+  permute.onto = {xs, xs};
+  EXPECT_THAT(before(), ElementsAre(HasSubstr("another number of arrays")));
+}
+
 TEST_F(Verify, CallsBranchesAndLoopsAgreeInType) {
   const VarId n = program.newVar({"n", VarKind::Host, kIndex}),
               m = program.newVar({"m", VarKind::Host, kIndex});

@@ -1,5 +1,7 @@
 #include "runtime/executor.h"
 
+#include <numeric>
+
 #include "runtime/host_target.h"
 #include "tests/runtime/program_builder.h"
 
@@ -131,6 +133,86 @@ TEST(Executor, LoopsReuseBuffers) {
   EXPECT_EQ(r[0].at(0).i, 50);
   EXPECT_EQ(r[1].elements[0].at(99999).f, 51);
   EXPECT_LT(statistics.peakBytes, 3u * 1000000);  // two arrays of 800 kB, whatever the number of steps
+}
+
+/// xs[k] := k for k = 0..9, one in each step of a loop; what `inStep` adds to a step comes after the write.
+runtime::RunStatistics writeInLoop(const std::vector<double>& data,
+                                   const std::function<void(Builder&, VarId)>& inStep, Columns& results) {
+  Builder b;
+  VarId xs = b.globalArray("xs", floats(data));
+  ExprRef n = b.arena().size(xs);
+  HostLoop loop;
+  VarId zero = b.let("zero", b.num(0));
+  VarId k = b.var("k", VarKind::Host, kI64), ys = b.var("ys", VarKind::Array, kF64);
+  loop.params = {k, ys};
+  loop.initial = {zero, xs};
+  loop.condition = std::make_shared<Block>();
+  loop.body = std::make_shared<Block>();
+  b.enter(*loop.condition);
+  loop.condition->results = {b.let("more", b.op(ScalarOp::Less, b.host(k), b.num(10)))};
+  b.leave();
+  b.enter(*loop.body);
+  VarId next = b.let("next", b.arena().add(b.host(k), b.num(1)));
+  Space one{.kind = SpaceKind::Flat, .extent = b.num(1)};
+  VarId zs = b.launch(b.writeOnto(one, b.arena().convert(b.host(k), kF64), b.host(k), n, ys), "write")[0];
+  inStep(b, ys);
+  loop.body->results = {next, zs};
+  b.leave();
+  VarId last = b.var("last", VarKind::Host, kI64), out = b.var("out", VarKind::Array, kF64);
+  b.add({last, out}, loop);
+  b.result(out);
+  b.result(xs);
+  auto executor = interp();
+  runtime::RunStatistics statistics;
+  results = succeed(b.run(executor, {}, &statistics));
+  return statistics;
+}
+
+TEST(Executor, WritesOntoADyingArrayMoveNothingElse) {
+  const std::vector<double> data(100000, 1.0);
+  Columns r;
+  const auto statistics = writeInLoop(
+      data, [](Builder&, VarId) {}, r);
+  EXPECT_EQ(floatsOf(r[0].elements[0])[9], 9);
+  EXPECT_EQ(floatsOf(r[0].elements[0])[10], 1);
+  EXPECT_EQ(floatsOf(r[1].elements[0]), data);  // a global stays what it was
+  EXPECT_EQ(statistics.copiedBytes, 800000u);   // of the global, by the first step
+}
+
+TEST(Executor, WritesOntoAnArrayThatIsReadLaterLeaveIt) {
+  const std::vector<double> data(1000, 1.0);
+  Columns r;
+  const auto readLater = [](Builder& b, VarId ys) {
+    b.let("old", b.arena().load(ys, kF64, b.num(9)));
+    ExprRef last = b.arena().load(ys, kF64, b.num(9));
+    b.let("checked", b.arena().check(b.op(ScalarOp::Equal, last, b.real(1)), last, Scalar::zero(kF64), 1,
+                                     b.num(9), b.num(9)));
+  };
+  const auto statistics = writeInLoop(data, readLater, r);
+  EXPECT_EQ(floatsOf(r[0].elements[0])[9], 9);
+  EXPECT_EQ(statistics.copiedBytes, 10 * 8000u);
+}
+
+TEST(Executor, WritesOntoAnArrayThatTheirKernelReadsLeaveIt) {
+  Builder b;
+  const int64_t n = 5000;
+  Space space{.kind = SpaceKind::Flat, .extent = b.num(n)};
+  VarId base = b.launch(b.map(space, {b.i()}), "base")[0];
+  // Reversed, while another binding reads it in order.
+  Soac write = b.writeOnto(space, b.num(-1), b.arena().sub(b.num(n - 1), b.i()), b.num(n), base);
+  Soac read = b.map(space, {b.at(base)});
+  b.named(write, "written");
+  b.named(read, "read");
+  const VarId written = write.results[0], copy = read.results[0];
+  b.kernel({write, read}, {written, copy});
+  b.result(written);
+  b.result(copy);
+  auto executor = interp();
+  Columns r = succeed(b.run(executor));
+  EXPECT_EQ(intsOf(r[0].elements[0]), std::vector<int64_t>(n, -1));
+  std::vector<int64_t> counted(n);
+  std::iota(counted.begin(), counted.end(), 0);
+  EXPECT_EQ(intsOf(r[1].elements[0]), counted);
 }
 
 TEST(Executor, ErrorsNameSiteAndPayloads) {

@@ -182,6 +182,12 @@ class Builder {
     r.unique = unique;
     return r;
   }
+  /// Writes where the order of the writes is of no consequence.
+  Soac writeOnto(Space space, ExprRef value, ExprRef destination, ExprRef target, VarId base) {
+    Soac r = permute(space, {value}, destination, target, {});
+    r.onto = {base};
+    return r;
+  }
   Soac once(std::vector<ExprRef> pull) { return soac(SoacKind::Once, {}, std::move(pull)); }
 
   /// Makes the result variables of a SOAC.

@@ -1,0 +1,274 @@
+#include "fusion/scattered_writes.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "fusion/effects.h"
+#include "fusion/sizes.h"
+#include "ir/node_map.h"
+
+namespace kelpie::fusion {
+namespace {
+
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::Soac;
+using lcu::SoacKind;
+using lcu::Stmt;
+using lcu::VarId;
+
+/// One result of the map: what the writer %i (of the permute's space) puts there, and what was there.
+struct Written {
+  ExprRef value;
+  ExprRef before;  ///< over the places
+};
+
+Soac* soacOf(Stmt& stmt) {
+  auto* launch = std::get_if<lcu::Launch>(&stmt.node);
+  return launch ? &launch->kernel.bindings[0] : nullptr;
+}
+
+class Scatterer {
+ public:
+  explicit Scatterer(lcu::Program& program) : program_(program), arena_(*program.arena) {}
+
+  int run() {
+    lcu::forEachBlock(program_, [&](lcu::Block& block) {
+      for (Stmt& stmt : block.stmts) {
+        const Soac* soac = soacOf(stmt);
+        if (!soac || soac->kind != SoacKind::Map) continue;
+        for (size_t k = 0; k < soac->pull.size(); ++k)
+          maps_[soac->results[k]] = {soac->space.extent, soac->pull[k]};
+      }
+    });
+    lcu::forEachBlock(program_, [&](lcu::Block& block) {
+      for (size_t k = 0; k < block.stmts.size();)
+        if (!scatter(block, k)) ++k;
+    });
+    return replaced_;
+  }
+
+ private:
+  struct MapResult {
+    ExprRef extent, pull;
+  };
+
+  /// Whether the statement was a permute whose readers no longer need it: it is gone.
+  bool scatter(lcu::Block& block, size_t at) {
+    const Soac* found = soacOf(block.stmts[at]);
+    if (!found || !findsWriters(*found)) return false;
+    const Soac permute = *found;
+    const VarId writers = permute.results[0];
+    const std::vector<size_t> readers = readersOf(block, at, writers);
+    if (readers.empty()) return false;
+    std::vector<std::vector<Written>> written;
+    for (size_t reader : readers) {
+      const auto match = writesOf(*soacOf(block.stmts[reader]), permute);
+      if (!match) return false;
+      written.push_back(*match);
+    }
+    if (readers.size() == 1 && isWriter(written[0], permute)) {
+      replaceResult(block.stmts[at], block.stmts[readers[0]].results[0]);
+      erase(block, readers[0]);
+      return true;
+    }
+    for (size_t k = 0; k < readers.size(); ++k) {
+      for (const Written& w : written[k])
+        if (!mayScatter(w, permute)) return false;
+    }
+    const std::string name = std::get<lcu::Launch>(block.stmts[at].node).kernel.name;
+    for (size_t k = readers.size(); k-- > 0;) {
+      Stmt& stmt = block.stmts[readers[k]];
+      std::optional<Stmt> base = writeOnto(stmt, permute, written[k]);
+      if (readers.size() == 1) std::get<lcu::Launch>(stmt.node).kernel.name = name;
+      if (base)
+        block.stmts.insert(block.stmts.begin() + static_cast<ptrdiff_t>(readers[k]), std::move(*base));
+      ++replaced_;
+    }
+    erase(block, at);
+    return true;
+  }
+
+  bool findsWriters(const Soac& soac) const {
+    return soac.kind == SoacKind::Permute && soac.pull.size() == 1 && soac.pull[0] == arena_.param(0) &&
+           soac.fill == std::vector{Scalar::ofInt(lcu::kIndex, -1)} && !soac.where && !soac.agreeing;
+  }
+
+  /// The maps of the block that read the writers, if nothing else does, and no more than launches and scalars
+  /// of the host lie between: checks of the permute move to where they are.
+  std::vector<size_t> readersOf(const lcu::Block& block, size_t at, VarId writers) const {
+    const auto& results = block.results;
+    if (std::find(results.begin(), results.end(), writers) != results.end()) return {};
+    std::vector<size_t> readers;
+    for (size_t k = at + 1; k < block.stmts.size(); ++k) {
+      const std::vector<VarId> reads = lcu::freeVars(block.stmts[k]);
+      if (std::binary_search(reads.begin(), reads.end(), writers)) {
+        if (!std::holds_alternative<lcu::Launch>(block.stmts[k].node)) return {};
+        readers.push_back(k);
+      }
+    }
+    for (size_t k = at + 1; !readers.empty() && k < readers.back(); ++k)
+      if (!isPlain(block.stmts[k])) return {};
+    return readers;
+  }
+  static bool isPlain(const Stmt& stmt) {
+    return std::holds_alternative<lcu::Launch>(stmt.node) ||
+           std::holds_alternative<lcu::HostLet>(stmt.node) ||
+           std::holds_alternative<lcu::ArrayConstant>(stmt.node) ||
+           std::holds_alternative<lcu::Join>(stmt.node) || std::holds_alternative<lcu::Grade>(stmt.node);
+  }
+
+  /// What a map writes: `if writers[i] >= 0 then value of that writer else what was there`.
+  std::optional<std::vector<Written>> writesOf(const Soac& map, const Soac& permute) {
+    if (map.kind != SoacKind::Map || map.space.segmented() || map.space.extent != permute.target ||
+        map.pull.empty())
+      return std::nullopt;
+    const ExprRef place = arena_.param(0);
+    const ExprRef writer = arena_.load(permute.results[0], lcu::kIndex, place);
+    const ExprRef isThere = arena_.op(ScalarOp::GreaterEqual, writer, arena_.index(0));
+    const ExprRef inRange = arena_.op(ScalarOp::Less, writer, permute.space.extent);
+    const auto where = [&](ExprRef e, bool there) {
+      return arena_.rewrite(e, [&](ExprRef node) -> ExprRef {
+        if (node == isThere) return arena_.boolean(there);
+        return there && node == inRange ? arena_.boolean(true) : nullptr;
+      });
+    };
+    for (ExprRef e : map.effects)
+      if (where(e, true)->canFail || where(e, false)->canFail) return std::nullopt;
+    std::vector<Written> result;
+    for (ExprRef pull : map.pull) {
+      if (pull->kind != ExprKind::Project || pull->operands[0]->kind != ExprKind::If) return std::nullopt;
+      const ExprRef choice = pull->operands[0];
+      if (choice->operands[0] != isThere) return std::nullopt;
+      const ExprRef value = choice->operands[1 + pull->index];
+      const ExprRef before = choice->operands[1 + lcu::valueCount(choice) + pull->index];
+      if (before->canFail || reads(before, permute.results[0])) return std::nullopt;
+      if (usesParamBeside(value, {writer})) return std::nullopt;
+      const ExprRef ofWriter =
+          arena_.rewrite(where(value, true), [&](ExprRef e) { return e == writer ? place : nullptr; });
+      if (ofWriter->canFail || reads(ofWriter, permute.results[0])) return std::nullopt;
+      result.push_back({ofWriter, before});
+    }
+    return result;
+  }
+
+  static bool reads(ExprRef e, VarId var) {
+    return lcu::anyNode({e},
+                        [&](ExprRef node) { return node->kind == ExprKind::Load && node->index == var; });
+  }
+
+  /// Whether an index has a part in the value other than through one of these.
+  static bool usesParamBeside(ExprRef e, const std::vector<ExprRef>& except) {
+    lcu::NodeSet seen;
+    std::vector<ExprRef> open{e};
+    while (!open.empty()) {
+      const ExprRef node = open.back();
+      open.pop_back();
+      if (!node->usesParam || !seen.insert(node, {})) continue;
+      if (std::find(except.begin(), except.end(), node) != except.end()) continue;
+      if (node->kind == ExprKind::Param) return true;
+      open.insert(open.end(), node->operands.begin(), node->operands.end());
+    }
+    return false;
+  }
+
+  /// With the elements of maps over the same space as what the maps compute.
+  ExprRef resolved(ExprRef e, ExprRef extent) {
+    return arena_.rewrite(e, [&](ExprRef node) -> ExprRef {
+      if (node->kind != ExprKind::Load || node->operands[0] != arena_.param(0)) return nullptr;
+      const auto map = maps_.find(node->index);
+      if (map == maps_.end() || map->second.extent != extent) return nullptr;
+      const bool flat = !lcu::anyNode({map->second.pull},
+                                      [](ExprRef n) { return n->kind == ExprKind::Param && n->index > 0; });
+      return flat ? resolved(map->second.pull, extent) : nullptr;
+    });
+  }
+
+  /// The value is the writer's number, and was -1.
+  bool isWriter(const std::vector<Written>& written, const Soac& permute) {
+    return written.size() == 1 && resolved(written[0].value, permute.space.extent) == arena_.param(0) &&
+           written[0].before == arena_.index(-1);
+  }
+
+  bool mayScatter(const Written& w, const Soac& permute) {
+    return permute.unique || permute.space.extent == arena_.index(1) || followsDestination(w.value, permute);
+  }
+
+  /// Whether writers to one place write the same: their value is a function of the place.
+  bool followsDestination(ExprRef value, const Soac& permute) {
+    std::vector<ExprRef> places;
+    for (ExprRef place : {permute.destination, resolved(permute.destination, permute.space.extent)}) {
+      places.push_back(place);
+      if (place->kind == ExprKind::Check) places.push_back(place->operands[1]);
+    }
+    return !usesParamBeside(resolved(value, permute.space.extent), places);
+  }
+
+  // ---- rewriting ----
+
+  /// The permute of the statement gives `result` in place of what it gave.
+  static void replaceResult(Stmt& stmt, VarId result) {
+    lcu::Kernel& kernel = std::get<lcu::Launch>(stmt.node).kernel;
+    kernel.bindings[0].results = {result};
+    kernel.returns = {result};
+    stmt.results = {result};
+  }
+
+  void erase(lcu::Block& block, size_t at) {
+    block.stmts.erase(block.stmts.begin() + static_cast<ptrdiff_t>(at));
+  }
+
+  /// The map of the statement becomes a permute. What must come before it, if what was there is no array yet.
+  std::optional<Stmt> writeOnto(Stmt& stmt, const Soac& permute, const std::vector<Written>& written) {
+    Soac& soac = *soacOf(stmt);
+    const Soac map = soac;
+    soac = permute;
+    soac.results = map.results;
+    soac.span = map.span;
+    soac.origin = map.origin;
+    soac.unique = permute.unique || permute.space.extent == arena_.index(1);
+    soac.agreeing = !soac.unique;
+    soac.pull.clear();
+    soac.fill.clear();
+    for (const Written& w : written) soac.pull.push_back(w.value);
+    const bool constant = std::all_of(written.begin(), written.end(),
+                                      [](const Written& w) { return w.before->kind == ExprKind::Constant; });
+    if (constant) {
+      for (const Written& w : written) soac.fill.push_back(w.before->constant);
+      return std::nullopt;
+    }
+    Soac base = map;
+    base.effects.clear();
+    base.results.clear();
+    base.pull.clear();
+    for (const Written& w : written) {
+      if (w.before->kind == ExprKind::Load && w.before->operands[0] == arena_.param(0)) {
+        soac.onto.push_back(w.before->index);
+        continue;
+      }
+      const VarId made = program_.newVar({"base", lcu::VarKind::Array, w.before->type, map.space.extent});
+      base.results.push_back(made);
+      base.pull.push_back(w.before);
+      soac.onto.push_back(made);
+    }
+    if (base.results.empty()) return std::nullopt;
+    const lcu::Kernel& kernel = std::get<lcu::Launch>(stmt.node).kernel;
+    Stmt before;
+    before.results = base.results;
+    before.span = stmt.span;
+    before.node = lcu::Launch{{kernel.name + "_base", {base}, base.results}};
+    return before;
+  }
+
+  lcu::Program& program_;
+  lcu::ExprArena& arena_;
+  std::unordered_map<VarId, MapResult> maps_;
+  int replaced_ = 0;
+};
+
+}  // namespace
+
+int scatterWrites(lcu::Program& program) { return Scatterer(program).run(); }
+
+}  // namespace kelpie::fusion

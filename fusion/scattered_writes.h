@@ -1,0 +1,20 @@
+// Writes into sequences, `d <- v` of NESL, as permutes.
+//
+// Flattening spells them for any values and any collisions: a permute finds the last writer of every place,
+// and a map over all places takes the value of that writer, or what was there. Where the order of the writes
+// is of no consequence one permute does it, onto the array that was there: because the destinations differ,
+// because there is only one, or because values are a function of the destination. Where the value is the
+// number of the writer, the first permute has it already.
+//
+// In and out: λcu before fusion, sizes normalised. Invariant: every place holds what it held before; checks
+// fail as before. What nobody uses then is left to dead_code.
+#pragma once
+
+#include "ir/lcu.h"
+
+namespace kelpie::fusion {
+
+/// The number of maps replaced.
+int scatterWrites(lcu::Program& program);
+
+}  // namespace kelpie::fusion
