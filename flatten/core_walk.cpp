@@ -71,4 +71,22 @@ ExpPtr rebuilt(const ExpPtr& e, const std::function<Atom(const Atom&)>& atom,
   return copy;
 }
 
+void collectUses(const ExpPtr& e, std::unordered_set<core::VarId>& uses) {
+  const Chain chain = takeApart(e);
+  auto visit = [&](const ExpPtr& x) {
+    forEachAtom(*x, [&](const Atom& a) {
+      if (!a.isConstant()) uses.insert(a.var());
+    });
+    forEachPart(*x, [&](const ExpPtr& part) { collectUses(part, uses); });
+  };
+  for (const Chain::Binding& let : chain.lets) visit(let.rhs);
+  visit(chain.tail);
+}
+
+std::unordered_set<core::VarId> usesOf(const ExpPtr& e) {
+  std::unordered_set<core::VarId> uses;
+  collectUses(e, uses);
+  return uses;
+}
+
 }  // namespace kelpie::flatten

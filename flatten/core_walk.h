@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/core.h"
@@ -28,5 +29,10 @@ void forEachPart(const core::Exp& e, const std::function<void(const core::ExpPtr
 /// An expression that is no let with its atoms and its parts replaced.
 core::ExpPtr rebuilt(const core::ExpPtr& e, const std::function<core::Atom(const core::Atom&)>& atom,
                      const std::function<core::ExpPtr(const core::ExpPtr&)>& part);
+
+/// Adds all variables an expression mentions; those it binds itself are among them, which does no harm since
+/// ids are unique.
+void collectUses(const core::ExpPtr& e, std::unordered_set<core::VarId>& uses);
+std::unordered_set<core::VarId> usesOf(const core::ExpPtr& e);
 
 }  // namespace kelpie::flatten

@@ -10,6 +10,7 @@
 #include "flatten/loop_invariants.h"
 #include "flatten/rematerialise.h"
 #include "flatten/serial_loops.h"
+#include "flatten/sibling_calls.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::flatten {
@@ -47,7 +48,8 @@ bool isRegular(const Column& column) {
 }
 
 lcu::Program flattenParallel(const core::Program& program, const KnownGlobals& globals) {
-  const core::Program hoisted = hoist(program, Analysis(program));
+  const core::Program joined = joinSiblingCalls(program, Analysis(program));
+  const core::Program hoisted = hoist(joined, Analysis(joined));
   lcu::Program flat = Flattener(hoisted, globals).run();
   removeLoopInvariants(flat);
   rematerialise(flat);

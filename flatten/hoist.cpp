@@ -20,26 +20,6 @@ using core::PrimOp;
 using core::Var;
 using core::VarId;
 
-void collectUses(const ExpPtr& e, std::unordered_set<VarId>& uses) {
-  const Chain chain = takeApart(e);
-  auto visit = [&](const ExpPtr& x) {
-    forEachAtom(*x, [&](const Atom& a) {
-      if (!a.isConstant()) uses.insert(a.var());
-    });
-    forEachPart(*x, [&](const ExpPtr& part) { collectUses(part, uses); });
-  };
-  for (const Chain::Binding& let : chain.lets) visit(let.rhs);
-  visit(chain.tail);
-}
-
-/// All variables an expression mentions; those it binds itself are among them, which does no harm since ids
-/// are unique.
-std::unordered_set<VarId> usesOf(const ExpPtr& e) {
-  std::unordered_set<VarId> uses;
-  collectUses(e, uses);
-  return uses;
-}
-
 class Hoisting {
  public:
   Hoisting(core::Program& program, const Analysis& analysis) : program_(program), analysis_(analysis) {}

@@ -4,6 +4,7 @@
 #include "flatten/analysis.h"
 #include "flatten/flatten.h"
 #include "flatten/hoist.h"
+#include "flatten/sibling_calls.h"
 #include "frontend/session.h"
 #include "frontend/source_manager.h"
 #include "ir/core_print.h"
@@ -62,6 +63,49 @@ TEST(Hoist, EffectsAndElementsStay) {
   const std::string nesl = "let r = [1, 2, 3] in {sum({x * y : y in r}) + sum({rand(y) : y in r}) : x in r};";
   const core::Program program = compiled(nesl);
   EXPECT_EQ(hoisted(nesl), core::toString(program.entry, program));
+}
+
+std::string joined(const std::string& nesl) {
+  const core::Program program = compiled(nesl);
+  const core::Program result = flatten::joinSiblingCalls(program, flatten::Analysis(program));
+  EXPECT_EQ(core::verify(result), std::vector<std::string>{});
+  return core::toString(result.entry, result);
+}
+
+const std::string kHalves =
+    "function halves(a, k) = if #a < k then a else halves(take(a, #a / 2), k) ++ halves(drop(a, #a / 2), k);";
+
+TEST(SiblingCalls, AreOneUnlessOneNeedsAnother) {
+  EXPECT_EQ(joined(kHalves +
+                   "let a = [1, 2, 3]; b = halves(a, 2); n = #b; c = halves(b, 2); d = halves([4, 5], 2) in"
+                   " (n, c, d);"),
+            "let a.1: [int64] = constant [1, 2, 3]\n"
+            "let .5: [int64] = constant [4, 5]\n"
+            "let .58: [[int64]] = literal 2 a.1 .5\n"
+            "let .60: [[int64]] =\n"
+            "  each (.59: [int64]) in .58\n"
+            "    call halves(.59, 2)\n"
+            "let b.2: [int64] = index .60 0\n"
+            "let d.6: [int64] = index .60 1\n"
+            "let n.3: int64 = length b.2\n"
+            "let c.4: [int64] = call halves(b.2, 2)\n"
+            "(n.3, c.4, d.6)\n");
+}
+
+TEST(SiblingCalls, WithEffectsOrInLoopsStay) {
+  const std::string noisy =
+      "function noisy(a) = if #a < 2 then print_string(\"end\") else let l = noisy(take(a, 1));"
+      "  r = noisy(drop(a, 1)) in l and r; let l = noisy([1, 2]); r = noisy([3]) in (l, r);";
+  const std::string loops =
+      "function last(a, i) = if i == 0 then a else last({x + i : x in a}, i - 1);"
+      "let l = last([1, 2], 3); r = last([3], 4) in (l, r);";
+  const std::string scalars =
+      "function ways(n) = if n < 2 then 1 else ways(n - 1) + ways(n - 2); let l = ways(3); r = ways(4) in "
+      "(l, r);";
+  for (const std::string& nesl : {noisy, loops, scalars}) {
+    const core::Program program = compiled(nesl);
+    EXPECT_EQ(joined(nesl), core::toString(program.entry, program));
+  }
 }
 
 size_t occurrences(const std::string& text, const std::string& part) {

@@ -176,6 +176,56 @@ TEST(Work, UnbalancedRecursionCostsItsWork) {
   EXPECT_LE(cost.elements, 60'000) << cost.outcome.lcu;  // not levels * instances, nor levels * length
 }
 
+// Writes of a loop into one sequence cost what they write, and the sequence once: it is written in its own
+// memory.
+TEST(Work, WritesInALoopMoveNoOthers) {
+  const double n = 50000, steps = 300, each = 7;
+  struct Case {
+    const char *write, *what;
+  };
+  const Case cases[] = {
+      {"d <- [(rem(i * 37, #d), i * i)]", "one place"},
+      {"d <- {(rem(i * j, #d), i) : j in js}", "equal values, places that may meet"},
+      {"d <- {(rem(i * j, #d), 3 * rem(i * j, #d)) : j in js}", "values that follow the place"},
+      {"let e = d <- {(rem(i * j, #d), i) : j in js} in e <- [(i, i + 1)]", "two writes a step"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.what);
+    Cost cost =
+        costOf("js = [1:8]; function marked(d, i) = if i == 300 then d else let e = " + std::string(c.write) +
+               " in marked(e, i + 1); sum(marked({rem(k, 9) : k in [0:50000]}, 0));");
+    EXPECT_LE(cost.written, 8 * (n + 4 * steps * each)) << cost.outcome.lcu;
+    EXPECT_LE(cost.elements, 2 * n + 5 * steps * each) << cost.outcome.lcu;
+    EXPECT_LE(cost.outcome.statistics.copiedBytes, 8u * 50000);
+    EXPECT_LE(cost.peak, 8 * 2 * n + kSmallChange);
+  }
+}
+
+// A place that several writers want is searched for among all places, once a step.
+TEST(Work, WritesThatMayDisagreeKeepTheLast) {
+  Cost cost = costOf(
+      "function marked(d, i) = if i == 9 then d else"
+      "  marked(d <- {(rem(i * j, #d), j) : j in [0:30]}, i + 1); marked({rem(k, 9) : k in [0:20]}, 0);");
+  EXPECT_LE(cost.elements, 9 * (2 * 30 + 20) + 3 * 20) << cost.outcome.lcu;
+}
+
+TEST(Work, CallsSideBySideTakeTheStepsOfOne) {
+  const std::string merge =
+      "function merge(a, b) = let ra = {sum({btoi(y < x) : y in b}) : x in a};"
+      "  rb = {sum({btoi(y <= x) : y in a}) : x in b}"
+      "  in permute(a ++ b, {i + r : i in [0:#a]; r in ra} ++ {i + r : i in [0:#b]; r in rb});";
+  const auto launches = [&](int n) {
+    return costOf(merge +
+                  "function sorted(a) = if #a < 2 then a else let low = sorted(take(a, #a / 2));"
+                  "  high = sorted(drop(a, #a / 2)) in merge(low, high);"
+                  "sorted({rem(i * 79, 101) : i in [0:" +
+                  std::to_string(n) + "]});")
+        .launches;
+  };
+  const uint64_t few = launches(64), many = launches(512);
+  EXPECT_LE(many, 2 * few);  // levels: 9 beside 6; calls: 511 beside 63
+}
+
 TEST(Work, BranchOfOneInAMillionCostsOne) {
   Cost cost = costOf(
       "function expensive(x) = sum({rem(i + x, 7) : i in [0:1000]}); xs = [0:1000000];"
