@@ -1,8 +1,10 @@
 #include "runtime/buffer_pool.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
+#include <utility>
 
 namespace kelpie::runtime {
 namespace {
@@ -20,7 +22,24 @@ Buffer::~Buffer() {
   if (pool_) pool_->giveBack(pointer_, bytes_);
 }
 
-BufferPool::~BufferPool() { trim(); }
+BufferPool::~BufferPool() {
+  trim();
+  if (zeros_) target_.deallocate(zeros_);
+}
+
+BufferRef BufferPool::empty() {
+  constexpr std::array<std::byte, 16> kZeros{};
+  if (!zeros_) {
+    zeros_ = target_.allocate(kZeros.size());
+    if (!zeros_) return nullptr;
+    if (target_.upload(zeros_, kZeros.data(), kZeros.size())) {
+      target_.deallocate(std::exchange(zeros_, nullptr));
+      return nullptr;
+    }
+  }
+  return std::make_shared<const Buffer>(std::shared_ptr<const void>(shared_from_this()), zeros_,
+                                        kZeros.size());
+}
 
 BufferRef BufferPool::allocate(size_t bytes) {
   if (bytes > std::numeric_limits<size_t>::max() / 4) return nullptr;

@@ -55,6 +55,9 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   /// At least `bytes` bytes; null when the limit of the target or its memory is exhausted.
   BufferRef allocate(size_t bytes);
+  /// For all arrays without elements: 16 bytes of zeros, which nobody writes to. Where a check fails its
+  /// fallback is position 0 of such an array, and what is there may be a position itself, so it must be one.
+  BufferRef empty();
   /// Gives all unused memory back to the target.
   void trim();
 
@@ -69,6 +72,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   Target& target_;
   std::map<size_t, std::vector<DevicePointer>> unused_;
+  DevicePointer zeros_ = nullptr;  ///< null: not asked for yet
   uint64_t allocations_ = 0;
   size_t inUse_ = 0, held_ = 0, peak_ = 0;  ///< held: in use and unused
 };

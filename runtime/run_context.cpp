@@ -97,6 +97,13 @@ int64_t RunContext::countOf(DeviceValue& v) {
 void RunContext::shrink(DeviceValue& v) {
   constexpr size_t kWorthIt = size_t{1} << 16;
   if (v.buffer->whole()) return;  // the other parts keep the memory
+  if (*v.count == 0) {
+    if (BufferRef empty = pool.empty()) {
+      v.buffer = std::move(empty);
+      v.capacity = 0;
+    }
+    return;
+  }
   const auto used = static_cast<size_t>(*v.count) * static_cast<size_t>(sizeOf(v.type));
   if (v.buffer->bytes() < kWorthIt || used * 2 > v.buffer->bytes()) return;
   BufferRef smaller = pool.allocate(used);
@@ -117,8 +124,8 @@ DeviceRef RunContext::allocate(ScalarType type, int64_t count, const std::string
   if (count < 0) throw InternalError("a negative number of elements for " + what);
   const auto width = static_cast<uint64_t>(sizeOf(type));
   const bool overflow = static_cast<uint64_t>(count) > std::numeric_limits<size_t>::max() / 4 / width;
-  const size_t bytes = overflow ? 0 : std::max<size_t>(static_cast<size_t>(count) * width, 16);
-  BufferRef buffer = overflow ? nullptr : pool.allocate(bytes);
+  const size_t bytes = overflow ? 0 : static_cast<size_t>(count) * width;
+  BufferRef buffer = overflow ? nullptr : count == 0 ? pool.empty() : pool.allocate(bytes);
   if (!buffer && settle) {
     settle();  // what was kept to come back to is free now
     buffer = overflow ? nullptr : pool.allocate(bytes);
