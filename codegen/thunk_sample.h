@@ -2,6 +2,9 @@
 // and loops, and how near each other the positions are at which they load and store. It comes from a run
 // (runtime/thunk_sampler.h), and lets a cost model count with it (fusion/kernel_time.h).
 //
+// All numbers are sums over launches, each estimated for all elements of its launch from those looked at, so
+// that long launches weigh more than short ones.
+//
 // Order of all numbers: binding by binding, first what belongs to its eagerThunks, then to its lateThunks
 // (kernel_analysis.h); within these by block of their schedule (expression_schedule.h), and by step.
 #pragma once
@@ -14,14 +17,26 @@ namespace kelpie::codegen {
 
 struct ThunkSample {
   /// Of a load that is not at parameter 0 or 1, or (after the others of its binding) of what a Permute
-  /// writes.
+  /// writes. What the group loads of the same array at parameter 0, or by an earlier load, is not counted
+  /// again in `sectors`, `granules` and `blocks`.
   struct Positions {
-    double number = 0;    ///< looked at
+    double number = 0;    ///< how many
     double sectors = 0;   ///< different aligned pieces of 32 bytes, of each group of neighbouring elements
-    double lines = 0;     ///< the same, of 128 bytes
-    double distinct = 0;  ///< different pieces of 32 bytes over all groups
+    double granules = 0;  ///< the same, of 64 bytes
+    double blocks = 0;    ///< the same, of 1024 bytes
+    double fresh = 0;     ///< those of `sectors` whose granule no element visits that is up to kWindow before
+    double visited = 0;   ///< bytes of the different pieces that the launch visits, once for each of `number`
+
+    void add(const Positions& other, double weight) {
+      number += weight * other.number;
+      sectors += weight * other.sectors;
+      granules += weight * other.granules;
+      blocks += weight * other.blocks;
+      fresh += weight * other.fresh;
+      visited += weight * other.visited;
+    }
   };
-  /// By block: how often it was entered. An outermost one: how many elements were evaluated; 0: none, because
+  /// By block: how often it was entered. An outermost one: by how many elements; 0: it is not known, because
   /// the binding needs what others of the kernel compute.
   std::vector<double> entered;
   /// The same where 32 neighbours go in step: what the one of them does that enters most counts for all.
@@ -29,18 +44,13 @@ struct ThunkSample {
   std::vector<Positions> positions;
 
   bool empty() const { return entered.empty(); }
-  void add(const ThunkSample& other) {
+  void add(const ThunkSample& other, double weight = 1) {
     entered.resize(other.entered.size());
     inStep.resize(other.inStep.size());
     positions.resize(other.positions.size());
-    for (size_t k = 0; k < entered.size(); ++k) entered[k] += other.entered[k];
-    for (size_t k = 0; k < inStep.size(); ++k) inStep[k] += other.inStep[k];
-    for (size_t k = 0; k < positions.size(); ++k) {
-      positions[k].number += other.positions[k].number;
-      positions[k].sectors += other.positions[k].sectors;
-      positions[k].lines += other.positions[k].lines;
-      positions[k].distinct += other.positions[k].distinct;
-    }
+    for (size_t k = 0; k < entered.size(); ++k) entered[k] += weight * other.entered[k];
+    for (size_t k = 0; k < inStep.size(); ++k) inStep[k] += weight * other.inStep[k];
+    for (size_t k = 0; k < positions.size(); ++k) positions[k].add(other.positions[k], weight);
   }
 };
 
@@ -50,7 +60,8 @@ inline bool loadsInOrder(lcu::ExprRef load) {
   return position->kind == lcu::ExprKind::Param && position->index < 2;
 }
 
-/// Elements of a group of neighbours (ThunkSample::Positions).
+/// Elements of a group of neighbours, and of a stretch after which a cache may have forgotten what it held.
 constexpr int kNeighbours = 256;
+constexpr int kWindow = 1 << 20;
 
 }  // namespace kelpie::codegen

@@ -285,8 +285,8 @@ int Driver::fusion(const std::vector<FormResult>& forms) {
   return good ? 0 : 1;
 }
 
-/// A run that tells sizes and what thunks do, and one for the times. If the sizes led to other kernels,
-/// again.
+/// A run that tells sizes and what thunks do, and two for the times, the first of which does not count. If
+/// the sizes led to other kernels, again.
 bool Driver::measureTwice(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
   std::set<std::string> before;
   for (int round = 0; round < 2; ++round) {
@@ -298,13 +298,13 @@ bool Driver::measureTwice(const std::vector<FormResult>& forms, MeasuredRuns& ru
   return true;
 }
 
-/// Runs the program without showing its results, and keeps what its kernels took.
+/// Runs the program without showing its results, and keeps what its kernels took; without samples twice.
 bool Driver::measure(const std::vector<FormResult>& forms, bool sample, MeasuredRuns& runs) {
   runs.kernels.clear();
   std::string problem;
   const std::unique_ptr<Backend> backend = openBackend(problem);
   if (!backend) return false;
-  Profile profile;
+  Profile profile([this](Span span) { return sourceLine(span, sources_); });
   options_.target = backend->name();  // from now on also whose costs count
   const auto observer = [&](const core::Program& program, const fusion::FusionReport& report,
                             const runtime::RunStatistics& statistics) {
@@ -314,14 +314,21 @@ bool Driver::measure(const std::vector<FormResult>& forms, bool sample, Measured
       runs.kernels.insert(place + kernel.name);
     runs.byProgram[&program] = statistics;
   };
-  backend->observe(observer, sample && backend->name() != "interp");  // which counts
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/dev/null", "w"), std::fclose);
   Output nowhere(file.get());
-  const std::unique_ptr<Services> services = this->services([](std::string_view) {});
   catchInterrupts();
-  Runner runner(sources_, *backend, *services, nowhere, {0, options_.verbose, colour_, &interrupted()});
-  const bool good = runner.run(forms);
-  runs.cells = runner.values();
+  const auto run = [&] {
+    const std::unique_ptr<Services> services = this->services([](std::string_view) {});
+    Runner runner(sources_, *backend, *services, nowhere, {0, options_.verbose, colour_, &interrupted()});
+    const bool good = runner.run(forms);
+    runs.cells = runner.values();
+    return good;
+  };
+  // Who runs first waits for memory and code, in the middle of its kernels.
+  const bool counts = backend->name() == "interp";
+  if (!sample && !counts && !run()) return false;
+  backend->observe(observer, sample && !counts);
+  const bool good = run();
   for (const auto& [place, sizes] : profile.sizes()) {
     fusion::KnownSizes& known = options_.knownSizes[place];
     known.entered = sizes.entered;
@@ -334,7 +341,9 @@ bool Driver::measure(const std::vector<FormResult>& forms, bool sample, Measured
       if (kernel.target < 0) known.kernels[name].target = before.target;
     }
   }
-  return good;
+  if (sample || options_.profileFile.empty()) return good;
+  profile.addSamples(options_.knownSizes);
+  return tell(profile, *backend) && good;
 }
 
 int Driver::check(const std::vector<FormResult>& forms) {

@@ -123,7 +123,11 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
       ->type_name("NAME");
   report->add_flag("--compare", options.compare, "Sum up, at the end, what each strategy takes");
   report->add_flag("--run", options.measure,
-                   "Run the program, twice, and report measured beside predicted figures");
+                   "Run the program, three times, and report measured beside predicted figures");
+  report
+      ->add_option("--profile", options.profileFile,
+                   "With --run: write what was measured and sampled, for --fusion-sizes")
+      ->type_name("FILE");
   report->add_option("-o,--output", options.outputFile, "Write the report to a file")->type_name("FILE");
   report
       ->add_option("--emit-lp", options.lpFile,

@@ -48,13 +48,15 @@ using Json = nlohmann::ordered_json;
 
 Json jsonOf(const codegen::ThunkSample& sample) {
   Json positions = Json::array();
-  for (const auto& p : sample.positions) positions.push_back({p.number, p.sectors, p.lines, p.distinct});
+  for (const auto& p : sample.positions)
+    positions.push_back({p.number, p.sectors, p.granules, p.blocks, p.fresh, p.visited});
   return {{"entered", sample.entered}, {"inStep", sample.inStep}, {"positions", std::move(positions)}};
 }
 
 codegen::ThunkSample sampleOf(const Json& json) {
   codegen::ThunkSample sample{json.at("entered"), json.at("inStep"), {}};
-  for (const Json& p : json.at("positions")) sample.positions.push_back({p.at(0), p.at(1), p.at(2), p.at(3)});
+  for (const Json& p : json.at("positions"))
+    sample.positions.push_back({p.at(0), p.at(1), p.at(2), p.at(3), p.at(4), p.at(5)});
   return sample;
 }
 
@@ -154,6 +156,15 @@ SizesByForm Profile::sizes() const {
   Sizes sizes;
   for (const Entry& entry : entries_) sizes.add(jsonOf(entry));
   return sizes.averages();
+}
+
+void Profile::addSamples(const SizesByForm& sizes) {
+  for (Entry& entry : entries_) {
+    const auto form = sizes.find(entry.place);
+    if (form == sizes.end()) continue;
+    const auto sample = form->second.samples.find(entry.kernel);
+    if (sample != form->second.samples.end()) entry.statistics.sample = sample->second;
+  }
 }
 
 Profile::Json Profile::jsonOf(const Entry& entry) {

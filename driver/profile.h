@@ -31,6 +31,8 @@ class Profile {
   void add(const std::string& form, const std::string& place, const fusion::FusionReport& report,
            const runtime::RunStatistics& statistics);
   SizesByForm sizes() const;
+  /// Samples of another run of the same kernels.
+  void addSamples(const SizesByForm& sizes);
 
   /// Where it ran and how fast that copies, in bytes read plus bytes written a second; 0: not known.
   struct Machine {

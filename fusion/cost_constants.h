@@ -14,23 +14,25 @@ struct TargetCosts {
   double launch;  ///< one kernel
 
   // Memory.
-  double byte;  ///< one byte loaded or stored in order
-  double
-      cachedLoad;  ///< a load that finds its element in a core's own cache: a small array, or a neighbour's
-  double sharedLoad;  ///< a load at an arbitrary position that finds it in the cache of all cores
-  double randomLoad;  ///< a load at an arbitrary position of a large array
-  double ownBytes,
-      cacheBytes;        ///< what the two caches hold: of a larger array, only this part is found there
+  double byte;           ///< one byte loaded or stored in order
+  double storedByte;     ///< one byte stored, where little is loaded
+  double besideLoad;     ///< a load of what a neighbour loads, too
+  double cachedLoad;     ///< a load at an arbitrary position that finds its element in a core's own cache
+  double sharedLoad;     ///< the same in the cache of all cores
+  double segmentedLoad;  ///< the same in a segmented reduction
+  double randomLoad;     ///< a load at an arbitrary position of a large array
+  double ownBytes, cacheBytes;  ///< what the two caches hold: of a larger array, only this part is there
   double guardedLoad;    ///< beyond its bytes, a load in order of what a filter passes on and its condition
                          ///< does not read
-  double checkedFilter;  ///< one element of a filter with a check: nothing goes on before it is known
+  double checkedFilter;  ///< a check in a filter: nothing goes on before it is known
 
   // Arithmetic on one element.
   double operation;         ///< of floats: add, multiply, compare
   double integerOperation;  ///< of integers and truth values: add, compare, choose, shift
   double integerProduct;
-  double conversion;  ///< between integers and floats
-  double narrow;      ///< the last four for at most 32 bits, relative to 64
+  double conversion;        ///< between integers and floats
+  double narrow;            ///< the last four for at most 32 bits, relative to 64
+  double constantDivision;  ///< of integers, by a constant
   double integerDivision;
   double longDivision;  ///< of integers, when the dividend is a product
   double division;      ///< of floats; square root
@@ -47,10 +49,14 @@ struct TargetCosts {
   double filterElement, filterByte;     ///< of what it passes on
   double furtherScan, furtherFilter;    ///< one element, of each after the first of its kernel
   double segmentedElement, segment;     ///< for knowing one's segment
+  double keptElement;                   ///< the same in a kernel with a segmented filter
   double numberedElement;               ///< more for a segmented reduction in a kernel that has to know it
   double foldedElement, foldedSegment;  ///< a segmented reduction that need not know it
   double headedElement, headedSegment;  ///< a segmented scan that need not know it
-  double permuteElement, randomStore;   ///< any permute; one to arbitrary positions of a large array
+  double rowElement;  ///< a segmented reduction whose loads depend on the segment or on the position alone
+  // An element of a permute that writes in order, to arbitrary positions that the cache of all cores holds,
+  // and to those of a large array.
+  double permuteElement, sharedStore, randomStore;
 
   bool lockStep;  ///< 32 neighbouring elements enter a branch or a loop together
 

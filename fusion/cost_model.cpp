@@ -1,6 +1,7 @@
 #include "fusion/cost_model.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "fusion/effects.h"
@@ -127,38 +128,52 @@ double CostModel::loads(AccessPattern pattern, lcu::VarId array, double count, d
   const bool unknown = var.extent->kind == ExprKind::Size && !told_.contains(var.extent);
   const double bytes =
       std::max(1.0, sizeOf(var.type) * (unknown && least > 0 ? least : elements(var.extent)));
-  return count * far(bytes);
-}
-
-/// A load at a random position of an array.
-double CostModel::far(double bytes) const {
-  const double own = std::min(1.0, costs_.ownBytes / bytes), any = std::min(1.0, costs_.cacheBytes / bytes);
-  return own * costs_.cachedLoad + (any - own) * costs_.sharedLoad + (1 - any) * costs_.randomLoad;
+  Places anywhere;
+  anywhere.visited = bytes;
+  return count * gather(anywhere);
 }
 
 namespace {
-constexpr double kPiece = 32;  ///< bytes
+constexpr double kSector = 32, kGranule = 64;  // bytes
 }
 
-double CostModel::inStream(const Places& places, double bytes) const {
-  const double random = far(std::max(1.0, std::min(bytes, places.visited.value_or(bytes))));
-  return places.apart * places.besides * std::min(random, kPiece * costs_.byte);
+/// What of the pieces visited no cache holds.
+double CostModel::missing(const Places& places) const {
+  return std::min(places.fresh, std::max(0.0, 1 - costs_.cacheBytes / std::max(1.0, places.visited)));
 }
 
-double CostModel::gather(const Places& places, double bytes) const {
-  const double random = far(std::max(1.0, std::min(bytes, places.visited.value_or(bytes))));
-  const double piece =
-      places.besides * std::min(random, kPiece * costs_.byte) + (1 - places.besides) * random;
-  return places.apart * piece + (1 - std::min(1.0, places.apart)) * costs_.cachedLoad;
+double CostModel::gather(const Places& places, bool segmented) const {
+  const double own = std::min(1.0, costs_.ownBytes / std::max(1.0, places.visited));
+  const double far = std::min(missing(places), 1 - own);
+  const double shared = segmented ? costs_.segmentedLoad : costs_.sharedLoad;
+  const double inOrder = std::min(costs_.randomLoad, kGranule * costs_.byte);
+  const double granule = inOrder + places.scatter * (costs_.randomLoad - inOrder);
+  return places.sectors * (own * costs_.cachedLoad + (1 - own - far) * shared) +
+         far * places.granules * granule + (1 - std::min(1.0, places.sectors)) * costs_.besideLoad;
 }
 
 double CostModel::permuting(const lcu::Soac& soac, double count, double bytes,
-                            const std::optional<Places>& places) const {
-  double scattered = patternOf(soac.destination) == AccessPattern::Arbitrary;
-  if (places) scattered = places->apart * (1 - places->besides);
-  const double visited = places ? places->visited.value_or(bytes) : bytes;
-  const double beyond = std::max(0.0, 1 - costs_.cacheBytes / std::max(1.0, visited));
-  return count * (costs_.permuteElement + scattered * beyond * costs_.randomStore);
+                            const std::optional<Places>& sampled) const {
+  double width = 1;
+  for (ExprRef e : soac.pull) width = std::max<double>(width, sizeOf(e->type));
+  const double dense = width / kSector;
+  Places places;
+  places.visited = bytes;
+  if (sampled) {
+    places = *sampled;
+  } else if (patternOf(soac.destination) != AccessPattern::Arbitrary) {
+    places.sectors = dense;
+    places.granules = dense / 2;
+    places.scatter = 0;
+  }
+  const double scattered = std::clamp((places.sectors - dense) / (1 - dense), 0.0, 1.0);
+  const double inCache = costs_.permuteElement + scattered * (costs_.sharedStore - costs_.permuteElement);
+  // A granule of which only a part is written takes longer than one that is replaced.
+  const double whole = places.granules > 0 ? std::clamp(places.sectors / places.granules - 1, 0.0, 1.0) : 1;
+  const double replaced = std::min(costs_.randomStore, 2 * kGranule * costs_.byte);
+  const double partial = costs_.randomStore - (1 - places.scatter) * (costs_.randomStore - replaced) / 2;
+  const double granule = whole * replaced + (1 - whole) * partial;
+  return count * std::max(inCache, missing(places) * places.granules * granule);
 }
 
 double CostModel::taken(ExprRef condition, bool branch) const {
@@ -239,24 +254,34 @@ double CostModel::operation(ExprRef e, const ElementFacts& facts) const {
       return isFloat(e->type) == isFloat(e->operands[0]->type) ? ofType(e->type)
                                                                : simple(e->type, costs_.conversion);
     case ExprKind::Check:
-    case ExprKind::If:
       return simple(e->type, costs_.integerOperation);
+    case ExprKind::If: {
+      const auto values = static_cast<double>(e->operands.size() / 2);
+      return values * simple(e->type, costs_.integerOperation);
+    }
     case ExprKind::Op:
       break;
     default:
       return 0;
   }
-  constexpr double kByConstant = 4;  // division by a constant is a few other operations
   const ScalarType type = e->operands[0]->type;
   const double float32 = type == ScalarType::Float32 ? costs_.float32 : 1;
+  constexpr double kQuick = 32;  // bits of what is divided quickly
   switch (e->op) {
     case ScalarOp::Mul:
       return isFloat(type) ? ofType(type) : simple(type, costs_.integerProduct);
     case ScalarOp::Div:
     case ScalarOp::Rem:
       if (isFloat(type)) return float32 * costs_.division;
-      if (e->operands[1]->kind == ExprKind::Constant) return kByConstant * ofType(type);
-      return facts.ofProduct(e) ? costs_.longDivision : costs_.integerDivision;
+      if (e->operands[1]->kind == ExprKind::Constant) {
+        constexpr double kShift = 4;  // operations: for negative numbers, too
+        const bool shift = std::has_single_bit(static_cast<uint64_t>(e->operands[1]->constant.i));
+        return shift ? std::min(kShift * ofType(type), costs_.constantDivision)
+                     : simple(type, costs_.constantDivision);
+      }
+      return std::max(facts.bits(e->operands[0]), facts.bits(e->operands[1])) > kQuick
+                 ? costs_.longDivision
+                 : costs_.integerDivision;
     case ScalarOp::Sqrt:
       return float32 * costs_.division;
     case ScalarOp::Exp:
@@ -278,16 +303,55 @@ double CostModel::operation(ExprRef e, const ElementFacts& facts) const {
   }
 }
 
+namespace {
+
+/// From those of the operands; see ElementFacts::bits.
+double bitsOf(ExprRef e, const std::vector<double>& operands) {
+  constexpr double kArray = 28, kSegment = 10;  // a place in an array, in a segment
+  const double most = operands.empty() ? kArray : *std::max_element(operands.begin(), operands.end());
+  switch (e->kind) {
+    case ExprKind::Constant:
+      return isFloat(e->type) ? kArray : std::log2(1 + std::abs(static_cast<double>(e->constant.i)));
+    case ExprKind::Param:
+      return e->index == 2 ? kSegment : kArray;
+    case ExprKind::Check:
+      return operands[1];
+    case ExprKind::Op:
+      break;
+    default:
+      return kArray;
+  }
+  switch (e->op) {
+    case ScalarOp::Add:
+    case ScalarOp::Sub:
+      return most + 1;
+    case ScalarOp::Mul:
+      return operands[0] + operands[1];
+    case ScalarOp::Div:
+      return e->operands[1]->kind == ExprKind::Constant ? std::max(1.0, operands[0] - operands[1] + 1)
+                                                        : operands[0];
+    case ScalarOp::Rem:
+    case ScalarOp::And:
+      return std::min(operands[0], operands[1]);
+    default:
+      return most;
+  }
+}
+
+}  // namespace
+
 ElementFacts::ElementFacts(const std::vector<ExprRef>& thunks) {
   lcu::forEachNode(thunks, [&](ExprRef e) {
-    Facts own{e->kind == ExprKind::Param, e->kind == ExprKind::LoopVar || e->kind == ExprKind::Call};
+    Facts own;
+    own.varies = e->kind == ExprKind::Param;
+    own.inLoop = e->kind == ExprKind::LoopVar || e->kind == ExprKind::Call;
+    std::vector<double> bits;
     for (ExprRef operand : e->operands) {
       own.varies |= facts_[operand].varies;
       own.inLoop |= facts_[operand].inLoop && e->kind != ExprKind::Loop && e->kind != ExprKind::Recursion;
-      own.product |= facts_[operand].product;
+      bits.push_back(facts_[operand].bits);
     }
-    own.ofProduct = !e->operands.empty() && facts_[e->operands[0]].product;
-    own.product |= e->kind == ExprKind::Op && e->op == ScalarOp::Mul;
+    own.bits = bitsOf(e, bits);
     facts_[e] = own;
   });
 }
@@ -303,7 +367,7 @@ double CostModel::arithmetic(const std::vector<ExprRef>& thunks) const {
 
 double CostModel::evaluation(ExprRef e) const {
   double total = arithmetic({e});
-  lcu::forEachNode({e}, [&](ExprRef node) { total += node->kind == ExprKind::Load ? costs_.cachedLoad : 0; });
+  lcu::forEachNode({e}, [&](ExprRef node) { total += node->kind == ExprKind::Load ? costs_.besideLoad : 0; });
   return total;
 }
 
@@ -320,7 +384,8 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) con
   time.arithmetic = n * arithmetic(thunks);
   if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan)
     time.arithmetic += n * arithmetic(soac.combine.result);
-  const bool checks = lcu::anyNode(thunks, [](ExprRef e) { return e->kind == ExprKind::Check; });
+  double checks = 0;
+  lcu::forEachNode(thunks, [&](ExprRef e) { checks += e->kind == ExprKind::Check; });
   double width = 0;
   for (ExprRef e : soac.pull) width += sizeOf(e->type);
   switch (soac.kind) {
@@ -331,7 +396,7 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) con
     case SoacKind::Filter:
     case SoacKind::Partition:
       time.collective = n * (costs_.filterElement + width * costs_.filterByte);
-      time.exposed = n * (guardedLoads(soac) * costs_.guardedLoad + (checks ? costs_.checkedFilter : 0));
+      time.exposed = n * (guardedLoads(soac) * costs_.guardedLoad + checks * costs_.checkedFilter);
       time.further = n * costs_.furtherFilter;
       break;
     case SoacKind::Permute:
@@ -352,15 +417,19 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) con
 /// Of finding the borders of segments, once for all members.
 double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
   double elements = 0, segments = 0;
-  bool reduces = false, scans = false, numbered = false;
+  bool reduces = false, scans = false, filters = false, numbered = false, rows = false;
   for (const SoacTime& member : members) {
     if (member.elements == 0) continue;
     elements = std::max(elements, member.elements);
     segments = std::max(segments, member.segments);
     reduces |= member.kind == SoacKind::Reduce;
     scans |= member.kind == SoacKind::Scan;
-    numbered |= member.numbered || (member.kind == SoacKind::Filter && member.collective > 0);
+    rows |= member.rows;
+    filters |= member.kind == SoacKind::Filter && member.collective > 0;
+    numbered |= member.numbered;
   }
+  if (rows) return elements * costs_.rowElement;
+  if (filters) return elements * costs_.keptElement + segments * costs_.segment;
   if (numbered) {
     return elements * (costs_.segmentedElement + (reduces ? costs_.numberedElement : 0)) +
            segments * costs_.segment;
@@ -379,7 +448,7 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
     integers += member.integers;
     collective += member.collective;
     exposed += member.exposed;
-    numbered |= member.numbered;
+    numbered |= member.numbered && !member.rows;
     if (member.collective == 0) continue;
     further += member.further;
     first = std::max(first, member.further);
@@ -388,9 +457,11 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   const double passes = collective > 0 ? costs_.passes : 1;
   double overlap = collective > 0 ? costs_.collectiveOverlap : costs_.overlap;
   if (numbered) overlap = std::min(overlap, costs_.segmentedOverlap);
-  const double moving = passes * memory.loads + memory.stores, working = passes * arithmetic + collective;
+  const double storing = costs_.byte > 0 ? memory.stores * costs_.storedByte / costs_.byte : 0;
+  const double moving = std::max(passes * memory.loads + memory.stores, storing);
+  const double working = passes * arithmetic + collective;
   return costs_.launch + std::max(moving, working) + (1 - overlap) * std::min(moving, working) + exposed +
-         further - first + segmentTime(members);
+         memory.dependent + further - first + segmentTime(members);
 }
 
 double CostModel::collectiveBytes(const lcu::Soac& soac) const {

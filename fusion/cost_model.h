@@ -38,6 +38,7 @@ struct SoacTime {
   double further = 0;                 ///< what a scan or filter takes longer in a kernel that has one already
   double elements = 0, segments = 0;  ///< of a segmented space
   bool numbered = false;              ///< its thunks need to know the segment
+  bool rows = false;  ///< a reduction whose loads depend on the segment or on the position alone
 };
 
 /// What the operations of some thunks depend on.
@@ -47,12 +48,13 @@ class ElementFacts {
   /// With the element, or from one iteration to the next.
   bool varies(lcu::ExprRef e) const { return of(e).varies || of(e).inLoop; }
   bool inLoop(lcu::ExprRef e) const { return of(e).inLoop; }
-  /// Of a division: the dividend is made of products.
-  bool ofProduct(lcu::ExprRef e) const { return of(e).ofProduct; }
+  /// About how many bits an integer takes: what is loaded, and places, are taken to be as large as arrays.
+  double bits(lcu::ExprRef e) const { return of(e).bits; }
 
  private:
   struct Facts {
-    bool varies = false, inLoop = false, product = false, ofProduct = false;
+    bool varies = false, inLoop = false;
+    double bits = 0;
   };
   const Facts& of(lcu::ExprRef e) const { return facts_.at(e); }
   std::unordered_map<lcu::ExprRef, Facts> facts_;
@@ -60,14 +62,17 @@ class ElementFacts {
 
 /// How near each other the positions are at which neighbouring elements load or store.
 struct Places {
-  double apart = 1;               ///< pieces of memory for each load
-  double besides = 0;             ///< share of the pieces that lie side by side
-  std::optional<double> visited;  ///< bytes, if only a part of the array is
+  double sectors = 1;   ///< pieces of 32 bytes for each load
+  double granules = 1;  ///< the same of 64 bytes: what comes from memory
+  double scatter = 1;   ///< 0: the granules lie side by side, 1: none is near another
+  double fresh = 1;     ///< share of the pieces that were not visited shortly before
+  double visited = 0;   ///< bytes
 };
 
 /// Time of loads and of stores.
 struct MemoryTime {
   double loads = 0, stores = 0;
+  double dependent = 0;  ///< of loads in loops: the next iteration waits for them
 };
 
 struct SizeClasses {
@@ -104,10 +109,8 @@ class CostModel {
   static bool ofIntegers(lcu::ExprRef e);
   /// One operation on one element.
   double operation(lcu::ExprRef e, const ElementFacts& facts) const;
-  /// A load at a computed position from an array of so many bytes.
-  double gather(const Places& places, double bytes) const;
-  /// Of it, what pieces side by side take: they need not be loaded again by who is near.
-  double inStream(const Places& places, double bytes) const;
+  /// A load at a computed position; `segmented`: in a segmented reduction.
+  double gather(const Places& places, bool segmented = false) const;
   /// What nothing hides of a permute of `count` elements to results of so many bytes.
   double permuting(const lcu::Soac& soac, double count, double bytes,
                    const std::optional<Places>& places = std::nullopt) const;
@@ -119,7 +122,7 @@ class CostModel {
 
  private:
   double estimate(lcu::ExprRef e) const;
-  double far(double bytes) const;
+  double missing(const Places& places) const;
   double segmentTime(const std::vector<SoacTime>& members) const;
   const lcu::Program& program_;
   TargetCosts costs_;

@@ -1,6 +1,7 @@
 #include "fusion/kernel_time.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -23,6 +24,29 @@ using lcu::VarId;
 
 namespace {
 
+bool uses(ExprRef e, uint32_t param) {
+  return lcu::anyNode({e}, [&](ExprRef x) { return x->kind == ExprKind::Param && x->index == param; });
+}
+
+/// Whether nothing but segments of a regular space is reduced, and each load depends on the segment or on the
+/// position alone: a few segments go through the positions together.
+bool goesByRows(const lcu::Kernel& kernel, const codegen::KernelInfo& info) {
+  if (info.space.kind != lcu::SpaceKind::Regular) return false;
+  for (size_t b = 0; b < kernel.bindings.size(); ++b) {
+    const Soac& soac = kernel.bindings[b];
+    if (soac.kind != SoacKind::Reduce || !(soac.space == info.space) ||
+        !info.bindings[b].localReads.empty() || !codegen::lanewiseOperations(soac.combine))
+      return false;
+    const bool other = lcu::anyNode(codegen::thunksOf(soac), [](ExprRef e) {
+      if (e->kind == ExprKind::Recursion) return true;
+      return e->kind == ExprKind::Load && (uses(e, 0) || (uses(e, 1) && uses(e, 2)));
+    });
+    if (other) return false;
+  }
+  return true;
+}
+constexpr double kRowsTogether = 8;
+
 class Account {
  public:
   Account(const lcu::Kernel& kernel, const lcu::Program& program, const CostModel& model,
@@ -34,6 +58,10 @@ class Account {
         sample_(sample),
         info_(codegen::analyseKernel(kernel, program)) {
     if (info_.space.extent) n_ = sizes.elements ? *sizes.elements : model.elements(info_.space.extent);
+    rows_ = goesByRows(kernel, info_);
+    reducesSegments_ = std::any_of(kernel.bindings.begin(), kernel.bindings.end(), [](const Soac& soac) {
+      return soac.kind == SoacKind::Reduce && soac.space.segmented();
+    });
     if (info_.space.segmented()) m_ = sizes.segments ? *sizes.segments : model.elements(info_.space.segments);
   }
 
@@ -41,10 +69,9 @@ class Account {
     for (size_t b = 0; b < kernel_.bindings.size(); ++b) binding(kernel_.bindings[b], info_.bindings[b].role);
     for (const auto& [var, reads] : inOrder_) {
       const double element = sizeOf(program_.vars[var].type) * model_.costs().byte;
-      const double again = model_.costs().cachedLoad;
+      const double again = model_.costs().besideLoad;
       if (reads.atElements || reads.shifted > 0)
         memory_.loads += n_ * (element + again * std::max(0, reads.shifted - (reads.atElements ? 0 : 1)));
-      if (!reads.atElements && reads.shifted == 0) memory_.loads += reads.stream;
       if (reads.atSegments) memory_.loads += m_ * element;
     }
     if (info_.offsetsParameter) memory_.loads += 8 * (m_ + 1) * model_.costs().byte;
@@ -55,14 +82,14 @@ class Account {
  private:
   struct Reads {
     bool atElements = false, atSegments = false;
-    int shifted = 0;    ///< positions near %i
-    double stream = 0;  ///< of the computed positions that come side by side, those that take longest
+    int shifted = 0;  ///< positions near %i
   };
 
   void binding(const Soac& soac, BindingRole role) {
     const double times = role == BindingRole::Finish ? 1 : role == BindingRole::Epilogue ? m_ : n_;
     SoacTime time = role == BindingRole::Finish ? SoacTime() : model_.timeOf(soac, times, m_);
     time.arithmetic = 0;
+    time.rows = rows_;
     thunks(codegen::eagerThunks(soac), times, role, time);
     thunks(codegen::lateThunks(soac), survivors(soac), role, time);
     if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan)
@@ -85,20 +112,24 @@ class Account {
     const std::vector<double> inStep = entries(schedule, times, sample_.inStep);
     blocks_ += schedule.blocks.size();
     const ElementFacts facts(roots);
-    std::vector<bool> shared(schedule.blocks.size(), false);
+    std::vector<bool> shared(schedule.blocks.size(), false), repeated(schedule.blocks.size(), false);
     for (size_t b = 0; b < schedule.blocks.size(); ++b) {
       for (const ScheduleStep& step : schedule.blocks[b].steps) {
         const bool again = shared[b] || (b == 0 && !evaluated_.insert({step.node, role}).second);
-        for (uint32_t nested : {step.first, step.second})
-          if (nested != 0) shared[nested] = shared[nested] || again;
+        for (uint32_t nested : {step.first, step.second}) {
+          if (nested == 0) continue;
+          shared[nested] = shared[nested] || again;
+          repeated[nested] = repeated[b] || step.node->kind != ExprKind::If;
+        }
         const bool load = step.node->kind == ExprKind::Load;
         const ThunkSample::Positions positions =
             load && !codegen::loadsInOrder(step.node) ? nextPositions() : ThunkSample::Positions();
         if (again) continue;
-        if (load) this->load(step.node, threads[b], role, positions);
+        if (load) this->load(step.node, threads[b], repeated[b], role, positions);
         if (!facts.varies(step.node)) continue;
         (CostModel::ofIntegers(step.node) ? time.integers : time.arithmetic) +=
-            (model_.costs().lockStep ? inStep[b] : threads[b]) * model_.operation(step.node, facts);
+            (model_.costs().lockStep ? inStep[b] : threads[b]) * model_.operation(step.node, facts) *
+            shareOf(step.node);
       }
     }
   }
@@ -133,7 +164,9 @@ class Account {
     return result;
   }
 
-  void load(ExprRef e, double times, BindingRole role, const ThunkSample::Positions& positions) {
+  /// `repeated`: in a loop.
+  void load(ExprRef e, double times, bool repeated, BindingRole role,
+            const ThunkSample::Positions& positions) {
     if (!info_.parameter(ParameterKind::Array, e->index)) return;
     const ExprRef at = e->operands[0];
     Reads& reads = inOrder_[e->index];
@@ -144,24 +177,32 @@ class Account {
     if (role == BindingRole::Finish) return;
     const AccessPattern pattern = patternOf(at);
     if (pattern == AccessPattern::Same) return;
+    times *= shareOf(at);
     if (positions.number > 0) {
-      const Places places = placesOf(positions);
-      const double bytes = model_.bytesOf(e->index), stream = times * model_.inStream(places, bytes);
-      memory_.loads += times * model_.gather(places, bytes) - stream;
-      reads.stream = std::max(reads.stream, stream);
+      const double time = times * model_.gather(placesOf(positions), reducesSegments_ && !rows_);
+      (repeated ? memory_.dependent : memory_.loads) += time;
     } else if (pattern == AccessPattern::Shifted) {
       ++reads.shifted;
     } else {
-      memory_.loads += model_.loads(pattern, e->index, times, n_);
+      const double time = model_.loads(pattern, e->index, times, n_);
+      (repeated ? memory_.dependent : memory_.loads) += time;
     }
   }
 
+  /// How often it is evaluated for each element: once for several segments if it depends on the position
+  /// alone.
+  double shareOf(ExprRef e) const {
+    return rows_ && !uses(e, 0) && !uses(e, 1) ? 1 / std::clamp(m_, 1.0, kRowsTogether) : 1;
+  }
   static Places placesOf(const ThunkSample::Positions& p) {
     Places places;
-    places.apart = p.sectors / p.number;
-    places.besides = p.lines > 0 ? std::clamp((p.sectors / p.lines - 1) / 3, 0.0, 1.0) : 0;
-    constexpr double kAllNew = 0.7;  // groups that share less than that visit the same part of the array
-    if (p.distinct < kAllNew * p.sectors) places.visited = 32 * p.distinct;
+    places.sectors = p.sectors / p.number;
+    places.granules = p.granules / p.number;
+    constexpr double kMost = 16;  // granules of a block
+    const double ofBlock = p.blocks > 0 ? std::clamp(p.granules / p.blocks, 1.0, kMost) : 1;
+    places.scatter = 1 - std::log(ofBlock) / std::log(kMost);
+    places.fresh = p.sectors > 0 ? p.fresh / p.sectors : 1;
+    places.visited = p.visited / p.number;
     return places;
   }
   ThunkSample::Positions nextPositions() {
@@ -186,6 +227,7 @@ class Account {
   const ThunkSample& sample_;
   const codegen::KernelInfo info_;
   double n_ = 0, m_ = 0;
+  bool rows_ = false, reducesSegments_ = false;
   size_t blocks_ = 0, positions_ = 0;  ///< of the thunks so far
   std::map<VarId, Reads> inOrder_;
   std::set<std::pair<ExprRef, BindingRole>> evaluated_;  ///< for every element

@@ -75,9 +75,12 @@ void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& ex
 void Launcher::sample(const PlanInstruction& i, const LaunchRequest& request) {
   const auto& parameters = plan_.kernels.kernels[i.target].info.parameters;
   std::vector<size_t> bytes;
-  for (size_t k = 0; k < parameters.size(); ++k)
-    bytes.push_back(
-        parameters[k].kind == ParameterKind::Array ? stack_.value(i.operands[k]).device->buffer->bytes() : 0);
+  for (size_t k = 0; k < parameters.size(); ++k) {
+    const DeviceValue* array =
+        parameters[k].kind == ParameterKind::Array ? stack_.value(i.operands[k]).device.get() : nullptr;
+    const int64_t elements = array ? array->count.value_or(array->capacity) : 0;
+    bytes.push_back(static_cast<size_t>(elements * sizeOf(parameters[k].type)));
+  }
   sampler_.sample(request, bytes);
 }
 

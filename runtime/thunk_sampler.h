@@ -2,8 +2,8 @@
 //
 // In:  a launch that is about to begin. Out: KernelStatistics::sample. Kernels are sampled whose thunks have
 // branches or loops with something in them, loads at computed positions, or a Permute; of their launches the
-// first, second, fourth, ... What they read is fetched, page by page, where
-// it is not in the memory of the host.
+// first, second, fourth, ..., each of which stands for those until the next. What they read is fetched, as
+// far as it is read, where it is not in the memory of the host.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace kelpie::runtime {
 class ThunkSampler {
  public:
   ThunkSampler(RunContext& context, const Plan& plan) : context_(context), plan_(plan) {}
-  /// `bytes` of the buffers behind the arguments of arrays.
+  /// `bytes` of the arrays, by argument.
   void sample(const LaunchRequest& request, const std::vector<size_t>& bytes);
 
  private:
@@ -26,7 +26,11 @@ class ThunkSampler {
     bool looked = false, telling = false;
     uint64_t launches = 0;
     std::unique_ptr<KernelCode> code;
+    codegen::ThunkSample latest;
+    double elements = 1;  ///< of the launch that `latest` is from
   };
+  /// Nothing where the target does not give what is read.
+  codegen::ThunkSample look(const LaunchRequest& request, const std::vector<size_t>& bytes, Known& known);
 
   RunContext& context_;
   const Plan& plan_;

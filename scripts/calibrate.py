@@ -13,7 +13,7 @@ import re
 import sys
 
 SIMPLE_IN_OPERATIONS = 94  # multiplications and additions of the function `operations`
-INTEGERS = (64, 24, 8)  # of `integer_operations`, products of `integer_products`, conversions of `conversions`
+INTEGERS = (64, 96, 24)  # of `integer_operations`, products of `integer_products`, conversions of `conversions`
 
 
 class Measured:
@@ -63,6 +63,7 @@ class Measured:
         for _ in range(30):  # the constants depend on each other, weakly
             copy = self.time("copying_map") - (1 - self.overlap) * self.n * self.operation
             self.byte = copy / self.kernels["copying_map"][1]
+            self.stored = max(self.byte, self.time("filling_map") / self.kernels["filling_map"][1])
             self.operation = self.arithmetic("operations_map") / SIMPLE_IN_OPERATIONS
             self.overlap = min((abs(self.one_division(v) - self.time("one_division_map")), v)
                                for v in (k / 20 for k in range(21)))[1]
@@ -70,11 +71,14 @@ class Measured:
         self.integer = self.arithmetic("integer_operations_map") / INTEGERS[0]
         self.product = max(self.integer, self.arithmetic("integer_products_map") / INTEGERS[1] - self.integer)
         self.conversion = max(self.integer, self.arithmetic("conversions_map") / INTEGERS[2] - self.integer - simple)
-        self.integer_division = max(simple, self.arithmetic("int_divisions_map") / 8 - 2 * self.integer)
+        self.constant_division = max(simple, self.arithmetic("constant_divisions_map") / 8 - self.integer)
+        rounds = 16  # of loops; without a division each has a sum in its place
+        per_round = lambda name: (self.arithmetic(name) - self.arithmetic("looping_map")) / rounds
+        self.integer_division = max(simple, per_round("int_divisions_map") + self.integer)
         self.division = max(simple, self.arithmetic("divisions_map") / 8 - 2 * simple)
-        self.exponential = max(simple, self.arithmetic("exponentials_map") / 4 - 2 * simple)
+        self.exponential = max(simple, self.arithmetic("exponentials_map") / 16 - simple)
         self.logarithm = max(simple, self.arithmetic("logarithms_map") / 4 - 2 * simple)
-        self.long_division = max(self.integer_division, self.arithmetic("long_divisions_map") / 4 - 2 * self.integer - self.product)
+        self.long_division = max(self.integer_division, per_round("long_divisions_map") - self.product)
         self.trigonometric = max(simple, self.arithmetic("sines_map") / 4 - 2 * simple)
 
     def one_division(self, overlap):
@@ -89,13 +93,16 @@ class Measured:
         """Time of one load by bytes of the table it goes to."""
         sizes = {"cache": 8192, "kb128": 1 << 17, "mb1": 1 << 20, "mb4": 1 << 22, "mb16": 1 << 24, "mb64": 1 << 26, "mb256": 1 << 28}
         checks = 4 * self.operation * (1 - self.overlap)  # of the position
+        in_order = 2 / 3  # of 24 bytes an element, 8 are the gathered ones
         result = {}
         for name, size in sizes.items():
             kernel = f"from_{name}_map"
-            read = self.kernels[kernel][1]
-            # Of 24 bytes an element 8 are the gathered ones.
-            result[size] = max(self.operation, self.extra(kernel, read * 2 / 3) - checks)
-        far = self.extra("from_far_map", self.kernels["from_far_map"][1] * 2 / 3) - checks
+            result[size] = max(self.operation, self.extra(kernel, self.kernels[kernel][1] * in_order) - checks)
+        many = 16  # from a small table: one alone hides
+        result[8192] = max(self.operation, self.extra("from_cache_often_map", self.kernels["copying_map"][1]) / many)
+        result[1 << 17] = max(result[1 << 17], result[8192])
+        self.beside = max(self.operation, self.extra("beside_map", self.kernels["copying_map"][1]) / many)
+        far = self.extra("from_far_map", self.kernels["from_far_map"][1] * in_order) - checks
         return result, far
 
 
@@ -166,16 +173,17 @@ def collectives(wide, narrow, fused):
     return min(found)[1:]
 
 
-def further(alone, fused, first, others, read, written):
-    """What each scan or filter after the first of a kernel adds to an element. `others`: of kernels, what their names begin
-    with; `read`: bytes of an element that they load; `written`: the same of the first."""
+def further(alone, fused, first, others, read, written, stored):
+    """What each scan or filter after the first of a kernel adds to an element, on average over kernels. `others`: what the names
+    of these begin with; `read` and `stored`: bytes of an element that they load and store; `written`: what the first alone
+    stores."""
     n = alone.n
     single = alone.time(first) - n * alone.byte * (8 + written)
     found = []
-    for count, name in enumerate(others, 2):
+    for name, bytes_stored in zip(others, stored):
         row = next(fused.kernels[k] for k in fused.kernels if k.startswith(name) and "once" not in k)
-        stored = 8 * count if written == 8 else 8 * 0.75  # filters: what is below and above, on average
-        found.append((row[0] - alone.launch - n * alone.byte * (read + stored) - single) / n / (count - 1))
+        more = row[0] - alone.launch - n * alone.byte * (read + bytes_stored) - single
+        found.append(more / n / (len(found) + 1))
     return max(0.0, sum(found) / len(found))
 
 
@@ -194,33 +202,50 @@ def constants(wide, narrow, fused, far_bytes, target):
     loads, far = wide.loads()
     cached, shared, random, own, cache = caches(loads, far, far_bytes)
     permute = wide.extra("reordering_permute")
-    random_store = (wide.extra("permuting_permute") - permute) / max(1e-9, 1 - cache / (8 * wide.n))
+    shared_store = max(permute, wide.extra("placing_near_permute"))
+    random_store = max(permute, wide.extra("permuting_permute"))
     overlap, passes, scan, kept = collectives(wide, narrow, fused)
     segmented = lengths(wide, "short_scales_map", "long_scales_map")
+    kept_rows = wide.kernels["long_kept_filter"]
+    moving, working = kept_rows[1] * wide.byte, kept_rows[2] * (kept[0] + 8 * kept[1])
+    hidden = min(overlap, segmented_overlap(wide, segmented)) * min(moving, working)
+    kept_element = max(segmented[0], (kept_rows[0] - wide.launch - moving - working + hidden - kept_rows[3] * segmented[1])
+                       / kept_rows[2])
     folded = lengths(wide, "short_sums_reduce", "long_sums_reduce")
     running = lengths(wide, "short_running_scan", "long_running_scan")
     flat = wide.extra("scanning_scan")
     headed = (max(0.0, running[0] - flat), running[1])
     numbered = fused.kernels["numbered_lists_map_reduce"]
     numbered_element = max(0.0, (numbered[0] - wide.launch - wide.byte * numbered[1]) / numbered[2] - segmented[0])
+    gathers = wide.kernels["short_gathers_reduce"]
+    segmented_load = max(shared, (gathers[0] - wide.launch - (gathers[1] - 8 * wide.n) * wide.byte - gathers[3] * folded[1])
+                         / wide.n - folded[0])
+    rows = fused.kernels["numbered_sums_map_map_reduce"]
+    row_element = max(0.0, (rows[0] - wide.launch) / rows[2] - 3 * wide.integer)  # one comparison, conversion, sum
     guarded = max(0.0, wide.extra("picking_filter") - wide.extra("filtering_filter"))
     kinds = ("division", "exponential", "logarithm", "trigonometric")
     ratio = math.exp(sum(math.log(getattr(narrow, k) / getattr(wide, k)) for k in kinds) / len(kinds))
+    bordering = wide.kernels["bordering_filter"]  # two checks; it reads 8 bytes of an element in order
+    checked = (bordering[0] - wide.launch - (8 * wide.n + (bordering[1] - 16 * wide.n)) * wide.byte) / wide.n / 2
     return {
         "launch": wide.launch,
         "byte": wide.byte,
+        "storedByte": wide.stored,
+        "besideLoad": wide.beside,
         "cachedLoad": cached,
         "sharedLoad": shared,
+        "segmentedLoad": segmented_load,
         "randomLoad": random,
         "ownBytes": own,
         "cacheBytes": cache,
         "guardedLoad": guarded,
-        "checkedFilter": max(0.0, wide.extra("checking_filter") - wide.extra("picking_filter")),
+        "checkedFilter": max(0.0, checked - wide.extra("filtering_filter") / 2),
         "operation": wide.operation,
         "integerOperation": wide.integer,
         "integerProduct": wide.product,
         "conversion": wide.conversion,
         "narrow": min(1.0, math.sqrt(narrow.operation / wide.operation * narrow.integer / wide.integer)),
+        "constantDivision": wide.constant_division,
         "integerDivision": wide.integer_division,
         "longDivision": wide.long_division,
         "division": wide.division,
@@ -237,17 +262,20 @@ def constants(wide, narrow, fused, far_bytes, target):
         "scanByte": scan[1],
         "filterElement": kept[0],
         "filterByte": kept[1],
-        "furtherScan": further(wide, fused, "scanning_scan", ("two_scans", "three_scans"), 16, 8),
-        "furtherFilter": further(wide, fused, "filtering_filter", ("two_filters", "three_filters"), 8, 4),
+        "furtherScan": further(wide, fused, "scanning_scan", ("two_scans", "three_scans"), 16, 8, (16, 24)),
+        "furtherFilter": further(wide, fused, "filtering_filter", ("two_filters",), 8, 4, (8,)),
         "segmentedElement": segmented[0],
         "segment": segmented[1],
+        "keptElement": kept_element,
         "numberedElement": numbered_element,
         "foldedElement": folded[0],
         "foldedSegment": folded[1],
         "headedElement": headed[0],
         "headedSegment": headed[1],
+        "rowElement": row_element,
         "permuteElement": permute,
-        "randomStore": max(0.0, random_store),
+        "sharedStore": shared_store,
+        "randomStore": random_store,
     }
 
 

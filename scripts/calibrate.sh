@@ -22,7 +22,8 @@ programs=$(mktemp -d)
 trap 'rm -r "$programs"' EXIT
 for part in alone fused; do cp bench/calibration.nesl "$programs/$part.nesl"; done
 for ((k = 0; k < repetitions; ++k)); do
-  echo "n = $((1 << bits)); calibrate(n, $((bits / 2)), $big, 1000, 7);" >>"$programs/alone.nesl"
+  # Variables, so that nothing is known when the kernels are compiled.
+  echo "n = $((1 << bits)); k = 7; factor = 1540483477; calibrate(n, $((bits / 2)), $big, 1000, k, factor);" >>"$programs/alone.nesl"
   echo "n = $((1 << bits)); calibrate_fused(n, $((bits / 2)));" >>"$programs/fused.nesl"
 done
 for width in 64 32; do

@@ -539,7 +539,8 @@ void ExpressionCode::run(Register* r, const void* const* arrays, Environment& en
         break;
       case Code::Load:
         if (trace) {
-          trace->loads(static_cast<const std::byte*>(arrays[i.index]) + r[i.a].i * sizeOf(i.type));
+          trace->loads(static_cast<const std::byte*>(arrays[i.index]) + r[i.a].i * sizeOf(i.type),
+                       i.gathers);
           if (i.gathers) trace->gathers(i.payload0, r[i.a].i);
         }
         r[i.result] = loadElement(i.type, arrays[i.index], r[i.a].i);

@@ -80,8 +80,9 @@ class ExpressionCode {
   class Trace {
    public:
     virtual ~Trace() = default;
-    /// Before any load; what is at the address must be there afterwards.
-    virtual void loads(const std::byte* address) = 0;
+    /// Before any load; what is at the address must be there afterwards. `gathers`: it is one of gathers().
+    /// What it throws ends the evaluation.
+    virtual void loads(const std::byte* address, bool gathers) = 0;
     /// One of gathers(), by number.
     virtual void gathers(uint32_t number, int64_t position) = 0;
   };

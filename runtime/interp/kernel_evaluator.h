@@ -15,8 +15,8 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "codegen/thunk_sample.h"
@@ -54,11 +54,19 @@ struct DeadlinePassed {};
 std::optional<DeviceError> evaluateKernel(const KernelCode& code, const LaunchRequest& request,
                                           LaunchWork& work, std::optional<Deadline> deadline = std::nullopt);
 
-/// Called before something is read from the memory behind the arguments.
-using BeforeReading = std::function<void(const std::byte*)>;
+/// The memory behind the arguments, where it has to be fetched before it is read.
+class SampledMemory {
+ public:
+  virtual ~SampledMemory() = default;
+  virtual void need(const std::byte* address) = 0;   ///< it is there afterwards
+  virtual bool holds(const std::byte* address) = 0;  ///< whether it is there; if not, it is noted
+  virtual void fetch() = 0;                          ///< all that was noted
+};
 
-/// Evaluates the thunks for some of the elements, and writes nothing. Ends early at the deadline.
+/// Evaluates the thunks for some of the elements, and writes nothing. `bytes` of the arrays by parameter;
+/// `memory` may be null: all is there. What the time does not suffice for is left out.
 codegen::ThunkSample sampleThunks(const KernelCode& code, const LaunchRequest& request,
-                                  const BeforeReading& beforeReading, Deadline deadline);
+                                  std::span<const size_t> bytes, SampledMemory* memory,
+                                  std::chrono::milliseconds most);
 
 }  // namespace kelpie::runtime

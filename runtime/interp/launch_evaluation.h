@@ -44,6 +44,7 @@ class ErrorLog final : public Environment {
     return interrupt_ && interrupt_->load(std::memory_order_relaxed);
   }
   std::optional<DeviceError> error;
+  void setDeadline(Deadline deadline) { deadline_ = deadline; }
 
  private:
   const std::atomic<bool>* interrupt_;
@@ -82,7 +83,8 @@ class LaunchEvaluation {
     return log_.error;
   }
 
-  codegen::ThunkSample sample(const BeforeReading& beforeReading, Deadline deadline);
+  codegen::ThunkSample sample(std::span<const size_t> bytes, SampledMemory* memory,
+                              std::chrono::milliseconds most);
 
  private:
   class SampledBinding;

@@ -2,6 +2,9 @@
 // that the interp target counts.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "fusion/fuse.h"
 #include "runtime/host_target.h"
 #include "tests/fusion/random_program.h"
@@ -193,8 +196,9 @@ TEST(Accounting, SamplesTellWhatIsCounted) {
         ++sampled;
       }
       for (const auto& p : sample.positions) {
-        EXPECT_LE(p.lines, p.sectors);
-        EXPECT_LE(p.distinct, p.sectors);
+        EXPECT_LE(p.granules, p.sectors);
+        EXPECT_LE(p.blocks, p.granules);
+        EXPECT_LE(p.fresh, p.sectors);
         EXPECT_LE(p.sectors, p.number);
         positions += p.number > 0;
       }
@@ -202,6 +206,48 @@ TEST(Accounting, SamplesTellWhatIsCounted) {
   }
   EXPECT_GT(sampled, 50);
   EXPECT_GT(positions, 50);
+}
+
+/// Where every fetch takes as long as a tenth of what a sample may.
+class Slow final : public runtime::HostTarget {
+ public:
+  Slow() : HostTarget(0) {}
+  std::string name() const override { return "slow"; }
+  bool hostAddressable() const override { return false; }
+  runtime::Failure read(std::span<const runtime::HostRead> reads,
+                        std::optional<runtime::DeviceError>& error) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    return HostTarget::read(reads, error);
+  }
+
+ protected:
+  runtime::Failure execute(const runtime::LaunchRequest& request,
+                           std::optional<runtime::DeviceError>& error) override {
+    interpret(request, error);
+    return std::nullopt;
+  }
+};
+
+/// The time suffices for a few groups: they stand for all elements.
+TEST(Accounting, SamplesThatAreCutShortCountInFull) {
+  constexpr int64_t kElements = 1 << 17;
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < kElements; ++i) places.push_back(i * 77773 % kElements);
+  testing::Builder b;
+  const lcu::VarId next = b.globalArray("next", testing::ints(places));
+  const auto gather = [&] { return b.map(b.flat(next), {b.at(next, b.at(next))}); };
+  b.result(b.launch(gather(), "gather")[0]);
+  runtime::Executor executor(std::make_unique<Slow>());
+  runtime::RunStatistics statistics;
+  runtime::RunOptions options;
+  options.sampleThunks = true;
+  b.run(executor, options, &statistics);
+  const codegen::ThunkSample& sample = statistics.kernels.at(0).sample;
+  ASSERT_FALSE(sample.empty());
+  EXPECT_NEAR(sample.entered[0], kElements, 1);
+  ASSERT_EQ(sample.positions.size(), 1u);
+  EXPECT_NEAR(sample.positions[0].number, kElements, 1);
+  EXPECT_NEAR(sample.positions[0].visited / kElements, 8 * kElements, 4e5);
 }
 
 }  // namespace

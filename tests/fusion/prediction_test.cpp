@@ -159,20 +159,113 @@ TEST(Prediction, GathersOfWhatAPermuteHasFilled) {
 TEST(Prediction, PositionsOfASample) {
   TargetCosts costs = free();
   costs.byte = 1;
-  costs.cachedLoad = 1;
-  costs.sharedLoad = costs.randomLoad = 1000;
+  costs.besideLoad = 1;
+  costs.cachedLoad = 10;
+  costs.sharedLoad = 100;
+  costs.randomLoad = 1000;
   costs.ownBytes = costs.cacheBytes = 0;
   KnownSizes known;
   codegen::ThunkSample& sample = known.samples["k"];
   sample.entered = sample.inStep = {100, 0};
   const double inOrder = 8 * 1000 + 8;
-  sample.positions = {{100, 100, 100, 100}};  // each elsewhere
-  EXPECT_DOUBLE_EQ(predictedOf(costs, kGather, 1000, 1e6, 1, known), inOrder + 1000 * 1000);
-  sample.positions = {{100, 25, 6.25, 25}};  // side by side
-  EXPECT_DOUBLE_EQ(predictedOf(costs, kGather, 1000, 1e6, 1, known), inOrder + 1000 * (0.25 * 32 + 0.75 * 1));
-  sample.positions = {{100, 100, 100, 1}};  // all in one place
-  costs.ownBytes = costs.cacheBytes = 32;
-  EXPECT_DOUBLE_EQ(predictedOf(costs, kGather, 1000, 1e6, 1, known), inOrder + 1000 * 1);
+  const double bytes = 8e6, all = 100 * bytes;
+  const auto perLoad = [&](codegen::ThunkSample::Positions positions) {
+    sample.positions = {positions};
+    return (predictedOf(costs, kGather, 1000, 1e6, 1, known) - inOrder) / 1000;
+  };
+  EXPECT_DOUBLE_EQ(perLoad({100, 100, 100, 100, 100, all}), 1000);                        // each elsewhere
+  EXPECT_DOUBLE_EQ(perLoad({100, 25, 12.5, 12.5 / 16, 25, all}), 0.125 * 64 + 0.75 * 1);  // side by side
+  EXPECT_DOUBLE_EQ(perLoad({100, 100, 100, 25, 100, all}), 64 + 0.5 * (1000 - 64));       // four to a block
+  EXPECT_DOUBLE_EQ(perLoad({100, 100, 100, 100, 25, all}), 0.25 * 1000 + 0.75 * 100);  // some shortly before
+  EXPECT_DOUBLE_EQ(perLoad({100, 0, 0, 0, 0, all}), 1);  // where another load of the group was
+  costs.cacheBytes = bytes / 2;
+  EXPECT_DOUBLE_EQ(perLoad({100, 100, 100, 100, 100, all}), 0.5 * 1000 + 0.5 * 100);
+  costs.ownBytes = 32;
+  EXPECT_DOUBLE_EQ(perLoad({100, 100, 100, 100, 100, 100 * 32}), 10);  // all in one place
+}
+
+TEST(Prediction, PositionsOfAPermute) {
+  const char* const body = R"(
+  kernel p { let w: [int64; m] = PERMUTE flat n { i => i } to { i => xs[i] } target m fill (-1) return w }
+  let first: int64 = w[0]
+  return first)";
+  TargetCosts costs = free();
+  costs.byte = 1;
+  costs.permuteElement = 50;
+  costs.sharedStore = 90;
+  costs.randomStore = 1000;
+  costs.cacheBytes = 0;
+  KnownSizes known;
+  codegen::ThunkSample& sample = known.samples["p"];
+  sample.entered = sample.inStep = {100};
+  const double all = 100 * 8e6;
+  const auto perElement = [&](codegen::ThunkSample::Positions positions) {
+    sample.positions = {positions};
+    return (predictedOf(costs, body, 1000, 1e6, 1, known) - 8 * 1000 - 8e6) / 1000;
+  };
+  EXPECT_DOUBLE_EQ(perElement({100, 100, 100, 100, 100, all}), 1000);     // each elsewhere
+  EXPECT_DOUBLE_EQ(perElement({100, 25, 12.5, 12.5 / 16, 25, all}), 50);  // side by side
+  EXPECT_DOUBLE_EQ(perElement({100, 100, 50, 5, 100, all}), 90);          // whole granules: 2 * 64 / 2
+  EXPECT_DOUBLE_EQ(perElement({100, 100, 100, 100, 0, all}), 90);         // what was visited before
+  EXPECT_DOUBLE_EQ(perElement({100, 62.5, 62.5, 62.5, 0, all}), (50 + 90) / 2.);  // half of it scattered
+}
+
+TEST(Prediction, KernelsThatOnlyStore) {
+  const char* const fill = R"(
+  kernel k { let r: [int64; n] = MAP flat n { i => i } return r }
+  let last: int64 = r[0]
+  return last)";
+  const char* const copy = R"(
+  kernel k { let r: [int64; n] = MAP flat n { i => xs[i] } return r }
+  let last: int64 = r[0]
+  return last)";
+  TargetCosts costs = free();
+  costs.byte = 1;
+  costs.storedByte = 1.5;
+  EXPECT_DOUBLE_EQ(predicted(costs, fill, 1000, 1), 1.5 * 8000);
+  EXPECT_DOUBLE_EQ(predicted(costs, copy, 1000, 1), 2 * 8000);
+}
+
+TEST(Prediction, NothingHidesLoadsInLoops) {
+  const auto body = [](const std::string& value) {
+    return R"(
+  kernel k { let s: &int64 = REDUCE flat n { i => let (t1, t2) = loop (k1 = xs[i], k2 = 0) { while k2 < xs[i] next )" +
+           value + R"(, k2 + 1 } in t1 } (0) { x, y => x + y } return s }
+  return s)";
+  };
+  TargetCosts costs = free();
+  costs.randomLoad = costs.sharedLoad = costs.cachedLoad = 5;
+  costs.integerOperation = 1;
+  costs.overlap = 1;
+  const double work =
+      1000 * (16 * 2 + 1);  // a comparison and a sum in each of 16 rounds, and one of the reduction
+  EXPECT_DOUBLE_EQ(predicted(costs, body("k2"), 1000, 1000), work);
+  EXPECT_DOUBLE_EQ(predicted(costs, body("ys[k1 * 3]"), 1000, 1000), work + 1000 * 16 * 5);
+}
+
+TEST(Prediction, SegmentsThatGoThroughThePositionsTogether) {
+  const char* const body = R"(
+  kernel k { let r: [int64; m] = REDUCE regular(m, n, n * m) { i, s, p => xs[p] } (0) { x, y => x + y } return r }
+  let first: int64 = r[0]
+  return first)";
+  TargetCosts costs = free();
+  costs.rowElement = 1;
+  costs.segmentedElement = costs.numberedElement = costs.segment = 1000;
+  EXPECT_DOUBLE_EQ(predicted(costs, body, 100, 16), 1600);
+}
+
+TEST(Prediction, DivisionsByConstants) {
+  const auto body = [](const std::string& divisor) {
+    return R"(
+  kernel k { let s: &int64 = REDUCE flat n { i => xs[i] / )" +
+           divisor + R"( } (0) { x, y => x + y } return s }
+  return s)";
+  };
+  TargetCosts costs = free();
+  costs.constantDivision = 2;
+  costs.integerDivision = 7;
+  EXPECT_DOUBLE_EQ(predicted(costs, body("10"), 1000, 1), 2000);
+  EXPECT_DOUBLE_EQ(predicted(costs, body("m"), 1000, 1), 7000);
 }
 
 TEST(Prediction, BranchesCountAsOftenAsTheyAreEntered) {
