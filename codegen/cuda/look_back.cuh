@@ -2,14 +2,14 @@
 //
 // A block publishes the fold of its own elements in a word of 16 bytes, whose tag names the launch, so that
 // words are never cleared between launches. What lies below a *tile* comes from the scanner (scanner.cuh).
-// Blocks that work on *ranges* (segment_ranges.cuh), at most kGroup^2 of them, find it themselves when they
+// Blocks that work on *ranges* (segment_ranges.cuh) find it themselves when they
 // are done (decoupled look-back, Merrill and Garland; blocks start in the order of their numbers), in two
 // steps, with reproducible rounding: they are taken 32 at a time to groups. A warp reads the folds of the
 // lower ranges of its group at once and folds them by one fixed tree. The last of a group so knows the fold
-// of the group, and publishes it; the folds of lower groups are read and folded likewise. No association
-// depends on which block was faster: the same bits in every run. Words are asked for only where they count:
-// the folds of groups lie so near to each other that all blocks asking for them at once took an H200 up to 4
-// us.
+// of the group, and publishes it; the folds of lower groups, of which there are few, are read and folded
+// likewise, 32 of them at once. No association depends on which block was faster: the same bits in every run.
+// Words are asked for only where they count: the folds of groups lie so near to each other that all blocks
+// asking for them at once took an H200 up to 4 us.
 //
 // L is a level: { Carry; bool kSegmented, kRestarts; Carry start(), merge(Carry a, Carry b, bool head) },
 // where `head` says that a segment begins in b, so that the segmented parts of a do not count. kRestarts: all
@@ -21,7 +21,7 @@
 namespace kelpie {
 
 enum State : uint32_t { kAbsent = 0, kAggregate = 1, kPrefix = 2 };
-constexpr int kGroup = 32;  ///< ranges of a group, and groups (ranges: kMostRanges of pass_generator.cpp)
+constexpr int kGroup = 32;  ///< ranges of a group, groups read at once
 
 /// One write, one read: 16 bytes are moved by single instructions, so a tag never comes with another's
 /// payload. Vectors of four words, because the assembler of CUDA 13.0 narrows a 128-bit relaxed load to the
@@ -158,6 +158,8 @@ KELPIE_DEVICE typename L::Carry foldLanes(typename L::Carry carry, uint32_t head
   return carry;
 }
 
+KELPIE_DEVICE uint32_t lanesBelow(int lane) { return lane < 32 ? (1u << lane) - 1 : kFullWarp; }
+
 /// Waits for what the lanes below `place` read: read(carry, head) tells whether it has been published. The
 /// others have theirs already. `heads`: lanes in which a segment begins. Gives the inclusive fold, of which
 /// that of the lanes below the nearest head below `place` need not be known, where all parts restart.
@@ -169,7 +171,7 @@ KELPIE_DEVICE typename L::Carry awaitLanes(int place, typename L::Carry carry, b
     if (!known) known = read(carry, head);
     const uint32_t present = __ballot_sync(kFullWarp, known);
     heads = L::kSegmented ? __ballot_sync(kFullWarp, head) : 0;
-    const uint32_t lower = heads & ((1u << place) - 1);
+    const uint32_t lower = heads & lanesBelow(place);
     const int counts = L::kRestarts && lower != 0 ? 31 - __clz(lower) : 0;  // from this lane on
     if ((~present >> counts) == 0) break;
   }
@@ -195,14 +197,20 @@ KELPIE_DEVICE typename L::Carry awaitLower(const States<typename L::Carry>& stat
                       return states.readTile(group * kGroup + lane, carry, laneHead) != kAbsent;
                     });
   if (last && lane == kGroup - 1) states.publishGroup(group, upTo, heads != 0);
-  const Carry tiles = shuffleFrom(upTo, place > 0 ? place - 1 : 0);
-  const bool lowerHead = (heads & ((1u << place) - 1)) != 0;
-  if (group == 0 || !needed || (L::kRestarts && lowerHead)) return tiles;
-  const Carry groups = awaitLanes<L>(int(group), L::start(), false, heads, [&](Carry& carry, bool& laneHead) {
-    return states.readGroup(lane, carry, laneHead) != kAbsent;
-  });
-  const Carry below = shuffleFrom(groups, int(group) - 1);
-  return place == 0 ? below : L::merge(below, tiles, lowerHead);
+  Carry below = shuffleFrom(upTo, place > 0 ? place - 1 : 0);
+  bool any = place > 0, lowerHead = (heads & lanesBelow(place)) != 0;
+  if (!needed) return below;
+  for (int count = 0, above = int(group); above > 0 && !(L::kRestarts && lowerHead); above -= count) {
+    count = (above - 1) % kGroup + 1;
+    const Carry groups = awaitLanes<L>(count, L::start(), false, heads, [&](Carry& carry, bool& laneHead) {
+      return states.readGroup(above - count + lane, carry, laneHead) != kAbsent;
+    });
+    const Carry theirs = shuffleFrom(groups, count - 1);
+    below = any ? L::merge(theirs, below, lowerHead) : theirs;
+    any = true;
+    lowerHead |= (heads & lanesBelow(count)) != 0;
+  }
+  return below;
 }
 
 /// Publishes `own`, the fold of tile `tile`, and gives the fold of all lower ones, if it is needed.

@@ -55,10 +55,8 @@ CudaPass generatePass(KernelPart part, const lcu::Program& program, const std::s
   const PassPlan& plan = text.plan;
   pass.grid = plan.grid;
   pass.maxChunks = options.maxChunks;
-  // All ranges are worked on at once, and are few enough for look_back.cuh.
-  constexpr int64_t kMostRanges = 1024;
-  if (plan.ranges())
-    pass.maxChunks = std::min({pass.maxChunks, kMultiprocessors * int64_t{plan.blocksAtOnce}, kMostRanges});
+  // All ranges are worked on at once.
+  if (plan.ranges()) pass.maxChunks = std::min<int64_t>(pass.maxChunks, kMultiprocessors * plan.blocksAtOnce);
   pass.evenChunks = plan.grid == Grid::Chunks && plan.streams;
   pass.shape = plan.shape;
   pass.scanned = plan.scanned();

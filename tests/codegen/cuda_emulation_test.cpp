@@ -100,8 +100,10 @@ std::vector<float> someWeights(int64_t segments) {
   return weights;
 }
 
-/// Segments of many lengths, some empty.
-void compareSegmentedKernels(const codegen::cuda::CudaOptions& options) {
+/// Segments of many lengths, some empty, of at least so many elements in all.
+void compareSegmentedKernels(const codegen::cuda::CudaOptions& options, int64_t elements = 9000,
+                             const std::vector<uint64_t>& lengths = {1, 3, 20, 300, 5000, 20'000},
+                             const std::vector<const char*>& kernels = kSegmentedKernels) {
   KnownKernels known;
   runtime::ProgramKernels program = known.programKernels();
   runtime::InterpTarget interp;
@@ -110,9 +112,9 @@ void compareSegmentedKernels(const codegen::cuda::CudaOptions& options) {
   auto failure = cuda.prepare(program);
   ASSERT_EQ(failure, std::nullopt) << *failure;
   Random random(static_cast<uint64_t>(environment("KELPIE_SEED", 9)));
-  for (uint64_t longest : {1u, 3u, 20u, 300u, 5000u, 20'000u}) {
+  for (uint64_t longest : lengths) {
     KernelData data;
-    const int64_t n = 9000 + static_cast<int64_t>(random() % 1000);
+    const int64_t n = elements + static_cast<int64_t>(random() % 1000);
     data.extents.elements = n;
     std::vector<float> xs(static_cast<size_t>(n));  // sums are exact
     for (float& x : xs) x = static_cast<float>(static_cast<int>(random() % 100) - 50);
@@ -131,7 +133,7 @@ void compareSegmentedKernels(const codegen::cuda::CudaOptions& options) {
     set("offsets", offsets.data(), offsets.size() * sizeof(int64_t));
     const std::vector<float> weights = someWeights(data.extents.segments);
     set("weights", weights.data(), weights.size() * sizeof(float));
-    for (const char* name : kSegmentedKernels) {
+    for (const char* name : kernels) {
       size_t number = known.number(name);
       EXPECT_EQ(difference(runKernel(interp, program, number, data), runKernel(cuda, program, number, data),
                            program.kernels[number].info),
@@ -149,6 +151,10 @@ TEST(CudaEmulation, LongRanges) {
 }
 /// Several groups of ranges (look_back.cuh), within which many or no segments end.
 TEST(CudaEmulation, ManyRanges) { compareSegmentedKernels(tinyBlocks()); }
+/// More groups than are read at once.
+TEST(CudaEmulation, ManyGroupsOfRanges) {
+  compareSegmentedKernels(tinyBlocks(), 100'000, {30, 3000, 200'000}, {"segmented_sum"});
+}
 
 /// More empty segments begin in a tile than are read: heads are searched for.
 TEST(CudaEmulation, ManyEmptySegments) {
