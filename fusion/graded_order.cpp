@@ -92,8 +92,29 @@ class OrderUser {
     return order && sorts_.at(order->index).keys == e->index ? order : nullptr;
   }
 
+  /// Whether `e` is an element of an order or of ranks, and the length of that.
+  ExprRef extentOfPlace(ExprRef e) const {
+    if (e->kind != ExprKind::Load || e->canFail) return nullptr;
+    if (const auto sort = sorts_.find(e->index); sort != sorts_.end()) return sort->second.extent;
+    const auto rank = ranks_.find(e->index);
+    return rank == ranks_.end() ? nullptr : sorts_.at(rank->second).extent;
+  }
+
+  /// A comparison that tests whether a place is in range.
+  bool holdsOfPlaces(ExprRef e) const {
+    if (e->kind != ExprKind::Op) return false;
+    if (e->op == ScalarOp::GreaterEqual)
+      return e->operands[1] == arena_.index(0) && extentOfPlace(e->operands[0]);
+    return e->op == ScalarOp::Less && e->operands[1] == extentOfPlace(e->operands[0]);
+  }
+
   ExprRef rewritten(ExprRef e) {
     return arena_.rewrite(e, [&](ExprRef node) -> ExprRef {
+      if (holdsOfPlaces(node)) return arena_.boolean(true);
+      if (node->kind == ExprKind::Load) {
+        if (const auto again = again_.find(node->index); again != again_.end())
+          return rewritten(arena_.load(again->second, node->type, node->operands[0]));
+      }
       if (const ExprRef order = gathered(node)) {
         Sort& sort = sorts_.at(order->index);
         if (sort.sorted == 0)
@@ -108,7 +129,8 @@ class OrderUser {
   }
 
   void rewrite(lcu::Stmt& stmt) {
-    const auto change = [&](ExprRef e) { return rewritten(e); };
+    // What the first time leaves may be what the second looks for.
+    const auto change = [&](ExprRef e) { return again_.empty() ? rewritten(e) : rewritten(rewritten(e)); };
     if (auto* let = std::get_if<lcu::HostLet>(&stmt.node)) {
       for (ExprRef& e : let->values) e = change(e);
     } else if (auto* conditional = std::get_if<lcu::HostIf>(&stmt.node)) {
@@ -116,20 +138,31 @@ class OrderUser {
     } else if (auto* launch = std::get_if<lcu::Launch>(&stmt.node)) {
       lcu::Soac& soac = launch->kernel.bindings[0];
       changeExpressions(soac, change);
-      if (soac.kind == lcu::SoacKind::Permute && !soac.space.segmented() && scattersByOrder(soac))
-        soac.unique = true;
+      if (soac.kind == lcu::SoacKind::Permute && !soac.space.segmented()) learnPlaces(soac);
     }
   }
 
-  bool scattersByOrder(const lcu::Soac& soac) const {
+  /// Of a flat permute.
+  void learnPlaces(lcu::Soac& soac) {
     const ExprRef to = soac.destination;
-    return to->kind == ExprKind::Load && to->operands[0] == arena_.param(0) && sorts_.contains(to->index) &&
-           sorts_.at(to->index).extent == soac.space.extent;
+    const ExprRef extent = extentOfPlace(to);
+    if (!extent || to->operands[0] != arena_.param(0) || extent != soac.space.extent) return;
+    soac.unique = true;
+    if (soac.where || !soac.onto.empty() || soac.target != extent) return;
+    soac.fill.clear();
+    if (soac.pull.size() != 1 || soac.pull[0] != arena_.param(0)) return;
+    if (const auto rank = ranks_.find(to->index); rank != ranks_.end()) {
+      again_[soac.results[0]] = rank->second;
+    } else {
+      ranks_[soac.results[0]] = to->index;
+    }
   }
 
   lcu::Program& program_;
   lcu::ExprArena& arena_;
   std::map<VarId, Sort> sorts_;
+  std::map<VarId, VarId> ranks_;  ///< by the variable of the ranks: the order
+  std::map<VarId, VarId> again_;  ///< orders that are others again: by their variables
 };
 
 }  // namespace

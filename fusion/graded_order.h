@@ -4,7 +4,10 @@
 //   - Keys at such positions are the sorted keys, of which the sort itself is the cheapest source: it gives
 //     them as its second result, and a map that only gathers them goes. (Integers of a flat space: equal
 //     floats may differ in their bits.)
-//   - A permute to the places of the order writes each once: its destinations are distinct.
+//   - A permute to the places of the order writes each once: its destinations are distinct, and it needs no
+//     fill. Of the positions themselves it makes the ranks, which have every position once, too.
+//   - A permute of the positions to their ranks gives the order again. So `permute(xs, rank(keys))`, which
+//     looks for the writer of each place, becomes xs[order[i]].
 //
 // In and out: λcu before fusion, sizes normalised. What nobody uses then is left to dead_code.
 #pragma once
