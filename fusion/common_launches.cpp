@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "fusion/effects.h"
 #include "fusion/sizes.h"
@@ -20,12 +21,6 @@ bool sameOperator(const Soac& a, const Soac& b) {
          a.withTotal == b.withTotal;
 }
 
-bool sameWork(const Soac& a, const Soac& b) {
-  return a.kind == b.kind && a.space == b.space && a.pull == b.pull && a.where == b.where &&
-         sameOperator(a, b) && a.destination == b.destination && a.target == b.target && a.fill == b.fill &&
-         a.onto == b.onto && a.unique == b.unique && a.agreeing == b.agreeing && a.effects == b.effects;
-}
-
 class Merger {
  public:
   explicit Merger(lcu::Program& program) : program_(program) {}
@@ -40,6 +35,31 @@ class Merger {
   }
 
  private:
+  /// `e` with all its checks at one site.
+  ExprRef anonymous(ExprRef e) {
+    if (!e || !e->canFail) return e;
+    if (const auto known = anonymous_.find(e); known != anonymous_.end()) return known->second;
+    lcu::ExprArena& arena = *program_.arena;
+    const ExprRef result = arena.rewrite(e, [&](ExprRef node) -> ExprRef {
+      if (node->kind != ExprKind::Check) return nullptr;
+      const std::vector<ExprRef>& o = node->operands;
+      return arena.check(anonymous(o[0]), anonymous(o[1]), o[2]->constant, 0, anonymous(o[3]),
+                         anonymous(o[4]));
+    });
+    return anonymous_[e] = result;
+  }
+  bool same(ExprRef a, ExprRef b) { return a == b || anonymous(a) == anonymous(b); }
+  bool same(const std::vector<ExprRef>& a, const std::vector<ExprRef>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [&](ExprRef x, ExprRef y) { return same(x, y); });
+  }
+  bool sameWork(const Soac& a, const Soac& b) {
+    return a.kind == b.kind && a.space == b.space && sameOperator(a, b) && a.target == b.target &&
+           a.fill == b.fill && a.onto == b.onto && a.unique == b.unique && a.agreeing == b.agreeing &&
+           same(a.where, b.where) && same(a.destination, b.destination) && same(a.pull, b.pull) &&
+           same(a.effects, b.effects);
+  }
+
   Soac& soacOf(lcu::Stmt& stmt) { return std::get<lcu::Launch>(stmt.node).kernel.bindings[0]; }
 
   /// `around`: launches of the blocks around, which are done before this one starts.
@@ -179,6 +199,7 @@ class Merger {
 
   lcu::Program& program_;
   std::map<VarId, VarId> replacement_;
+  std::unordered_map<ExprRef, ExprRef> anonymous_;
   int removed_ = 0;
 };
 
