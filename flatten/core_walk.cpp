@@ -54,6 +54,15 @@ void visit(AnyExp& e, const OnAtom& atom, const OnPart& part) {
 
 }  // namespace
 
+void changeBodies(core::Program& program, const std::function<ExpPtr(const ExpPtr&)>& change) {
+  for (size_t f = 0, count = program.functions.size(); f < count; ++f) {
+    if (!program.functions[f].body) continue;
+    ExpPtr body = change(program.functions[f].body);
+    program.functions[f].body = std::move(body);  // not before: functions may have been added
+  }
+  program.entry = change(program.entry);
+}
+
 void forEachAtom(const Exp& e, const std::function<void(const Atom&)>& on) {
   visit(e, on, [](const ExpPtr&) {});
 }

@@ -22,6 +22,9 @@ struct Chain {
 Chain takeApart(core::ExpPtr e);
 core::ExpPtr putTogether(Chain chain);
 
+/// Replaces the bodies of all functions and the entry. `change` may add functions, which are left alone.
+void changeBodies(core::Program& program, const std::function<core::ExpPtr(const core::ExpPtr&)>& change);
+
 /// The atoms of an expression itself, without those of expressions in it. Nothing for a let.
 void forEachAtom(const core::Exp& e, const std::function<void(const core::Atom&)>& visit);
 /// The expressions directly in an expression that is no let: branches, bodies.

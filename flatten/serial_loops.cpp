@@ -54,12 +54,7 @@ class Unroller {
   }
 
   void run() {
-    for (size_t f = 0, count = program_.functions.size(); f < count; ++f) {
-      if (!program_.functions[f].body) continue;
-      ExpPtr body = chain(program_.functions[f].body);
-      program_.functions[f].body = std::move(body);  // not before: functions may have been added
-    }
-    program_.entry = chain(program_.entry);
+    changeBodies(program_, [this](const ExpPtr& body) { return chain(body); });
   }
 
  private:

@@ -35,9 +35,7 @@ class Joiner {
   Joiner(core::Program& program, const Analysis& analysis) : program_(program), analysis_(analysis) {}
 
   void run() {
-    for (core::Function& function : program_.functions)
-      if (function.body) function.body = chain(function.body);
-    program_.entry = chain(program_.entry);
+    changeBodies(program_, [this](const ExpPtr& body) { return chain(body); });
   }
 
  private:
