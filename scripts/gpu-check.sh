@@ -4,7 +4,7 @@
 # Ends with a short table.
 #
 # Needs .bundle/ (scripts/make-bundle.sh). Raw output goes to $OUT when set, else to build-gpu-check/. Every step has
-# its own time limit; the whole takes less than nine minutes.
+# its own time limit; the whole takes less than ten minutes.
 cd "$(dirname "$0")/.." || exit 1
 here=$PWD
 out=${OUT:-$here/build-gpu-check}
@@ -37,6 +37,21 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | 
 step test_gpu 130 $(program test_gpu) || grep -m3 -A6 'Failure' "$out/test_gpu.log" | cut -c1-400
 grep -E 'KELPIE_SEED|PASSED|FAILED  \]|SKIPPED' "$out/test_gpu.log" | cut -c1-120 | head -12
 
+# Small runs under compute-sanitizer, side by side, before anything is timed: two random kernels of each kind have all skeletons; sizes leave
+# out long sorts, which are CUB's but for one kernel, and take racecheck a minute.
+sanitize() {
+  KELPIE_KERNELS=2 KELPIE_SIZE=20000 step "$1" 120 compute-sanitizer --tool "$1" --print-limit 20 --error-exitcode 9 \
+    $(program test_gpu) --gtest_filter=-*FirstError*
+  grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$out/$1.log" | tail -1
+  grep -m3 -E 'Invalid|Race reported|Barrier error|Uninitialized' "$out/$1.log" | cut -c1-160
+}
+if command -v compute-sanitizer >/dev/null; then
+  for tool in memcheck racecheck synccheck initcheck; do sanitize "$tool" & done
+  wait
+else
+  note "compute-sanitizer is not installed"
+fi
+
 step bench_kelpie 110 $(program gpu_bench) 27 || tail -3 "$out/bench_kelpie.log"
 [ -x .bundle/bin/gpu_peers ] && step bench_peers 60 $(program gpu_peers) 27
 [ -x .bundle/bin/gpu_peer_spmv ] && step bench_peer_spmv 40 $(program gpu_peer_spmv) 25
@@ -52,7 +67,6 @@ if [ "${memory:-0}" -gt 70000 ]; then
 fi
 
 step compile 45 bash scripts/gpu-compile.sh "$(program kelpie)"
-step fusion 120 bash scripts/gpu-fusion.sh "$(program kelpie)" "$out/fusion" || tail -3 "$out/fusion.log"
 
 mkdir -p "$out/examples"
 examples_started=$SECONDS
@@ -69,20 +83,12 @@ for example in examples/*.nesl; do
   note "$(printf '%-24s %s' "$name" "$verdict")"
 done
 
-# Small runs under compute-sanitizer: two random kernels of each kind have all skeletons; sizes leave out long sorts, which are CUB's but for
-# one kernel, and take racecheck a minute.
-if command -v compute-sanitizer >/dev/null; then
-  for tool in memcheck racecheck synccheck initcheck; do
-    left=$((515 - (SECONDS - begin)))
-    [ $left -gt 45 ] && left=45
-    [ $left -lt 10 ] && note "$tool: time is up" && continue
-    KELPIE_KERNELS=2 KELPIE_SIZE=20000 step "$tool" $left compute-sanitizer --tool "$tool" --print-limit 20 --error-exitcode 9 \
-      $(program test_gpu) --gtest_filter=-*FirstError*
-    grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$out/$tool.log" | tail -1
-    grep -m3 -E 'Invalid|Race reported|Barrier error|Uninitialized' "$out/$tool.log" | cut -c1-160
-  done
+left=$((570 - (SECONDS - begin)))
+[ $left -gt 210 ] && left=210
+if [ $left -lt 60 ]; then
+  note "fusion: time is up"
 else
-  note "compute-sanitizer is not installed"
+  step fusion $left bash scripts/gpu-fusion.sh "$(program kelpie)" "$out/fusion" || tail -3 "$out/fusion.log"
 fi
 
 echo "whole run: $((SECONDS - begin)) s"
