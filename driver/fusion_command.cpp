@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "driver/profile.h"
@@ -13,15 +15,16 @@
 
 namespace kelpie::driver {
 
-namespace {
-
-/// Regions of the function, and those into which it was inlined: kernels are named after their function.
+// Kernels are named after their function, also where it was inlined.
 bool concerns(const fusion::RegionReport& region, const std::string& function) {
-  if (region.function == function || region.function.starts_with(function + ",")) return true;
+  if (function.empty() || region.function == function || region.function.starts_with(function + ","))
+    return true;
   return std::any_of(region.nodes.begin(), region.nodes.end(), [&](const fusion::NodeReport& node) {
     return node.kernel && node.name.starts_with(function + "_");
   });
 }
+
+namespace {
 
 std::string draw(const std::string& dot) {
   const PipeSignalBlocked blocked;
@@ -66,9 +69,28 @@ std::string totals(const std::vector<fusion::FormReport>& forms) {
 
 }  // namespace
 
-std::string reportFusion(const std::vector<FormResult>& forms, const FusionRequest& request,
-                         const Pipeline& pipeline, const SourceManager& sources, const MeasuredRuns* runs) {
-  const auto lookup = [&](Span span) { return sourceLine(span, sources); };
+std::vector<FormResult> callsOfFunctions(const std::vector<FormResult>& forms, const std::string& function,
+                                         Session& session) {
+  std::map<std::string, Span> functions;  // of several definitions the last, which is the one to be called
+  for (const FormResult& form : forms) {
+    if (form.kind == FormKind::Definition && (function.empty() || form.name == function))
+      functions[form.name] = form.span;
+  }
+  std::vector<FormResult> calls;
+  for (const auto& [name, span] : functions) {
+    FormResult call =
+        session.inspect(std::make_shared<const ast::Exp>(ast::Exp{ast::Name{name}, span}), true);
+    call.name = name;
+    calls.push_back(std::move(call));
+  }
+  std::stable_sort(calls.begin(), calls.end(),
+                   [](const FormResult& a, const FormResult& b) { return a.span.begin < b.span.begin; });
+  return calls;
+}
+
+std::vector<fusion::FormReport> fusionReports(const std::vector<FormResult>& forms,
+                                              const FusionRequest& request, const Pipeline& pipeline,
+                                              const SourceManager& sources, const MeasuredRuns* runs) {
   std::vector<fusion::FormReport> reports;
   for (const FormResult& form : forms) {
     if (!form.program) continue;
@@ -87,12 +109,16 @@ std::string reportFusion(const std::vector<FormResult>& forms, const FusionReque
       const auto run = runs->byProgram.find(&*form.program);
       if (run != runs->byProgram.end()) addMeasured(report, run->second);
     }
-    if (!request.function.empty()) {
-      std::erase_if(report.regions, [&](const auto& region) { return !concerns(region, request.function); });
-      if (report.regions.empty()) continue;
-    }
+    std::erase_if(report.regions, [&](const auto& region) { return !concerns(region, request.function); });
+    if (report.regions.empty() && !request.function.empty()) continue;
     reports.push_back({sources.describe(form.span), form.name, std::move(report)});
   }
+  return reports;
+}
+
+std::string writtenReports(const std::vector<fusion::FormReport>& reports, const FusionRequest& request,
+                           const SourceManager& sources) {
+  const auto lookup = [&](Span span) { return sourceLine(span, sources); };
   std::string out;
   switch (request.format) {
     case FusionFormat::Text:

@@ -28,9 +28,23 @@ struct FusionRequest {
   std::string target;  ///< whose generated code JSON and pages have; empty: cuda
 };
 
-/// The reports of all forms that compute something. Set `compare` and `explain` in the pipeline's options.
-std::string reportFusion(const std::vector<FormResult>& forms, const FusionRequest& request,
-                         const Pipeline& pipeline, const SourceManager& sources,
-                         const MeasuredRuns* runs = nullptr);
+/// Whether the region is the function's, or has a kernel that comes from it; true if `function` is empty.
+bool concerns(const fusion::RegionReport& region, const std::string& function);
+
+/// The functions among the forms (only `function`, unless that is empty) as calls with arguments that are not
+/// known: what to report where no form calls them.
+std::vector<FormResult> callsOfFunctions(const std::vector<FormResult>& forms, const std::string& function,
+                                         Session& session);
+
+/// The reports of all forms that compute something, or of those with kernels from the function asked for. Set
+/// `compare` and `explain` in the pipeline's options.
+std::vector<fusion::FormReport> fusionReports(const std::vector<FormResult>& forms,
+                                              const FusionRequest& request, const Pipeline& pipeline,
+                                              const SourceManager& sources,
+                                              const MeasuredRuns* runs = nullptr);
+
+/// In the format asked for.
+std::string writtenReports(const std::vector<fusion::FormReport>& reports, const FusionRequest& request,
+                           const SourceManager& sources);
 
 }  // namespace kelpie::driver

@@ -45,7 +45,7 @@ class Driver {
   int bench(const std::vector<FormResult>& forms, Session& session, const Pipeline& pipeline);
   int compareResults();
   std::unique_ptr<Backend> openBackend(std::string& problem);
-  int fusion(const std::vector<FormResult>& forms);
+  int fusion(const std::vector<FormResult>& forms, Session& session);
   bool tell(const Profile& profile, Backend& backend);
   bool measure(const std::vector<FormResult>& forms, bool sample, MeasuredRuns& runs);
   bool measureTwice(const std::vector<FormResult>& forms, MeasuredRuns& runs);
@@ -140,7 +140,7 @@ int Driver::executeCommand(uint32_t file) {
       output_.write(emitForms(forms, options_.stage, pipeline, sources_));
       break;
     case Command::Fusion:
-      return std::max(fusion(forms), good ? 0 : 1);
+      return std::max(fusion(forms, session), good ? 0 : 1);
     case Command::Build:
       if (const std::string problem = build(forms, options_, pipeline); !problem.empty()) {
         fmt::print(stderr, "kelpie: {}\n", problem);
@@ -250,8 +250,9 @@ std::string numbered(const std::string& path, int number) {
       .string();
 }
 
-/// Reports of fusion; with --run after two runs, the first of which tells the sizes.
-int Driver::fusion(const std::vector<FormResult>& forms) {
+/// Reports of fusion; with --run after two runs, the first of which tells the sizes. Functions that are asked
+/// for and called by no form, and all functions of a file that computes nothing, are reported as calls.
+int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
   constexpr double kSecondsOfRegion = 25, kSecondsOfProgram = 50;  // who asks for a report has time
   MeasuredRuns runs;
   if (options_.measure && !measureTwice(forms, runs)) return 1;
@@ -262,21 +263,30 @@ int Driver::fusion(const std::vector<FormResult>& forms) {
   int regions = 0;
   bool good = true;
   if (!options_.lpFile.empty()) {
-    passes.fusion.observe = [&](const std::string&, const fusion::PartitionProblem& problem,
+    passes.fusion.observe = [&](const fusion::RegionReport& region, const fusion::PartitionProblem& problem,
                                 const fusion::PairTable& pairs) {
+      if (!concerns(region, options_.function)) return;
       const std::string path = numbered(options_.lpFile, ++regions);
-      if (fusion::emitLp(problem, pairs, path)) return;
+      if (fusion::emitLp(problem, pairs, "region of " + region.function, path)) return;
       fmt::print(stderr, "kelpie: cannot write {}\n", path);
       good = false;
     };
   }
   const FusionRequest request{options_.format, options_.function, options_.compare, options_.file,
                               options_.target};
-  const std::string text = reportFusion(forms, request, Pipeline(sources_, passes), sources_, &runs);
-  if (text.empty() && !options_.function.empty()) {
+  const Pipeline pipeline(sources_, passes);
+  std::vector<fusion::FormReport> reports = fusionReports(forms, request, pipeline, sources_, &runs);
+  if (reports.empty()) {
+    const std::vector<FormResult> calls = callsOfFunctions(forms, options_.function, session);
+    if (!report(calls)) return 1;
+    reports = fusionReports(calls, request, pipeline, sources_, &runs);
+    std::erase_if(reports, [](const fusion::FormReport& form) { return form.report.regions.empty(); });
+  }
+  if (reports.empty() && !options_.function.empty()) {
     fmt::print(stderr, "kelpie: no kernel comes from a function {}\n", options_.function);
     return 1;
   }
+  const std::string text = writtenReports(reports, request, sources_);
   if (options_.outputFile.empty()) {
     output_.write(text);
   } else {

@@ -4,18 +4,36 @@
 #include <iostream>
 #include <map>
 
+#include "frontend/text.h"
+
 namespace kelpie::driver {
 
 namespace {
+
+/// Takes the name of a value for the value; what is no name is wrong usage, which lists the names.
+template <typename Value>
+CLI::Validator oneOf(const std::map<std::string, Value>& values) {
+  const auto translate = [values](std::string& text) -> std::string {
+    const auto it = values.find(text);
+    if (it == values.end()) {
+      std::string names;
+      for (const auto& [name, value] : values) names += (names.empty() ? "" : ",") + name;
+      return text + " not in {" + names + "}";
+    }
+    text = std::to_string(static_cast<int>(it->second));
+    return "";
+  };
+  return CLI::Validator(translate, "");
+}
 
 void addLanguageOptions(CLI::App& app, Options& options) {
   const std::map<std::string, ScalarType> ints = {{"32", ScalarType::Int32}, {"64", ScalarType::Int64}};
   const std::map<std::string, ScalarType> floats = {{"32", ScalarType::Float32}, {"64", ScalarType::Float64}};
   app.add_option("--int", options.widths.intType, "Width of int in bits: 32 or 64 (default)")
-      ->transform(CLI::CheckedTransformer(ints).description(""))
+      ->transform(oneOf(ints))
       ->type_name("BITS");
   app.add_option("--float", options.widths.floatType, "Width of float in bits: 32 or 64 (default)")
-      ->transform(CLI::CheckedTransformer(floats).description(""))
+      ->transform(oneOf(floats))
       ->type_name("BITS");
   app.add_flag("--keep-going", options.keepGoing, "Leave out wrong forms and go on with the others");
   app.add_flag("--verify", options.verify, "Check the intermediate program after every pass");
@@ -33,15 +51,14 @@ const std::map<std::string, Stage>& stages() {
   return kStages;
 }
 
-void addFusionOption(CLI::App& app, Options& options) {
+void addFusionOption(CLI::App& app, Options& options, const std::string& names = "--fusion,--strategy") {
   using fusion::Strategy;
   const std::map<std::string, Strategy> strategies = {{"none", Strategy::None},
                                                       {"greedy", Strategy::Greedy},
                                                       {"delayed", Strategy::Delayed},
                                                       {"ilp", Strategy::Ilp}};
-  app.add_option("--fusion,--strategy", options.fusion,
-                 "How kernels are fused: none, greedy, delayed or ilp (default)")
-      ->transform(CLI::CheckedTransformer(strategies).description(""))
+  app.add_option(names, options.fusion, "How kernels are fused: none, greedy, delayed or ilp (default)")
+      ->transform(oneOf(strategies))
       ->type_name("STRATEGY");
   app.add_option("--fusion-sizes", options.sizesFile, "Let fusion count with the sizes of a profile")
       ->type_name("FILE");
@@ -62,7 +79,7 @@ void addRunOptions(CLI::App& app, Options& options) {
   const std::map<std::string, RandomGenerator> generators = {{"additive", RandomGenerator::Additive},
                                                              {"philox", RandomGenerator::Philox}};
   app.add_option("--rng", options.generator, "Random numbers: additive (NESL's own, default) or philox")
-      ->transform(CLI::CheckedTransformer(generators).description(""))
+      ->transform(oneOf(generators))
       ->type_name("GENERATOR");
   app.add_option("--kernels", options.kernelsFolder, "Folder of kernels that `build` compiled for the GPU")
       ->type_name("FOLDER");
@@ -105,7 +122,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
 
   CLI::App* emit = app.add_subcommand("emit", "Print what a program becomes at one stage of compilation");
   emit->add_option("--stage", options.stage, "ast, core (default), lcu, fused, cuda or cpu")
-      ->transform(CLI::CheckedTransformer(stages()).description(""))
+      ->transform(oneOf(stages()))
       ->type_name("STAGE");
   addFusionOption(*emit, options);
   addLanguageOptions(*emit, options);
@@ -117,16 +134,17 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
                                                        {"dot", FusionFormat::Dot},
                                                        {"html", FusionFormat::Html}};
   report->add_option("--format", options.format, "text (default), json, dot or html")
-      ->transform(CLI::CheckedTransformer(formats).description(""))
+      ->transform(oneOf(formats))
       ->type_name("FORMAT");
   report->add_option("--function", options.function, "Report only regions with code of this function")
       ->type_name("NAME");
   report->add_flag("--compare", options.compare, "Sum up, at the end, what each strategy takes");
-  report->add_flag("--run", options.measure,
-                   "Run the program, three times, and report measured beside predicted figures");
+  CLI::Option* measure = report->add_flag(
+      "--run", options.measure, "Run the program, three times, and report measured beside predicted figures");
   report
       ->add_option("--profile", options.profileFile,
                    "With --run: write what was measured and sampled, for --fusion-sizes")
+      ->needs(measure)
       ->type_name("FILE");
   report->add_option("-o,--output", options.outputFile, "Write the report to a file")->type_name("FILE");
   report
@@ -135,7 +153,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
                    "those after the first get -2, -3, ... before the ending")
       ->type_name("FILE");
   addTargetOption(*report, options, "Whose costs to count with: cpu or cuda (default)");
-  addFusionOption(*report, options);
+  addFusionOption(*report, options, "--strategy,--fusion");
   addLanguageOptions(*report, options);
   addFile(*report, options);
 
@@ -146,7 +164,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
       ->add_option("--arch", options.architectures,
                    "sm_90 (default), sm_80, sm_86, sm_89, sm_100, sm_120, or several with commas")
       ->delimiter(',')
-      ->transform(CLI::CheckedTransformer(architectures).description(""))
+      ->transform(oneOf(architectures))
       ->type_name("ARCH");
   build
       ->add_option("-o,--output", options.outputFile,
@@ -189,6 +207,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   }
   if (options.profileFile == "true") options.profileFile = "-";  // what CLI11 makes of a flag without value
   if (options.architectures.empty()) options.architectures = {90};
+  options.function = lowerCase(options.function);  // as names are in the compiler
   options.command = run->parsed()      ? Command::Run
                     : check->parsed()  ? Command::Check
                     : emit->parsed()   ? Command::Emit

@@ -263,7 +263,9 @@ void Repl::showFusion(std::string_view expression) {
   passes.fusion.compare = passes.fusion.explain = true;
   std::vector<FormResult> forms;
   forms.push_back(std::move(*form));
-  output_.write(reportFusion(forms, FusionRequest(), Pipeline(sources_, passes), sources_));
+  const FusionRequest request;
+  output_.write(
+      writtenReports(fusionReports(forms, request, Pipeline(sources_, passes), sources_), request, sources_));
 }
 
 void Repl::load(std::string_view path) {

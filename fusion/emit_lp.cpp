@@ -23,8 +23,10 @@ class WholeProgram {
     addOrder();
   }
 
-  bool write(const std::string& path) const {
+  bool write(const std::string& title, const std::string& path) const {
     glp_term_out(GLP_OFF);
+    constexpr size_t kLongestName = 255;  // in GLPK
+    glp_set_prob_name(lp_.get(), title.substr(0, kLongestName).c_str());
     return glp_write_lp(lp_.get(), nullptr, path.c_str()) == 0;
   }
 
@@ -167,8 +169,9 @@ class WholeProgram {
 
 }  // namespace
 
-bool emitLp(const PartitionProblem& problem, const PairTable& pairs, const std::string& path) {
-  return WholeProgram(problem, pairs).write(path);
+bool emitLp(const PartitionProblem& problem, const PairTable& pairs, const std::string& title,
+            const std::string& path) {
+  return WholeProgram(problem, pairs).write(title, path);
 }
 
 }  // namespace kelpie::fusion

@@ -1,7 +1,7 @@
 // The whole integer program of a clustering problem as a file that any solver reads (CPLEX LP format).
 //
-// In: a problem and its pairs. Out: a file; false when it cannot be written. Its optimum is the cost of the
-// best legal partition, in the units of the problem. Columns:
+// In: a problem and its pairs, a title for a comment. Out: a file; false when it cannot be written. Its
+// optimum is the cost of the best legal partition, in the units of the problem. Columns:
 //
 //   z_R_V       1 when node V is in the cluster whose first node is R, its representative; for V = R and
 //   every
@@ -18,6 +18,7 @@
 
 namespace kelpie::fusion {
 
-bool emitLp(const PartitionProblem& problem, const PairTable& pairs, const std::string& path);
+bool emitLp(const PartitionProblem& problem, const PairTable& pairs, const std::string& title,
+            const std::string& path);
 
 }  // namespace kelpie::fusion

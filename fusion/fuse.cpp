@@ -159,11 +159,11 @@ class Fuser {
     if (!anyKernel) return;
     const RegionProblem problem = regionProblem(block, graph, program_, model);
     const PairTable pairs(problem.problem);
-    if (options_.observe) options_.observe(name, problem.problem, pairs);
     const CostModel& predictor = predictor_ ? *predictor_ : model;
     const RegionProblem predicted = predictor_ ? regionProblem(block, graph, program_, predictor) : problem;
     RegionReport report = describeRegion(name, graph, program_, options_.explain);
     report.chosen = options_.strategy;
+    if (options_.observe) options_.observe(report, problem.problem, pairs);
     Partition chosen;
     for (Strategy s : {Strategy::None, Strategy::Delayed, Strategy::Greedy, Strategy::Ilp}) {
       if (s != options_.strategy && !options_.compare) continue;

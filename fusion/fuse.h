@@ -39,6 +39,8 @@ struct KnownSizes {
   std::unordered_map<std::string, codegen::ThunkSample> samples;  ///< by name of a kernel after fusion
 };
 
+struct RegionReport;
+
 struct FusionOptions {
   Strategy strategy = Strategy::Ilp;
   TargetCosts costs = cudaCosts();
@@ -55,8 +57,8 @@ struct FusionOptions {
   /// Of variables that hold globals: the value of a host scalar, the number of elements of an array. Only for
   /// predictions; the schedule does not depend on them.
   std::unordered_map<lcu::VarId, double> globals;
-  /// Called with every region that has kernels, before it is solved.
-  std::function<void(const std::string& region, const PartitionProblem&, const PairTable&)> observe;
+  /// Called with every region that has kernels, before it is solved: its nodes and edges, and the problem.
+  std::function<void(const RegionReport&, const PartitionProblem&, const PairTable&)> observe;
 };
 
 struct StrategyReport {

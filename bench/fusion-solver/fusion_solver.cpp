@@ -76,7 +76,7 @@ void randomRegions(int largest, int regions) {
       testing::RandomProgram program(static_cast<uint32_t>(seed), statements, false);
       FusionOptions options;
       options.strategy = Strategy::None;
-      options.observe = [&](const std::string&, const PartitionProblem& problem, const PairTable& pairs) {
+      options.observe = [&](const RegionReport&, const PartitionProblem& problem, const PairTable& pairs) {
         measure("random", problem, pairs);
       };
       // Only `none` is solved here, but the passes before it are those of the other strategies.
@@ -99,7 +99,7 @@ int programRegions(int count, char** files) {
     driver::PipelineOptions passes;
     passes.fusion.strategy = Strategy::None;
     passes.fusion.prepare = true;
-    passes.fusion.observe = [&](const std::string&, const PartitionProblem& region, const PairTable& pairs) {
+    passes.fusion.observe = [&](const RegionReport&, const PartitionProblem& region, const PairTable& pairs) {
       measure(name, region, pairs);
     };
     const driver::Pipeline pipeline(sources, passes);

@@ -1,4 +1,5 @@
 // `kelpie fusion` and profiles from outside.
+#include <glpk.h>
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -24,8 +25,9 @@ class FusionCommand : public Command {
       "xs = {float(rem(i * 37, 101)) - 30.0 : i in [0:5000]};\n"
       "norm2(xs);\nscale(xs);\n";
 
-  json reportOf(const std::string& options) {
-    const Outcome outcome = kelpie("fusion --format=json " + options + " -", program);
+  json reportOf(const std::string& options) { return reportOf(options, program); }
+  json reportOf(const std::string& options, const std::string& text) {
+    const Outcome outcome = kelpie("fusion --format=json " + options + " -", text);
     EXPECT_EQ(outcome.status, 0) << outcome.messages;
     return json::parse(outcome.output);
   }
@@ -195,6 +197,52 @@ TEST_F(FusionCommand, FunctionChoosesRegions) {
   const Outcome none = kelpie("fusion --function=missing -", program);
   EXPECT_EQ(none.status, 1);
   EXPECT_THAT(none.messages, HasSubstr("no kernel comes from a function missing"));
+  for (const char* format : {"json", "html", "dot"})
+    EXPECT_EQ(kelpie("fusion --function=missing --format=" + std::string(format) + " -", program).status, 1);
+}
+
+TEST_F(FusionCommand, FunctionsThatNoFormCallsAreReported) {
+  const std::string functions =
+      "function twice(a) = {x + x : x in a};\nfunction mean(a) = sum(twice(a)) / #a;\n"
+      "function spread(a) = let m = mean(a) in max_val({abs(x - m) : x in a});\nfunction next(i) = i + 1;\n"
+      "function apply(g, a) = {g(x) : x in a};\n";
+  const Outcome all = kelpie("fusion -", functions);
+  EXPECT_EQ(all.status, 0) << all.messages;
+  for (const char* name : {"1:1: twice", "2:1: mean", "3:1: spread"})
+    EXPECT_THAT(all.output, HasSubstr(name));
+  const Outcome mean = kelpie("fusion --function=mean -", functions + "twice([1, 2]);\n");
+  EXPECT_EQ(mean.status, 0) << mean.messages;
+  EXPECT_THAT(mean.output, HasSubstr("2:1: mean"));
+  EXPECT_THAT(mean.output, Not(HasSubstr("3:1: spread")));
+  EXPECT_THAT(all.output, Not(HasSubstr("next")));
+  EXPECT_EQ(kelpie("fusion --function=Spread -", functions).status, 0) << "case does not matter in NESL";
+  EXPECT_EQ(kelpie("fusion --function=next -", functions).status, 1) << "without a kernel";
+  EXPECT_EQ(kelpie("fusion -", "").status, 0);
+}
+
+TEST_F(FusionCommand, WrongUsageIsExplained) {
+  const auto messagesOf = [&](const std::string& options) {
+    const Outcome outcome = kelpie("fusion " + options + " -", program);
+    EXPECT_EQ(outcome.status, 2) << options;
+    EXPECT_EQ(outcome.output, "") << options;
+    return outcome.messages;
+  };
+  EXPECT_THAT(messagesOf("--format=pdf"), HasSubstr("--format: pdf not in {dot,html,json,text}"));
+  EXPECT_THAT(messagesOf("--strategy=best"), HasSubstr("--strategy: best not in {delayed,greedy,ilp,none}"));
+  EXPECT_THAT(messagesOf("--profile=" + path("profile")), HasSubstr("--profile requires --run"));
+  EXPECT_THAT(messagesOf("--fusion-sizes=" + path("missing")), HasSubstr("cannot read it"));
+  EXPECT_EQ(kelpie("fusion " + path("missing.nesl")).status, 2);
+}
+
+/// Of a profile only what has the name of a kernel counts: one of another program is none.
+TEST_F(FusionCommand, AProfileOfAnotherProgramIsHarmless) {
+  const std::string other =
+      "function g(a) = {x in a | x > 3}; g([1, 4, 5]); sum(g({rem(i, 7) : i in [0:50]}));\n"
+      "dist(0, 9) <- [(1, 2), (3, 4)]; {sum({rem(i, 7) : i in [0:n]}) : n in [0:9]};\n";
+  ASSERT_EQ(kelpie("run --target=interp --profile=" + path("profile") + " -", other).status, 0);
+  const json report = reportOf("--fusion-sizes=" + path("profile"));
+  EXPECT_EQ(report["forms"].size(), reportOf("")["forms"].size());
+  EXPECT_EQ(violation(documentedSchema(), report, "report"), "");
 }
 
 TEST_F(FusionCommand, GraphsAndPagesAreWritten) {
@@ -232,10 +280,71 @@ TEST_F(FusionCommand, TextFitsAHundredColumns) {
   }
 }
 
-TEST_F(FusionCommand, IntegerProgramsAreWrittenOneForEachRegion) {
-  ASSERT_EQ(kelpie("fusion --emit-lp " + path("model.lp") + " -", program).status, 0);
-  for (const char* name : {"model.lp", "model-2.lp", "model-3.lp"})
-    EXPECT_THAT(read(name), HasSubstr("Minimize")) << name;
+/// The optimum of an integer program, found by GLPK's own branch and cut from what the file says.
+double optimumOf(const std::string& path) {
+  glp_term_out(GLP_OFF);
+  const std::unique_ptr<glp_prob, void (*)(glp_prob*)> lp(glp_create_prob(), glp_delete_prob);
+  EXPECT_EQ(glp_read_lp(lp.get(), nullptr, path.c_str()), 0) << path;
+  glp_iocp search;
+  glp_init_iocp(&search);
+  search.msg_lev = GLP_MSG_OFF;
+  search.presolve = GLP_ON;
+  EXPECT_EQ(glp_intopt(lp.get(), &search), 0) << path;
+  EXPECT_EQ(glp_mip_status(lp.get()), GLP_OPT) << path;
+  return glp_mip_obj_val(lp.get());
+}
+
+/// Filters, segments, checks, branches, loops, services and recursion: what regions are made of.
+TEST_F(FusionCommand, OptimaOfTheIntegerProgramsWrittenAreThoseReported) {
+  const char* const programs[] = {
+      program.c_str(),
+      R"(
+function clip(a) = let m = sum(a) / #a; high = {x in a | x > m}; low = {x in a | x <= m} in
+  ({x - m : x in high}, {m - x : x in low}, plus_scan(a), #high);
+clip({rem(i * 7919, 1000) : i in [0:1000]});
+rows = {{float(rem(i * j, 13)) : j in [0:rem(i, 9)]} : i in [0:60]};
+{let s = sum(r) in {x / (s + 1.0) : x in r | x > 2.0} : r in rows};
+{max_index(plus_scan(r)) : r in rows | #r > 2};)",
+      R"(
+xs = {rem(i * 31, 101) : i in [0:600]};
+{if x > 50 then xs[x * 2] else 7 / (x + 1) : x in xs};
+function steps(a, n) = if n == 0 then a else steps({x + y : x in a; y in drop(a, 1) ++ [0]}, n - 1);
+steps(xs, 3);
+let s = plus_scan(xs); total = sum(xs); u = print_line(@total) in {rem(x, total) : x in s | x > xs[3]};
+function halves(a) = if #a < 2 then a else let r = {halves(v) : v in [take(a, #a / 2), drop(a, #a / 2)]} in
+  {x + y : x in r[0] ++ r[1]; y in a};
+halves(xs);
+table = dist(0, 77) <- {(rem(i * i, 77), i) : i in [0:500]};
+rank(table);)",
+  };
+  int regions = 0;
+  for (const char* text : programs) {
+    const json report = reportOf("--target=cpu --emit-lp " + path("model.lp"), text);
+    int number = 0;
+    for (const json& form : report["forms"])
+      for (const json& region : form["report"]["regions"]) {
+        const std::string name = ++number == 1 ? "model.lp" : "model-" + std::to_string(number) + ".lp";
+        EXPECT_THAT(read(name), HasSubstr("region of " + region["function"].get<std::string>()));
+        constexpr size_t kMostNodes = 20;  // a plain search takes long for more
+        if (region["nodes"].size() > kMostNodes) continue;
+        const json& ilp = *std::find_if(region["strategies"].begin(), region["strategies"].end(),
+                                        [](const json& s) { return s["strategy"] == "ilp"; });
+        const double objective = ilp["objective"];
+        EXPECT_NEAR(optimumOf(path(name)), objective, 1e-6 * (1 + objective)) << region["function"];
+        ++regions;
+      }
+    EXPECT_FALSE(std::filesystem::exists(path("model-" + std::to_string(number + 1) + ".lp")));
+    std::filesystem::remove_all(folder_);
+    create_directories(folder_);
+  }
+  EXPECT_GT(regions, 15);
+}
+
+TEST_F(FusionCommand, IntegerProgramsOfOneFunction) {
+  ASSERT_EQ(kelpie("fusion --function=scale --emit-lp " + path("model.lp") + " -", program).status, 0);
+  EXPECT_THAT(read("model.lp"), HasSubstr("Minimize"));
+  EXPECT_FALSE(std::filesystem::exists(path("model-2.lp")));
+  EXPECT_EQ(kelpie("fusion --emit-lp " + path("no/such/folder.lp") + " -", program).status, 1);
 }
 
 TEST_F(FusionCommand, ProfilesTellRealSizes) {

@@ -41,7 +41,7 @@ TEST(Explain, EveryPairIsExplainedTruly) {
     options.explain = true;
     if (seed % 2 == 0) options.costs.collectiveBudget = 16;
     std::vector<PartitionProblem> problems;
-    options.observe = [&](const std::string&, const PartitionProblem& problem, const PairTable&) {
+    options.observe = [&](const RegionReport&, const PartitionProblem& problem, const PairTable&) {
       problems.push_back(problem);
     };
     const FusionReport report = fuse(program.b.program, options);
