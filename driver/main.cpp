@@ -251,7 +251,7 @@ std::string numbered(const std::string& path, int number) {
 }
 
 /// Reports of fusion; with --run after two runs, the first of which tells the sizes. Functions that are asked
-/// for and called by no form, and all functions of a file that computes nothing, are reported as calls.
+/// for and called by no form, and all functions of a file whose forms have no kernels, are reported as calls.
 int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
   constexpr double kSecondsOfRegion = 25, kSecondsOfProgram = 50;  // who asks for a report has time
   MeasuredRuns runs;
@@ -276,11 +276,12 @@ int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
                               options_.target};
   const Pipeline pipeline(sources_, passes);
   std::vector<fusion::FormReport> reports = fusionReports(forms, request, pipeline, sources_, &runs);
-  if (reports.empty()) {
+  const auto hasKernels = [](const fusion::FormReport& form) { return !form.report.regions.empty(); };
+  if (std::none_of(reports.begin(), reports.end(), hasKernels)) {
     const std::vector<FormResult> calls = callsOfFunctions(forms, options_.function, session);
     if (!report(calls)) return 1;
-    reports = fusionReports(calls, request, pipeline, sources_, &runs);
-    std::erase_if(reports, [](const fusion::FormReport& form) { return form.report.regions.empty(); });
+    for (fusion::FormReport& call : fusionReports(calls, request, pipeline, sources_, &runs))
+      if (hasKernels(call)) reports.push_back(std::move(call));
   }
   if (reports.empty() && !options_.function.empty()) {
     fmt::print(stderr, "kelpie: no kernel comes from a function {}\n", options_.function);
