@@ -107,10 +107,13 @@ struct States {
     return bits.value;
   }
 
-  /// kAbsent when nothing has been published in this launch.
-  __device__ State readTile(int64_t tile, Carry& carry, bool& head) const { return read(tile, carry, head); }
-  __device__ State readGroup(int64_t group, Carry& carry, bool& head) const {
-    return read(tiles + group, carry, head);
+  /// Of a tile, or behind all tiles of a group; kAbsent when nothing has been published in this launch.
+  __device__ State read(int64_t place, Carry& carry, bool& head) const {
+    const Entry entry = load(place);
+    if (!present(entry)) return kAbsent;
+    head = headOf(entry);
+    carry = carryOf(entry);
+    return State(entry.part[0].tag & 3);
   }
 
  private:
@@ -133,13 +136,6 @@ struct States {
     KELPIE_UNROLL
     for (int k = 0; k < kParts; ++k) entry.part[k] = loadWord(words + place * kParts + k);
     return entry;
-  }
-  __device__ State read(int64_t place, Carry& carry, bool& head) const {
-    const Entry entry = load(place);
-    if (!present(entry)) return kAbsent;
-    head = headOf(entry);
-    carry = carryOf(entry);
-    return State(entry.part[0].tag & 3);
   }
 };
 
@@ -189,26 +185,25 @@ KELPIE_DEVICE typename L::Carry awaitLower(const States<typename L::Carry>& stat
   const int64_t group = tile / kGroup;
   const int place = int(tile % kGroup);
   const bool last = place == kGroup - 1;
-  if (tile == 0 || (!needed && !last)) return L::start();
-  uint32_t heads;
-  const Carry upTo =
-      awaitLanes<L>(place, lane == place ? own : L::start(), lane == place && head, heads,
-                    [&](Carry& carry, bool& laneHead) {
-                      return states.readTile(group * kGroup + lane, carry, laneHead) != kAbsent;
-                    });
-  if (last && lane == kGroup - 1) states.publishGroup(group, upTo, heads != 0);
-  Carry below = shuffleFrom(upTo, place > 0 ? place - 1 : 0);
-  bool any = place > 0, lowerHead = (heads & lanesBelow(place)) != 0;
-  if (!needed) return below;
-  for (int count = 0, above = int(group); above > 0 && !(L::kRestarts && lowerHead); above -= count) {
-    count = (above - 1) % kGroup + 1;
-    const Carry groups = awaitLanes<L>(count, L::start(), false, heads, [&](Carry& carry, bool& laneHead) {
-      return states.readGroup(above - count + lane, carry, laneHead) != kAbsent;
-    });
-    const Carry theirs = shuffleFrom(groups, count - 1);
-    below = any ? L::merge(theirs, below, lowerHead) : theirs;
-    any = true;
+  Carry below = L::start();
+  if (tile == 0 || (!needed && !last)) return below;
+  bool any = false, lowerHead = false;
+  // First the lower tiles of the group, then all lower groups: by the same code, which is long.
+  int count = place, above = int(group);
+  for (int64_t first = group * kGroup;; first = states.tiles + above) {
+    const bool here = first == group * kGroup && lane == place;
+    uint32_t heads;
+    const Carry upTo = awaitLanes<L>(
+        count, here ? own : L::start(), here && head, heads,
+        [&](Carry& carry, bool& laneHead) { return states.read(first + lane, carry, laneHead) != kAbsent; });
+    if (here && last) states.publishGroup(group, upTo, heads != 0);
+    const Carry theirs = shuffleFrom(upTo, count > 0 ? count - 1 : 0);
+    if (count > 0) below = any ? L::merge(theirs, below, lowerHead) : theirs;
+    any |= count > 0;
     lowerHead |= (heads & lanesBelow(count)) != 0;
+    if (!needed || above == 0 || (L::kRestarts && lowerHead)) break;
+    count = (above - 1) % kGroup + 1;
+    above -= count;
   }
   return below;
 }
