@@ -40,25 +40,41 @@ class Bench {
     return runner_.run(bindings);
   }
 
-  std::optional<BenchResult> measureOn(const std::string& data) {
+  /// Makes the arguments that a data set stands for.
+  bool bindArguments(const std::string& data) {
     const auto set = readDataSet(data);
     if (const auto* problem = std::get_if<DataProblem>(&set)) {
       fmt::print(stderr, "kelpie: {}\n", problem->text);
-      return std::nullopt;
+      return false;
     }
     const auto& [source, expression] = std::get<DataSet>(set);
     const auto binding = analyse(source, fmt::format("{} = {};", kArguments, expression));
-    if (!binding || !runner_.run(*binding)) return std::nullopt;
-    return measureCall(fmt::format("{}({})", options_.entry, kArguments), data);
+    return binding && runner_.run(*binding);
+  }
+  std::optional<BenchResult> measureOn(const std::string& entry, const std::string& data) {
+    return measureCall(fmt::format("{}({})", entry, kArguments), entry, data);
+  }
+  std::optional<BenchResult> measureExpression(const std::string& entry) {
+    return measureCall(entry, entry, "");
   }
 
-  std::optional<BenchResult> measureCall(const std::string& call, const std::string& data) {
-    const auto forms = analyse("entry", call + ";");
-    if (!forms || forms->size() != 1 || !forms->front().program) return std::nullopt;
+ private:
+  std::optional<BenchResult> measureCall(const std::string& call, const std::string& entry,
+                                         const std::string& data) {
+    const auto forms = analyse("--entry", call + ";");
+    if (!forms) return std::nullopt;
+    if (forms->size() != 1 || !forms->front().program) {
+      fmt::print(stderr, "kelpie: --entry {} is not one expression\n", entry);
+      return std::nullopt;
+    }
     const FormResult& form = forms->front();
+    if (form.valueType && form.valueType->kind == ValueType::Kind::Function) {
+      fmt::print(stderr, "kelpie: {} is a function; --data says what to call it with\n", entry);
+      return std::nullopt;
+    }
     const CellValues cells = [this](uint32_t cell) { return runner_.values().at(cell); };
     const std::unique_ptr<PreparedForm> prepared = backend_.prepare(*form.program, cells);
-    BenchResult result{options_.entry, data, {}, {}, 0};
+    BenchResult result{entry, data, {}, {}, 0};
     const auto run = [&](bool timeKernels, runtime::RunStatistics& statistics) {
       const auto outcome = prepared->run(cells, services_, {false, timeKernels}, statistics);
       const auto* error = std::get_if<RuntimeError>(&outcome);
@@ -85,7 +101,6 @@ class Bench {
     return result;
   }
 
- private:
   std::optional<std::vector<FormResult>> analyse(const std::string& name, std::string text) {
     std::vector<FormResult> forms = pipeline_.analyse(session_, sources_.add(name, std::move(text)));
     bool good = true;
@@ -112,21 +127,39 @@ class Bench {
 
 }  // namespace
 
-std::optional<BenchResults> bench(const std::vector<FormResult>& forms, const Options& options,
-                                  Session& session, SourceManager& sources, const Pipeline& pipeline,
-                                  Backend& backend, Services& services) {
+BenchOutcome bench(const std::vector<FormResult>& forms, const Options& options, Session& session,
+                   SourceManager& sources, const Pipeline& pipeline, Backend& backend, Services& services,
+                   Output& output) {
   Bench bench(options, session, sources, pipeline, backend, services);
-  if (!bench.bind(forms)) return std::nullopt;
-  BenchResults results{options.file, backend.name(), 0, {}};
-  const auto add = [&](std::optional<BenchResult> result) {
-    if (result) results.results.push_back(std::move(*result));
-    return result.has_value();
-  };
-  if (options.data.empty() && !add(bench.measureCall(options.entry, ""))) return std::nullopt;
-  for (const std::string& data : options.data)
-    if (!add(bench.measureOn(data))) return std::nullopt;
+  BenchOutcome outcome{{options.file, backend.name(), 0, {}}, bench.bind(forms)};
+  if (!outcome.good) return outcome;
+  BenchResults& results = outcome.results;
   results.copyBandwidth = backend.copyBandwidth();
-  return results;
+  const BenchTable table(options.entries, options.data);
+  output.write(table.heading(results));
+  const auto add = [&](std::optional<BenchResult> result) {
+    output.flush();
+    outcome.good = outcome.good && result.has_value();
+    if (!result) return;
+    output.write(table.row(*result, results.copyBandwidth));
+    output.flush();
+    results.results.push_back(std::move(*result));
+  };
+  output.flush();
+  if (options.data.empty())
+    for (const std::string& entry : options.entries)
+      if (!interrupted()) add(bench.measureExpression(entry));
+  for (const std::string& data : options.data) {
+    if (interrupted()) break;
+    if (!bench.bindArguments(data)) {
+      outcome.good = false;
+      continue;
+    }
+    for (const std::string& entry : options.entries)
+      if (!interrupted()) add(bench.measureOn(entry, data));
+  }
+  outcome.good = outcome.good && !interrupted();
+  return outcome;
 }
 
 }  // namespace kelpie::driver

@@ -22,10 +22,23 @@ std::string shortened(std::string text) {
   return text.size() <= kWidth ? text : text.substr(0, kWidth - 3) + "...";
 }
 
-/// The width of a column of names: that of the widest one.
+/// What stands before a result in a table: the data set, or the entry where there is none, or both.
+std::string label(const std::string& entry, const std::string& data, bool severalEntries) {
+  if (data.empty()) return shortened(entry);
+  return severalEntries ? shortened(entry + ": " + data) : shortened(data);
+}
+
+/// Whether results are of more than one function.
+bool severalEntries(const std::vector<BenchResult>& results) {
+  return std::any_of(results.begin(), results.end(),
+                     [&](const BenchResult& r) { return r.entry != results.front().entry; });
+}
+
+/// The width of a column of labels: that of the widest one.
 size_t widthOf(const std::vector<BenchResult>& results) {
   size_t width = 4;
-  for (const BenchResult& r : results) width = std::max(width, shortened(r.data).size());
+  for (const BenchResult& r : results)
+    width = std::max(width, label(r.entry, r.data, severalEntries(results)).size());
   return width;
 }
 
@@ -74,29 +87,38 @@ std::string onlyIn(const char* which, const BenchResults& some, const BenchResul
   std::string out;
   for (const BenchResult& r : some.results)
     if (!find(others, r))
-      out += fmt::format("only in the {} file: {} on {}\n", which, r.entry, shortened(r.data));
+      out += fmt::format("only in the {} file: {}\n", which,
+                         r.data.empty() ? r.entry : r.entry + " on " + shortened(r.data));
   return out;
 }
 
 }  // namespace
 
-std::string BenchResults::toText() const {
-  const size_t width = widthOf(results);
-  std::string out = fmt::format("{} on {}", program, target);
-  if (copyBandwidth > 0) out += fmt::format("; a copy runs at {:.1f} GB/s", copyBandwidth / 1e9);
-  out += fmt::format("\n{:<{}}  {:>11}  {:>22}  {:>5}  {:>10}  {:>7}  {:>8}  {:>6}\n", "data", width,
-                     "median ms", "95 % interval", "runs", "MB moved", "of copy", "launches", "waits");
-  for (const BenchResult& r : results) {
-    const double bytes = static_cast<double>(r.bytes);
-    out += fmt::format(
-        "{:<{}}  {:>11}  {:>22}  {:>5}  {:>10}  {:>7}  {:>8}  {:>6}\n", shortened(r.data), width,
-        milliseconds(r.time.median), milliseconds(r.time.low) + " .. " + milliseconds(r.time.high),
-        r.time.seconds.size(), r.bytes > 0 ? fmt::format("{:.3f}", bytes / 1e6) : "",
-        r.bytes > 0 && copyBandwidth > 0 ? fmt::format("{:.1f}%", 100 * bytes / r.time.median / copyBandwidth)
-                                         : "",
-        r.statistics.launches, r.statistics.synchronisations);
+BenchTable::BenchTable(const std::vector<std::string>& entries, const std::vector<std::string>& data)
+    : width_(4), severalEntries_(entries.size() > 1) {
+  for (const std::string& entry : entries) {
+    if (data.empty()) width_ = std::max(width_, label(entry, "", severalEntries_).size());
+    for (const std::string& set : data) width_ = std::max(width_, label(entry, set, severalEntries_).size());
   }
-  return out;
+}
+
+std::string BenchTable::heading(const BenchResults& results) const {
+  std::string out = fmt::format("{} on {}", results.program, results.target);
+  if (results.copyBandwidth > 0)
+    out += fmt::format("; a copy runs at {:.1f} GB/s", results.copyBandwidth / 1e9);
+  return out + fmt::format("\n{:<{}}  {:>11}  {:>22}  {:>5}  {:>10}  {:>7}  {:>8}  {:>6}\n", "data", width_,
+                           "median ms", "95 % interval", "runs", "MB moved", "of copy", "launches", "waits");
+}
+
+std::string BenchTable::row(const BenchResult& r, double copyBandwidth) const {
+  const double bytes = static_cast<double>(r.bytes);
+  return fmt::format(
+      "{:<{}}  {:>11}  {:>22}  {:>5}  {:>10}  {:>7}  {:>8}  {:>6}\n", label(r.entry, r.data, severalEntries_),
+      width_, milliseconds(r.time.median), milliseconds(r.time.low) + " .. " + milliseconds(r.time.high),
+      r.time.seconds.size(), r.bytes > 0 ? fmt::format("{:.3f}", bytes / 1e6) : "",
+      r.bytes > 0 && copyBandwidth > 0 ? fmt::format("{:.1f}%", 100 * bytes / r.time.median / copyBandwidth)
+                                       : "",
+      r.statistics.launches, r.statistics.synchronisations);
 }
 
 std::string BenchResults::toJson() const {
@@ -118,7 +140,8 @@ std::optional<BenchResults> BenchResults::read(const std::string& path, std::str
     return std::nullopt;
   }
   try {
-    const Json json = Json::parse(file);
+    const Json json = Json::parse(file, nullptr, false);
+    if (!json.is_object()) throw std::runtime_error("it is not JSON");
     if (json.at("kelpieBench") != kVersion) throw std::runtime_error("another version of results");
     BenchResults results{json.at("program"), json.at("target"), json.at("copyBytesPerSecond"), {}};
     for (const Json& r : json.at("results")) results.results.push_back(fromJson(r));
@@ -131,6 +154,7 @@ std::optional<BenchResults> BenchResults::read(const std::string& path, std::str
 
 std::string compare(const BenchResults& before, const BenchResults& after) {
   const size_t width = widthOf(before.results);
+  const bool several = severalEntries(before.results);
   std::string out = fmt::format("before: {} on {}; after: {} on {}\n{:<{}}  {:>11}  {:>11}  {}\n",
                                 before.program, before.target, after.program, after.target, "data", width,
                                 "before ms", "after ms", "after is");
@@ -143,8 +167,9 @@ std::string compare(const BenchResults& before, const BenchResults& after) {
     const bool overlap = a->time.low <= b.time.high && b.time.low <= a->time.high;
     const std::string verdict =
         fmt::format("{:.2f} times {}", std::max(ratio, 1 / ratio), ratio >= 1 ? "faster" : "slower");
-    out += fmt::format("{:<{}}  {:>11}  {:>11}  {}\n", shortened(b.data), width, milliseconds(b.time.median),
-                       milliseconds(a->time.median), overlap ? "the same: the intervals overlap" : verdict);
+    out += fmt::format("{:<{}}  {:>11}  {:>11}  {}\n", label(b.entry, b.data, several), width,
+                       milliseconds(b.time.median), milliseconds(a->time.median),
+                       overlap ? "the same: the intervals overlap" : verdict);
     logarithms += std::log(ratio);
     ++count;
   }

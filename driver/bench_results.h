@@ -23,10 +23,23 @@ struct BenchResults {
   double copyBandwidth = 0;  ///< bytes read plus bytes written a second; 0: not known
   std::vector<BenchResult> results;
 
-  std::string toText() const;
   std::string toJson() const;
   /// Of a file that toJson() made; nothing, with the reason in `problem`, when it is none.
   static std::optional<BenchResults> read(const std::string& path, std::string& problem);
+};
+
+/// The table of results, line by line: each is shown as soon as it is known.
+class BenchTable {
+ public:
+  /// `entries`, `data`: what will be measured; no data: the entries are expressions.
+  BenchTable(const std::vector<std::string>& entries, const std::vector<std::string>& data);
+  /// Program, target and titles of columns.
+  std::string heading(const BenchResults& results) const;
+  std::string row(const BenchResult& result, double copyBandwidth) const;
+
+ private:
+  size_t width_;
+  bool severalEntries_;
 };
 
 /// A table: how much faster or slower `after` is than `before`, by entry and data set, and what only one has.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <filesystem>
@@ -31,7 +32,7 @@ class RandomTypes {
       const RandomValue value = tuple();
       skipSpaces();
       if (at_ < text_.size()) throw DataProblem{"a type ends before it"};
-      return DataSet{"data", fmt::format("let {} = {} in {}", value.pattern, value.bounds, value.draws)};
+      return DataSet{"--data", fmt::format("let {} = {} in {}", value.pattern, value.bounds, value.draws)};
     } catch (const DataProblem& problem) {
       return DataProblem{fmt::format("`random{}`: at `{}`: {}", text_, text_.substr(at_), problem.text)};
     }
@@ -62,11 +63,20 @@ class RandomTypes {
     if (take("[")) return sequence();
     const std::string variable = fmt::format("v{}", ++variables_);
     const std::string draw = fmt::format("rand({})", variable);
-    if (take("int")) return {fmt::format("{}", bound(1 << 30)), variable, draw};
-    if (take("float")) return {fmt::format("{:#}", bound(1)), variable, draw};
+    if (take("int")) {
+      const Range range = this->range(1 << 30);
+      if (range.low != std::floor(range.low) || range.high != std::floor(range.high))
+        throw DataProblem{"bounds of ints are whole numbers"};
+      return {fmt::format("{:.0f}", range.high - range.low), variable, moved(draw, range.low, "{:.0f}")};
+    }
+    if (take("float")) {
+      const Range range = this->range(1);
+      return {fmt::format("{:#}", range.high - range.low), variable, moved(draw, range.low, "{:#}")};
+    }
     if (take("bool")) return {"2", variable, fmt::format("({} == 1)", draw)};
     if (take("char")) return {"26", variable, fmt::format("code_char({} + 97)", draw)};
-    throw DataProblem{"a type is [N]TYPE, [~N]TYPE, (TYPE, ...), int, int:BOUND, float, bool or char"};
+    throw DataProblem{
+        "a type is [N]TYPE, [~N]TYPE, (TYPE, ...), int, int:BOUND, int:LOWEST:BOUND, float, bool or char"};
   }
 
   RandomValue sequence() {
@@ -83,13 +93,30 @@ class RandomTypes {
             draws(fmt::format("dist({}, rand({}))", element.bounds, variable))};
   }
 
-  double bound(double otherwise) {
-    if (!take(":")) return otherwise;
-    const double value = number();
-    if (value <= 0) throw DataProblem{"a bound is more than 0"};
-    return value;
+  struct Range {
+    double low, high;
+  };
+  Range range(double otherwise) {
+    if (!take(":")) return {0, otherwise};
+    const double first = signedNumber();
+    if (!take(":")) {
+      if (first <= 0) throw DataProblem{"a bound is more than 0"};
+      return {0, first};
+    }
+    const double second = signedNumber();
+    if (second <= first) throw DataProblem{"a bound is more than the lowest number"};
+    return {first, second};
+  }
+  static std::string moved(const std::string& draw, double by, const char* format) {
+    if (by == 0) return draw;
+    return fmt::format("({} {} {})", draw, by < 0 ? '-' : '+',
+                       fmt::format(fmt::runtime(format), std::abs(by)));
   }
 
+  double signedNumber() {
+    skipSpaces();
+    return take("-") ? -number() : number();
+  }
   /// "1000000", "1e6", "2^20", "0.5"
   double number() {
     skipSpaces();
@@ -127,6 +154,20 @@ class RandomTypes {
   int variables_ = 0;
 };
 
+/// Whether a text is a path rather than a value of NESL.
+bool namesFile(const std::string& text) {
+  constexpr std::string_view kOther = "_-./~";
+  const auto isLetter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  if (!std::all_of(text.begin(), text.end(), [&](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) || kOther.find(c) != std::string_view::npos;
+      }))
+    return false;
+  const size_t dot = text.rfind('.');
+  return text.starts_with("/") || text.starts_with("~/") || text.starts_with("./") ||
+         text.starts_with("../") ||
+         (dot != std::string::npos && dot + 1 < text.size() && isLetter(text[dot + 1]));
+}
+
 }  // namespace
 
 std::variant<DataSet, DataProblem> readDataSet(const std::string& text) {
@@ -136,9 +177,10 @@ std::variant<DataSet, DataProblem> readDataSet(const std::string& text) {
     content << std::ifstream(text, std::ios::binary).rdbuf();
     return DataSet{text, content.str()};
   }
+  if (namesFile(text)) return DataProblem{fmt::format("there is no file {}", text)};
   const std::string_view random = "random ";
   if (text.starts_with(random)) return RandomTypes(std::string_view(text).substr(random.size() - 1)).read();
-  return DataSet{"data", text};
+  return DataSet{"--data", text};
 }
 
 }  // namespace kelpie::driver

@@ -5,11 +5,12 @@
 //   VALUES           NESL expressions with commas between them
 //
 //   TYPES = TYPE, ...
-//   TYPE  = [N]TYPE | [~N]TYPE | (TYPES) | int | int:BOUND | float | float:BOUND | bool | char
+//   TYPE  = [N]TYPE | [~N]TYPE | (TYPES) | int RANGE | float RANGE | bool | char
+//   RANGE = | :BOUND | :LOWEST:BOUND
 //
-// [N] is a sequence of N elements, [~N] one whose length is drawn from 0 to 2N; N and BOUND may be written as
-// 1e6 or 2^20. Drawn numbers lie from 0 to BOUND, without BOUND (int: 2^30, float: 1), characters from a to
-// z.
+// [N] is a sequence of N elements, [~N] one whose length is drawn from 0 to 2N; numbers may be written as 1e6
+// or 2^20. Drawn numbers lie from LOWEST (0) to BOUND (int: 2^30, float: 1), without BOUND, characters from a
+// to z.
 #pragma once
 
 #include <string>
@@ -18,7 +19,7 @@
 namespace kelpie::driver {
 
 struct DataSet {
-  std::string source;      ///< the file's name, or "data"
+  std::string source;      ///< the file's name, or "--data"
   std::string expression;  ///< one value: several arguments are a tuple
 };
 

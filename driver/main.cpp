@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -50,6 +52,7 @@ class Driver {
   bool measure(const std::vector<FormResult>& forms, bool sample, MeasuredRuns& runs);
   bool measureTwice(const std::vector<FormResult>& forms, MeasuredRuns& runs);
   std::unique_ptr<Services> services(std::function<void(std::string_view)> output) const;
+  bool canWrite(const std::string& path) const;
   bool writeFile(const std::string& path, const std::string& text) const;
   int check(const std::vector<FormResult>& forms);
   int printTrees(uint32_t file);
@@ -97,6 +100,8 @@ int Driver::execute() {
   }
   if (options_.command == Command::Repl) return repl(options_);
   if (!options_.compared.empty()) return compareResults();
+  for (const std::string* path : {&options_.jsonFile, &options_.profileFile})
+    if (!path->empty() && *path != "-" && !canWrite(*path)) return 2;
   const std::optional<uint32_t> file = sources_.load(options_.file, problem);
   if (!file) {
     fmt::print(stderr, "kelpie: cannot read {}: {}\n", options_.file, problem);
@@ -193,10 +198,11 @@ int Driver::bench(const std::vector<FormResult>& forms, Session& session, const 
   if (!backend) return 1;
   const std::unique_ptr<Services> services = this->services([](std::string_view) {});
   catchInterrupts();
-  const auto results = driver::bench(forms, options_, session, sources_, pipeline, *backend, *services);
-  if (!results) return 1;
-  output_.write(results->toText());
-  return options_.jsonFile.empty() || writeFile(options_.jsonFile, results->toJson()) ? 0 : 1;
+  const BenchOutcome outcome =
+      driver::bench(forms, options_, session, sources_, pipeline, *backend, *services, output_);
+  const bool written = options_.jsonFile.empty() || outcome.results.results.empty() ||
+                       writeFile(options_.jsonFile, outcome.results.toJson());
+  return outcome.good && written ? 0 : 1;
 }
 
 int Driver::compareResults() {
@@ -232,6 +238,21 @@ std::unique_ptr<Services> Driver::services(std::function<void(std::string_view)>
   options.generator = options_.generator;
   options.seed = options_.seed;
   return makeServices(std::move(options));
+}
+
+/// Whether a result can be written there, which is asked before it is worked for. Leaves the file as it is.
+bool Driver::canWrite(const std::string& path) const {
+  const std::filesystem::path file(path);
+  const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
+  std::error_code none;
+  if (std::filesystem::is_directory(file, none)) {
+    errno = EISDIR;
+  } else if (access(path.c_str(), F_OK) == 0 ? access(path.c_str(), W_OK) == 0
+                                             : access(folder.c_str(), W_OK) == 0) {
+    return true;
+  }
+  fmt::print(stderr, "kelpie: cannot write {}: {}\n", path, std::strerror(errno));
+  return false;
 }
 
 bool Driver::writeFile(const std::string& path, const std::string& text) const {

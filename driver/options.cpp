@@ -1,5 +1,7 @@
 #include "driver/options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
@@ -24,6 +26,16 @@ CLI::Validator oneOf(const std::map<std::string, Value>& values) {
     return "";
   };
   return CLI::Validator(translate, "");
+}
+
+/// A whole number, `least` or more.
+CLI::Validator atLeast(int64_t least) {
+  const auto check = [least](const std::string& text) -> std::string {
+    int64_t value = 0;
+    const bool whole = CLI::detail::lexical_cast(text, value);
+    return whole && value >= least ? "" : fmt::format("{} is not a whole number from {} on", text, least);
+  };
+  return CLI::Validator(check, "");
 }
 
 void addLanguageOptions(CLI::App& app, Options& options) {
@@ -82,10 +94,11 @@ void addRunOptions(CLI::App& app, Options& options) {
       ->transform(oneOf(generators))
       ->type_name("GENERATOR");
   app.add_option("--kernels", options.kernelsFolder, "Folder of kernels that `build` compiled for the GPU")
+      ->check(CLI::ExistingDirectory.description(""))
       ->type_name("FOLDER");
   app.add_option("--print-length", options.printLength,
                  "Elements of a sequence that are printed (default 100)")
-      ->check(CLI::NonNegativeNumber.description(""))
+      ->check(atLeast(0))
       ->type_name("N");
 }
 
@@ -175,7 +188,10 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   addFile(*build, options);
 
   CLI::App* bench = app.add_subcommand("bench", "Measure a function of a program on data sets");
-  bench->add_option("-e,--entry", options.entry, "Function to measure; without --data an expression")
+  bench
+      ->add_option("-e,--entry", options.entries,
+                   "Function to measure; without --data an expression; may be given several times")
+      ->allow_extra_args(false)
       ->type_name("FUNCTION");
   bench
       ->add_option("--data", options.data,
@@ -186,7 +202,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   bench
       ->add_option("-r,--runs", options.runs,
                    "Runs on each data set; default: until the median is known to 1 %")
-      ->check(CLI::PositiveNumber.description(""))
+      ->check(atLeast(1))
       ->type_name("N");
   bench->add_option("--json", options.jsonFile, "Write the results to a file, too")->type_name("FILE");
   bench->add_option("--compare", options.compared, "Compare two files of results instead")
@@ -195,7 +211,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   addRunOptions(*bench, options);
   bench->add_option("FILE", options.file, "NESL program; - is standard input")->type_name("");
   bench->callback([&options] {
-    if (options.compared.empty() && (options.file.empty() || options.entry.empty()))
+    if (options.compared.empty() && (options.file.empty() || options.entries.empty()))
       throw CLI::RequiredError("FILE and --entry, or --compare,");
   });
 

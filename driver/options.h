@@ -29,7 +29,7 @@ struct Options {
   std::string outputFile;                    ///< of the report; empty: standard output
   std::string kernelsFolder;                 ///< kernels that `build` compiled; empty: none
   std::vector<int> architectures;            ///< that `build` compiles for: 90 for sm_90
-  std::string entry;                         ///< that `bench` measures
+  std::vector<std::string> entries;          ///< that `bench` measures
   std::vector<std::string> data;             ///< sets of `bench` (driver/data_set.h)
   int runs = 0;                              ///< of each data set; 0: until the time is known
   std::string jsonFile;                      ///< where `bench` writes its results; empty: nowhere

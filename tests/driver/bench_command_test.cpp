@@ -73,6 +73,14 @@ TEST(DataSet, WrongTypesAreNamed) {
   EXPECT_THAT(expressionOf("random [x]int"), HasSubstr("a number is expected"));
   EXPECT_THAT(expressionOf("random int:0"), HasSubstr("a bound is more than 0"));
   EXPECT_THAT(expressionOf("random int bool"), HasSubstr("a type ends before it"));
+  EXPECT_THAT(expressionOf("random int:0.5"), HasSubstr("whole numbers"));
+  EXPECT_THAT(expressionOf("random float:2:1"), HasSubstr("a bound is more than the lowest number"));
+}
+
+TEST(DataSet, FilesThatAreMissingAreNamed) {
+  for (const char* path : {"points.data", "/nowhere/points", "./points", "data/points.nesl"})
+    EXPECT_EQ(expressionOf(path), "problem: there is no file " + std::string(path));
+  for (const char* value : {"1.5", "1.5e10", "xs", "n/2", "2.0 * x"}) EXPECT_EQ(expressionOf(value), value);
 }
 
 class BenchCommand : public kelpie::testing::Command {
@@ -116,6 +124,35 @@ TEST_F(BenchCommand, MeasuresAnExpressionOfTheProgram) {
   EXPECT_EQ(results()["results"][0]["entry"], "double(v)");
 }
 
+TEST_F(BenchCommand, MeasuresSeveralEntries) {
+  const Outcome outcome = bench("-e sum -e twice --runs 2 --data '[1, 2]' --data '[3]'",
+                                "function twice(xs) = {2 * x : x in xs};");
+  EXPECT_EQ(outcome.status, 0) << outcome.messages;
+  EXPECT_THAT(outcome.output, HasSubstr("sum: [1, 2] "));
+  EXPECT_THAT(outcome.output, HasSubstr("twice: [3] "));
+  EXPECT_EQ(results()["results"].size(), 4u);
+  EXPECT_THAT(kelpie("bench --compare " + path("results") + " " + path("results")).output,
+              HasSubstr("twice: [1, 2] "));
+}
+
+TEST_F(BenchCommand, WhatFailsLeavesTheOthers) {
+  const Outcome outcome = bench("-e first --runs 2 --data '[1, 2]' --data '[] int' --data '[' --data '[3]'",
+                                "function first(a) = a[0];");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.messages, HasSubstr("index 0 is out of range"));
+  EXPECT_THAT(outcome.output, HasSubstr("\n[3] "));
+  EXPECT_EQ(results()["results"].size(), 2u);
+}
+
+TEST_F(BenchCommand, ResultsHaveAPlaceBeforeAnythingRuns) {
+  const Outcome outcome = kelpie("bench -e sum --data '[1]' --json " + path("no/results") + " -", " ");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.output, "");
+  EXPECT_THAT(outcome.messages, HasSubstr("cannot write " + path("no/results")));
+  EXPECT_EQ(kelpie("run --profile=" + path("no/profile") + " -", "1;").status, 2);
+  EXPECT_EQ(kelpie("run --kernels " + path("no") + " -", "1;").status, 2);
+}
+
 TEST_F(BenchCommand, ReferenceHasNoKernels) {
   const Outcome outcome = kelpie("bench --target=reference --entry sum --data '[1, 2]' --runs 2 -", " ");
   EXPECT_EQ(outcome.status, 0) << outcome.messages;
@@ -129,6 +166,9 @@ TEST_F(BenchCommand, RandomDataHasItsType) {
                       " (#a, all({(i >= 0) and (i < 5) and (u >= 0.0) and (u < 1.0) : (i, u, t1) in a}),"
                       "  #b, {#r : r in take(b, 3)}, #c, max_val({#r : r in c}) <= 6, d < 0.5)"),
               HasSubstr("it = (200, T, 30, [4, 4, 4], 50, T, T)"));
+  EXPECT_THAT(valueOf("random [500]int:-3:2, [100]float:0.5:2^2",
+                      "let (a, b) = x in (min_val(a), max_val(a), all({(v >= 0.5) and (v < 4.0) : v in b}))"),
+              HasSubstr("it = (-3, 1, T)"));
 }
 
 TEST_F(BenchCommand, FailuresAreReported) {
@@ -143,6 +183,10 @@ TEST_F(BenchCommand, FailuresAreReported) {
   EXPECT_THAT(failure("--entry first --data '[1'", program), HasSubstr("error"));
   EXPECT_THAT(failure("--entry first --data 'random [1'", program), HasSubstr("`]` is expected"));
   EXPECT_THAT(failure("-e first --data '[1]'", "x = 1 / 0;" + program), HasSubstr("error"));
+  EXPECT_THAT(failure("-e first", program), HasSubstr("first is a function; --data says"));
+  EXPECT_THAT(failure("-e first --data points.data", program), HasSubstr("there is no file points.data"));
+  EXPECT_THAT(kelpie("bench -e first --runs 0 --data '[1]' -", program).messages,
+              HasSubstr("--runs: 0 is not a whole number from 1 on"));
   EXPECT_EQ(kelpie("bench -", program).status, 2);
   EXPECT_EQ(kelpie("bench --entry first").status, 2);
   EXPECT_EQ(kelpie("bench --entry first --runs 0 --data '[1]' -", program).status, 2);
@@ -171,6 +215,9 @@ TEST_F(BenchCommand, ComparesResults) {
   EXPECT_THAT(outcome.output, HasSubstr("only in the second file: f on new"));
   EXPECT_THAT(kelpie("bench --compare " + path("after") + " " + path("before")).output,
               HasSubstr("4.00 times slower"));
+  write("text", "function f(a) = a;");
+  EXPECT_THAT(kelpie("bench --compare " + path("before") + " " + path("text")).messages,
+              HasSubstr("no results of kelpie bench: it is not JSON\n"));
   write("broken", "{}");
   EXPECT_EQ(kelpie("bench --compare " + path("before") + " " + path("broken")).status, 2);
   EXPECT_EQ(kelpie("bench --compare " + path("before")).status, 2);

@@ -406,7 +406,7 @@ TEST_F(FusionCommand, ProfilesAreShown) {
   EXPECT_THAT(run.output, Not(HasSubstr("launches")));
   const Outcome both = kelpie("run --target=interp -v --profile=" + path("profile") + " -", program);
   EXPECT_THAT(both.messages, HasSubstr("profile on interp"));
-  EXPECT_EQ(kelpie("run --target=interp --profile=" + path("no/such/file") + " -", program).status, 1);
+  EXPECT_EQ(kelpie("run --target=interp --profile=" + path("no/such/file") + " -", program).status, 2);
 }
 
 /// bench/fusion-programs: what greedy fuses first keeps it from the best schedule for the sizes there are.
