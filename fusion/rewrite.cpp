@@ -35,7 +35,7 @@ class Rewriter {
       dropUnused();
       changed |= mergeSideways();
     }
-    noteReads();
+    noteWhatStays();
     RewrittenKernel result;
     for (const Soac& soac : bindings_) {
       for (VarId var : soac.results) {
@@ -62,13 +62,18 @@ class Rewriter {
                        [&](VarId var) { return needed_.contains(var); });
   }
 
-  /// What stays two SOACs, the later reading the earlier while its values are at hand: REDUCE-ONCE,
-  /// SEG-REDUCE-MAP, SCAN-FILTER, ...
-  void noteReads() {
-    for (size_t u = 0; u < bindings_.size(); ++u) {
-      for (size_t c = u + 1; c < bindings_.size(); ++c) {
-        if (reads(bindings_[c], bindings_[u])) note(bindings_[u], bindings_[c], true);
+  /// What stays several SOACs: REDUCE-ONCE, SEG-REDUCE-MAP, SCAN-FILTER, ... where the later reads the earlier
+  /// while its values are at hand; FILTER+FILTER, MAP+REDUCE, ... where it reads none and has its place beside
+  /// the others because they go through the same elements.
+  void noteWhatStays() {
+    for (size_t c = 1; c < bindings_.size(); ++c) {
+      bool readsSome = false;
+      for (size_t u = 0; u < c; ++u) {
+        if (!reads(bindings_[c], bindings_[u])) continue;
+        note(bindings_[u], bindings_[c], true);
+        readsSome = true;
       }
+      if (!readsSome) note(bindings_[c - 1], bindings_[c], false);
     }
   }
 

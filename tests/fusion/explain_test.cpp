@@ -77,6 +77,22 @@ TEST(Explain, EveryPairIsExplainedTruly) {
     EXPECT_GT(seen[cause], 0) << toString(cause);
 }
 
+TEST(Explain, EveryKernelOfSeveralNamesItsRules) {
+  int kernels = 0;
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    RandomProgram program(seed, 12, seed % 2 == 0);
+    const FusionReport report = fuse(program.b.program);
+    for (const RegionReport& region : report.regions) {
+      for (const ClusterReport& cluster : region.clusters) {
+        if (cluster.nodes.size() < 2) continue;
+        EXPECT_FALSE(cluster.rules.empty()) << "seed " << seed << ": " << cluster.kernel;
+        ++kernels;
+      }
+    }
+  }
+  EXPECT_GT(kernels, 100);
+}
+
 TEST(Explain, LargeRegionsLeaveNoPairOpen) {
   for (uint32_t seed = 0; seed < 4; ++seed) {
     for (Strategy strategy : {Strategy::None, Strategy::Greedy, Strategy::Delayed, Strategy::Ilp}) {
