@@ -27,6 +27,7 @@ class Rewriter {
   }
 
   RewrittenKernel run() {
+    const std::vector<Soac> members = bindings_;
     liftSurvivors();
     needSizes();
     for (bool changed = true; changed;) {
@@ -36,6 +37,9 @@ class Rewriter {
       changed |= mergeSideways();
     }
     noteWhatStays();
+    if (rules_.empty()) {  // all but one did nothing else than that one does, as the same checks
+      for (size_t k = 1; k < members.size(); ++k) note(members[k - 1], members[k], false);
+    }
     RewrittenKernel result;
     for (const Soac& soac : bindings_) {
       for (VarId var : soac.results) {
@@ -62,9 +66,9 @@ class Rewriter {
                        [&](VarId var) { return needed_.contains(var); });
   }
 
-  /// What stays several SOACs: REDUCE-ONCE, SEG-REDUCE-MAP, SCAN-FILTER, ... where the later reads the earlier
-  /// while its values are at hand; FILTER+FILTER, MAP+REDUCE, ... where it reads none and has its place beside
-  /// the others because they go through the same elements.
+  /// What stays several SOACs: REDUCE-ONCE, SEG-REDUCE-MAP, SCAN-FILTER, ... where the later reads the
+  /// earlier while its values are at hand; FILTER+FILTER, MAP+REDUCE, ... where it reads none and has its
+  /// place beside the others because they go through the same elements.
   void noteWhatStays() {
     for (size_t c = 1; c < bindings_.size(); ++c) {
       bool readsSome = false;

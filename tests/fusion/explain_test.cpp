@@ -7,6 +7,7 @@
 #include <map>
 
 #include "fusion/fuse.h"
+#include "fusion/lcu_reader.h"
 #include "tests/fusion/random_problem.h"
 #include "tests/fusion/random_program.h"
 
@@ -91,6 +92,20 @@ TEST(Explain, EveryKernelOfSeveralNamesItsRules) {
     }
   }
   EXPECT_GT(kernels, 100);
+}
+
+TEST(Explain, AKernelWhoseChecksAnotherMakesIsNamedInTheRules) {
+  lcu::ReadResult read = lcu::readProgram(R"(
+function f(xs: [int64]) {
+  kernel a { let a: [int64; #xs] = SCAN flat #xs { i => check(xs[i] >= 0, xs[i], 0, @0, i, 0) } (0) { x, y => x + y } return a }
+  kernel b { let b: [int64; #xs] = MAP flat #xs { i => check(xs[i] >= 0, xs[i], 0, @0, i, 0) } return b }
+  return a
+})");
+  ASSERT_TRUE(std::holds_alternative<lcu::Program>(read));
+  const FusionReport report = fuse(std::get<lcu::Program>(read));
+  ASSERT_EQ(report.regions.size(), 1u);
+  ASSERT_EQ(report.regions[0].clusters.size(), 1u);
+  EXPECT_THAT(report.regions[0].clusters[0].rules, ::testing::ElementsAre("SCAN+MAP"));
 }
 
 TEST(Explain, LargeRegionsLeaveNoPairOpen) {
