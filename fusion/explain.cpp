@@ -407,13 +407,15 @@ std::vector<PairReport> explainPairs(const DependenceGraph& graph, const RegionP
       }
     }
   }
-  constexpr int kNodesForAllPairs = 60;  // beyond, only pairs that have something to do with each other
-  const int n = problem.problem.nodes <= kNodesForAllPairs ? problem.problem.nodes : 0;
+  // Beyond these, what could share is a long list; beyond those, only pairs that have something to do with
+  // each other.
+  constexpr int kNodesForThoseAble = 60, kNodesForAllPairs = 200;
+  const int nodes = problem.problem.nodes, n = nodes <= kNodesForAllPairs ? nodes : 0;
   std::set<std::pair<int, int>> all = interesting;
   for (int a = 0; a < n; ++a) {
     for (int b = a + 1; b < n; ++b) {
       all.insert({a, b});
-      if (pairs.canShare(a, b)) interesting.insert({a, b});
+      if (nodes <= kNodesForThoseAble && pairs.canShare(a, b)) interesting.insert({a, b});
     }
   }
   std::vector<PairReport> result;

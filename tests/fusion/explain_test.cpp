@@ -108,6 +108,19 @@ function f(xs: [int64]) {
   EXPECT_THAT(report.regions[0].clusters[0].rules, ::testing::ElementsAre("SCAN+MAP"));
 }
 
+TEST(Explain, AllPairsOfRegionsOfAHundredNodesAreListed) {
+  RandomProgram program(2, 100, true);
+  FusionOptions options;
+  options.explain = true;
+  const FusionReport report = fuse(program.b.program, options);
+  ASSERT_EQ(report.regions.size(), 1u);
+  const RegionReport& region = report.regions[0];
+  EXPECT_GT(region.nodes.size(), 70u);
+  const auto kernels = static_cast<size_t>(std::count_if(region.nodes.begin(), region.nodes.end(),
+                                                         [](const NodeReport& node) { return node.kernel; }));
+  EXPECT_EQ(region.pairs.size(), kernels * (kernels - 1) / 2);
+}
+
 TEST(Explain, LargeRegionsLeaveNoPairOpen) {
   for (uint32_t seed = 0; seed < 4; ++seed) {
     for (Strategy strategy : {Strategy::None, Strategy::Greedy, Strategy::Delayed, Strategy::Ilp}) {
