@@ -175,19 +175,19 @@ class Builder {
   std::string liftObstacle(int v, int f) const {
     const Soac& s = soac(v);
     const Soac& filter = soac(f);
-    if (s.kind == SoacKind::Permute) return "a permute over survivors has nowhere to send the others";
-    if (s.kind == SoacKind::Partition) return "a partition of survivors needs them packed";
-    if (s.kind == SoacKind::Scan && s.withTotal) return "offsets over survivors need them packed";
+    if (s.kind == SoacKind::Permute) return "permutes survivors and has nowhere to send the others";
+    if (s.kind == SoacKind::Partition) return "partitions survivors, which it needs packed";
+    if (s.kind == SoacKind::Scan && s.withTotal) return "makes offsets of survivors, which it needs packed";
     if (s.space.segmented()) {
       const bool same = s.space.kind == SpaceKind::Offsets && filter.space.segmented() &&
                         s.space.offsets == filter.results[0] && s.space.segments == filter.space.segments;
-      if (!same) return "its segments are not those of the filter";
+      if (!same) return "has other segments than the filter";
     } else if (filter.space.segmented() && s.kind != SoacKind::Map) {
       bool needsSegments = false;
       lcu::forEachNode(thunksOf(filter),
                        [&](ExprRef e) { needsSegments |= e->kind == ExprKind::Param && e->index > 0; });
       if (needsSegments || s.kind == SoacKind::Filter || s.kind == SoacKind::Scan) {
-        return "it is not segmented like the filter";
+        return "is not segmented like the filter";
       }
     }
     // The position of a survivor is known only after packing; its values are known at once.
@@ -206,7 +206,7 @@ class Builder {
     for (ExprRef e : thunksOf(s)) {
       if (e->kind == ExprKind::Param && e->index != 1) bare.push_back(e);
     }
-    if (!bare.empty()) return "it uses the positions of the survivors";
+    if (!bare.empty()) return "uses the positions of the survivors";
     for (const auto& [var, ways] : reads_[v]) {
       if (!ways.pointwise) continue;
       const int u = producerOf(var);
@@ -214,7 +214,7 @@ class Builder {
       const bool computed = u >= 0 && graph_.nodes[u].soac && graph_.liftedOver[u] == f &&
                             (soac(u).kind == SoacKind::Map || soac(u).kind == SoacKind::Scan);
       if (!survivor && !computed)
-        return fmt::format("it reads {}[%i], which is stored over the survivors", name(var));
+        return fmt::format("reads {}, which is stored over the survivors", name(var));
     }
     return "";
   }
@@ -256,61 +256,70 @@ class Builder {
     };
     const Soac* p = graph_.nodes[u].soac;
     const Soac& c = soac(v);
-    if (!p) return blocking(EdgeClass::Whole, fmt::format("needs {}, made on the host side", name(var)));
+    const std::string& maker = graph_.nodes[u].label;
+    if (!p) return blocking(EdgeClass::Whole, fmt::format("needs {}, which the host makes", name(var)));
     const bool lifted = graph_.liftedOver[v] == u;
     if (ways.scalar) {
       if (c.kind == SoacKind::Once && (p->kind == SoacKind::Once || p->kind == SoacKind::Reduce)) {
-        return fusible(EdgeClass::Finish, fmt::format("once reads the result {}", name(var)));
+        return fusible(EdgeClass::Finish, fmt::format("takes the result of {} when it is finished", maker));
       }
-      return blocking(EdgeClass::Whole, fmt::format("needs the finished value of {}", name(var)));
+      const bool count = p->kind == SoacKind::Filter || p->kind == SoacKind::Partition;
+      return blocking(
+          EdgeClass::Whole,
+          fmt::format("needs {} of {}", count ? "the number of survivors" : "the finished result", maker));
     }
     if (ways.elsewhere || ways.segment) {
       const bool onto = std::find(c.onto.begin(), c.onto.end(), var) != c.onto.end();
-      if (onto) return blocking(EdgeClass::Whole, fmt::format("writes onto {}", name(var)));
+      if (onto)
+        return blocking(EdgeClass::Whole, fmt::format("writes onto {}, made by {}", name(var), maker));
       const char* where = c.kind == SoacKind::Once ? "after all of it"
                           : ways.elsewhere         ? "at computed positions"
-                                                   : "as [%s]";
-      return blocking(EdgeClass::Whole, fmt::format("reads {} {}", name(var), where));
+                                                   : "by segment";
+      return blocking(EdgeClass::Whole, fmt::format("reads {}, made by {}, {}", name(var), maker, where));
     }
     if ((ways.offsets || ways.extent) && !(lifted && var == p->results[0])) {
       return blocking(EdgeClass::HostFetch, ways.offsets
-                                                ? fmt::format("its segments are given by {}", name(var))
-                                                : fmt::format("its size is given by {}", name(var)));
+                                                ? fmt::format("runs over segments that {} makes", maker)
+                                                : fmt::format("runs over a size that {} makes", maker));
     }
     if (!ways.pointwise) {
-      return fusible(EdgeClass::Survivors, fmt::format("runs over the survivors counted by {}", name(var)));
+      return fusible(EdgeClass::Survivors, fmt::format("runs over the survivors of {}", maker));
     }
-    if (lifted) return fusible(EdgeClass::Survivors, fmt::format("reads the survivors {}[%i]", name(var)));
+    if (lifted)
+      return fusible(EdgeClass::Survivors,
+                     fmt::format("reads the survivors of {}, element for element", maker));
     switch (p->kind) {
       case SoacKind::Map:
       case SoacKind::Scan:
         if (p->space.extent != c.space.extent) break;
-        return fusible(EdgeClass::Pointwise, fmt::format("reads {}[%i]", name(var)));
+        return fusible(EdgeClass::Pointwise, fmt::format("reads {}, element for element", maker));
       case SoacKind::Reduce:
         if (!p->space.segmented() || p->space.segments != c.space.extent) break;
         if (p->space.segments == p->space.extent) {  // else the kernel could not tell which %i is meant
           return blocking(EdgeClass::Whole,
-                          fmt::format("reads the segment results {}, which are as many as "
+                          fmt::format("reads the segment results of {}, which are as many as "
                                       "the elements that other kernels of this size run over",
-                                      name(var)));
+                                      maker));
         }
         if (c.kind != SoacKind::Map || c.space.segmented()) {
-          return blocking(EdgeClass::Whole,
-                          fmt::format("only a map can take the segment results {} at once", name(var)));
+          return blocking(
+              EdgeClass::Whole,
+              fmt::format("is no map, which alone can take the segment results of {} at once", maker));
         }
-        return fusible(EdgeClass::SegmentResult, fmt::format("reads the segment results {}[%i]", name(var)));
+        return fusible(EdgeClass::SegmentResult, fmt::format("takes the segment results of {}", maker));
       case SoacKind::Permute:
         return blocking(EdgeClass::Whole,
-                        fmt::format("{} is complete only after the whole permute", name(var)));
+                        fmt::format("reads what {} permutes, which is complete only after it", maker));
       case SoacKind::Filter:
       case SoacKind::Partition:
         return blocking(EdgeClass::Whole, graph_.liftObstacle[v].empty()
-                                              ? fmt::format("reads {} packed", name(var))
+                                              ? fmt::format("reads what {} leaves, packed", maker)
                                               : graph_.liftObstacle[v]);
       case SoacKind::Once:
         break;
     }
-    return blocking(EdgeClass::Whole, fmt::format("reads {} over other elements", name(var)));
+    return blocking(EdgeClass::Whole,
+                    fmt::format("reads {}, made by {} over other elements", name(var), maker));
   }
 
   void hostEdges(int v) {
@@ -319,7 +328,7 @@ class Builder {
       if (u < 0 || u == v) continue;
       const bool kernel = graph_.nodes[u].soac != nullptr;
       addEdge({u, v, kernel ? EdgeClass::HostFetch : EdgeClass::Whole, false, var,
-               fmt::format("{} needs {}", graph_.nodes[v].label, name(var))});
+               fmt::format("needs {}, made by {}", name(var), graph_.nodes[u].label)});
     }
   }
 
@@ -335,18 +344,19 @@ class Builder {
       for (int later = v + 1; dies && later < static_cast<int>(graph_.nodes.size()); ++later)
         dies = !reads(later);
       for (int u = 0; dies && u < v; ++u)
-        if (reads(u)) addOrder(u, v, "reads what the permute overwrites");
+        if (reads(u)) addOrder(u, v, fmt::format("overwrites what {} reads", graph_.nodes[u].label));
     }
   }
 
   void orderEdges(int v) {
     if (graph_.nodes[v].effectful) {
-      if (lastEffect_ >= 0) addOrder(lastEffect_, v, "effects keep their order");
-      for (int u : failing_) addOrder(u, v, "its errors come before later effects");
+      if (lastEffect_ >= 0) addOrder(lastEffect_, v, "has effects, which keep their order");
+      for (int u : failing_)
+        addOrder(u, v, fmt::format("has effects, which come after errors of {}", graph_.nodes[u].label));
       failing_.clear();
       lastEffect_ = v;
     } else if (effects_.mayFail(*graph_.nodes[v].stmt)) {
-      if (lastEffect_ >= 0) addOrder(lastEffect_, v, "its errors come after earlier effects");
+      if (lastEffect_ >= 0) addOrder(lastEffect_, v, "may fail, which comes after earlier effects");
       failing_.push_back(v);
     }
   }
@@ -404,7 +414,9 @@ class Builder {
     return u < 0 ? std::numeric_limits<VarId>::max() : graph_.nodes[u].stmt->results[0];
   }
 
-  void addOrder(int u, int v, const char* reason) { addEdge({u, v, EdgeClass::Order, false, 0, reason}); }
+  void addOrder(int u, int v, std::string reason) {
+    addEdge({u, v, EdgeClass::Order, false, 0, std::move(reason)});
+  }
 
   // ---- index spaces of pairs ----
 
@@ -495,8 +507,9 @@ class Builder {
     if (onceU && onceV) return {};
     if (onceU || onceV) {
       const Related related = relateFinish(onceU ? u : v, onceU ? v : u);
-      return related.conflict ? apart("it runs once, and finishes no reduction of the other's kernel")
-                              : related;
+      return related.conflict
+                 ? apart("one of them runs once, and finishes no reduction of the other's kernel")
+                 : related;
     }
     Related related = relateElements(u, v);
     if (!related.conflict) return related;

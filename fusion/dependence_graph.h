@@ -35,7 +35,7 @@ struct GraphEdge {
   EdgeClass edgeClass = EdgeClass::Whole;
   bool fusible = false;
   lcu::VarId variable = 0;  ///< what is read; 0 for Order
-  std::string reason;       ///< "reads gts[%i]", "reads offsets at computed positions", ...
+  std::string reason;  ///< what `to` does: "reads f_map_3, element for element", "overwrites what ... reads"
 };
 
 struct GraphNode {
@@ -59,7 +59,7 @@ struct DependenceGraph {
   /// For each node the filter of the region whose survivors it runs over and with which it could run over
   /// the filter's own elements instead; -1 if there is none.
   std::vector<int> liftedOver;
-  /// Runs over survivors, but cannot be moved to the filter's elements: why.
+  /// Runs over survivors, but cannot be moved to the filter's elements: why. "uses the positions of ..."
   std::vector<std::string> liftObstacle;
 };
 

@@ -114,11 +114,12 @@ namespace {
 class PairExplainer {
  public:
   PairExplainer(const DependenceGraph& graph, const RegionProblem& region, const PairTable& pairs,
-                const Assignment& cluster)
+                const Assignment& cluster, Strategy strategy)
       : graph_(graph),
         region_(region),
         pairs_(pairs),
         cluster_(cluster),
+        strategy_(strategy),
         cost_(costOf(region.problem, cluster)) {
     for (const SpaceConflict& c : graph.conflicts) conflicts_[{c.a, c.b}] = c.reason;
     for (const GraphEdge& e : graph.edges) edges_[{e.from, e.to}] = &e;
@@ -181,7 +182,7 @@ class PairExplainer {
         std::string reason = conflicts_.at(std::minmax(a, b));
         for (int v : {a, b}) {
           if (!graph_.liftObstacle[v].empty())
-            reason += fmt::format("; {}: {}", label(v), graph_.liftObstacle[v]);
+            reason += fmt::format("; {} {}", label(v), graph_.liftObstacle[v]);
         }
         return {PairCause::Spaces, reason};
       }
@@ -236,8 +237,14 @@ class PairExplainer {
     if (std::abs(more) <= 1e-9 * (1 + cost_))
       return {PairCause::Cost, fmt::format("{} schedule with both together takes as long", qualifier)};
     return {PairCause::Cost,
-            fmt::format("by cost: {} schedule with both together takes {:.2f} us instead of {:.2f}",
-                        qualifier, cost_ + more, cost_)};
+            fmt::format("{}: {} schedule with both together takes {:.2f} us instead of {:.2f}",
+                        more > 0 ? "by cost" : whoMissed(), qualifier, cost_ + more, cost_)};
+  }
+
+  std::string whoMissed() const {
+    if (strategy_ == Strategy::None) return "nothing is fused";
+    if (strategy_ == Strategy::Ilp) return "not found in time";
+    return fmt::format("missed by {}", toString(strategy_));
   }
 
   /// The pair as one group with all that must then be with it.
@@ -283,6 +290,7 @@ class PairExplainer {
   const RegionProblem& region_;
   const PairTable& pairs_;
   const Assignment& cluster_;
+  const Strategy strategy_;
   const double cost_;
   std::map<std::pair<int, int>, std::string> conflicts_;
   std::map<std::pair<int, int>, const GraphEdge*> edges_;
@@ -396,8 +404,8 @@ ClusterReport describeCluster(int number, const Assignment& cluster, const Depen
 }
 
 std::vector<PairReport> explainPairs(const DependenceGraph& graph, const RegionProblem& problem,
-                                     const PairTable& pairs, const Assignment& cluster) {
-  const PairExplainer explainer(graph, problem, pairs, cluster);
+                                     const PairTable& pairs, const Assignment& cluster, Strategy strategy) {
+  const PairExplainer explainer(graph, problem, pairs, cluster, strategy);
   std::set<std::pair<int, int>> interesting;
   for (const GraphEdge& e : graph.edges) interesting.insert({e.from, e.to});
   for (const Access& a : problem.problem.accesses) {

@@ -14,7 +14,8 @@ StrategyReport describeStrategy(Strategy strategy, const Partition& partition, c
 ClusterReport describeCluster(int number, const Assignment& cluster, const DependenceGraph& graph,
                               const lcu::Program& program, bool texts);
 /// Pairs of kernels with an edge, a common space or a common input; each apart one with its reason.
+/// `strategy`: which one `cluster` is from.
 std::vector<PairReport> explainPairs(const DependenceGraph& graph, const RegionProblem& problem,
-                                     const PairTable& pairs, const Assignment& cluster);
+                                     const PairTable& pairs, const Assignment& cluster, Strategy strategy);
 
 }  // namespace kelpie::fusion

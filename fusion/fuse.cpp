@@ -173,7 +173,8 @@ class Fuser {
       report.strategies.push_back(describeStrategy(s, partition, predicted, predictor));
       if (s == options_.strategy) chosen = partition;
     }
-    if (options_.explain) report.pairs = explainPairs(graph, problem, pairs, chosen.cluster);
+    if (options_.explain)
+      report.pairs = explainPairs(graph, problem, pairs, chosen.cluster, options_.strategy);
     schedule(block, graph, predicted, chosen.cluster, predictor, report);
     report_.regions.push_back(std::move(report));
   }

@@ -16,6 +16,15 @@ namespace {
 
 using kelpie::testing::RandomProgram;
 
+lcu::Program read(std::string_view text) {
+  lcu::ReadResult result = lcu::readProgram(text);
+  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
+    for (const Diagnostic& d : *diagnostics) ADD_FAILURE() << lcu::describe(d, text);
+    return {};
+  }
+  return std::move(std::get<lcu::Program>(result));
+}
+
 /// By pair: the least cost of a legal clustering that has both together.
 std::map<std::pair<int, int>, double> costsTogether(const PartitionProblem& problem) {
   std::map<std::pair<int, int>, double> best;
@@ -95,17 +104,44 @@ TEST(Explain, EveryKernelOfSeveralNamesItsRules) {
 }
 
 TEST(Explain, AKernelWhoseChecksAnotherMakesIsNamedInTheRules) {
-  lcu::ReadResult read = lcu::readProgram(R"(
+  lcu::Program program = read(R"(
 function f(xs: [int64]) {
   kernel a { let a: [int64; #xs] = SCAN flat #xs { i => check(xs[i] >= 0, xs[i], 0, @0, i, 0) } (0) { x, y => x + y } return a }
   kernel b { let b: [int64; #xs] = MAP flat #xs { i => check(xs[i] >= 0, xs[i], 0, @0, i, 0) } return b }
   return a
 })");
-  ASSERT_TRUE(std::holds_alternative<lcu::Program>(read));
-  const FusionReport report = fuse(std::get<lcu::Program>(read));
+  const FusionReport report = fuse(program);
   ASSERT_EQ(report.regions.size(), 1u);
   ASSERT_EQ(report.regions[0].clusters.size(), 1u);
   EXPECT_THAT(report.regions[0].clusters[0].rules, ::testing::ElementsAre("SCAN+MAP"));
+}
+
+TEST(Explain, ReasonsSayWhatTheLaterStatementDoes) {
+  lcu::Program program = read(R"(
+function f(xs: [int64], ys: [int64], text: [char]) {
+  kernel whole { let s: &int64 = REDUCE flat #xs { i => xs[i] } (0) { x, y => x + y } return s }
+  kernel some { let n: &int64, as: [int64; n] = FILTER flat #xs { i => xs[i] } where { i => xs[i] > 0 } return n, as }
+  kernel share { let b: [int64; #xs] = MAP flat #xs { i => xs[i] - s } return b }
+  kernel thrown { let c: [int64; #xs] = PERMUTE flat #xs { i => b[i] } to { i => #xs - 1 - i } target #xs fill (0) return c }
+  kernel near { let d: [int64; #xs] = MAP flat #xs { i => c[i] } return d }
+  kernel far { let e: [int64; n] = MAP flat n { i => xs[i] + as[n - 1 - i] } return e }
+  let done: bool = service print(text): ([char]) -> (bool) @0
+  kernel late { let g: [int64; #ys] = MAP flat #ys { i => check(ys[i] != 0, ys[i], 1, @0, i, 0) } return g }
+  return d, e, g, done
+})");
+  FusionOptions options;
+  options.explain = true;
+  const FusionReport report = fuse(program, options);
+  ASSERT_EQ(report.regions.size(), 1u);
+  const RegionReport& region = report.regions[0];
+  std::vector<std::string> edges;
+  for (const EdgeReport& e : region.edges) edges.push_back(region.nodes[e.to].name + " " + e.reason);
+  EXPECT_THAT(
+      edges,
+      ::testing::UnorderedElementsAre(
+          "share needs the finished result of whole", "thrown reads share, element for element",
+          "near reads what thrown permutes, which is complete only after it",
+          "far needs the number of survivors of some", "late may fail, which comes after earlier effects"));
 }
 
 TEST(Explain, AllPairsOfRegionsOfAHundredNodesAreListed) {

@@ -35,7 +35,7 @@ TEST(Report, TextShowsClustersStrategiesAndReasons) {
   EXPECT_THAT(text, HasSubstr("region of norm2: 5 kernels before, 2 after fusion (ilp, proven optimal"));
   EXPECT_THAT(text, HasSubstr("FILTER-REDUCE, REDUCE+REDUCE"));
   EXPECT_THAT(text, HasSubstr("   4 | line of the source"));
-  EXPECT_THAT(text, HasSubstr("needs the finished value of sum1"));
+  EXPECT_THAT(text, HasSubstr("needs the finished result of sum"));
   EXPECT_THAT(text, HasSubstr("the best schedule with both together takes"));
   size_t begin = 0;
   while (begin < text.size()) {
@@ -45,6 +45,12 @@ TEST(Report, TextShowsClustersStrategiesAndReasons) {
     EXPECT_LE(columns, 100u) << text.substr(begin, end - begin);
     begin = end + 1;
   }
+}
+
+TEST(Report, PairsThatAStrategyMissesAreNoMatterOfCost) {
+  EXPECT_THAT(reportText(reportOf(Strategy::None), lookup),
+              HasSubstr("nothing is fused: the best schedule with both together takes 15.64 us instead"));
+  EXPECT_THAT(reportText(reportOf(Strategy::Delayed), lookup), HasSubstr("missed by delayed: the best"));
 }
 
 TEST(Report, StrategiesAreOrderedAndCounted) {
