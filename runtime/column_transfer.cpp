@@ -17,6 +17,10 @@ void ResidentColumns::forgetDead() {
   std::erase_if(residents_, [](const auto& entry) { return entry.second.storage.expired(); });
 }
 
+void ResidentColumns::forgetUnused() {
+  std::erase_if(residents_, [](const auto& entry) { return entry.second.value.use_count() == 1; });
+}
+
 namespace {
 /// How many values of a plan a column of this type is.
 size_t componentsOf(const CoreType& type) {

@@ -21,6 +21,8 @@ class ResidentColumns {
   DeviceRef find(const void* storage) const;
   void add(const std::shared_ptr<const void>& storage, const DeviceRef& value);
   void forgetDead();
+  /// Those that no run uses at the moment: they are uploaded again where they are needed.
+  void forgetUnused();
   void clear() { residents_.clear(); }
 
  private:

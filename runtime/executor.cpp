@@ -70,6 +70,7 @@ class Run final : public Environment {
         launcher_(context, plan, stack_),
         ahead_(context, stack_, launcher_.recorder()) {
     context_.settle = [this] { ahead_.settle(); };
+    context_.forget = [&residents] { residents.forgetUnused(); };
     context_.alsoWanted = [this](std::vector<Wanted>& wanted) { addLikely(wanted); };
   }
 
@@ -328,6 +329,8 @@ RunResult Executor::run(const PreparedProgram& prepared, const GlobalValues& glo
   RunContext context(target, pool, parts.program, options, counted);
   RunResult result = Run(context, parts.plan, state_->residents, globals, services).run(parts.failure);
   target.clearError();
+  // It may have failed for want of memory, which others want, too: code, the driver, other programs.
+  if (std::holds_alternative<RuntimeError>(result)) pool.trim();
   services.endForm(std::holds_alternative<Columns>(result));
   const TargetStatistics after = target.statistics();
   counted.launches = std::max(counted.launches, after.launches - before.launches);

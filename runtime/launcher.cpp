@@ -14,11 +14,7 @@ class LaunchScratch final : public Scratch {
  public:
   explicit LaunchScratch(const RunContext& context) : context_(context) {}
   DevicePointer take(size_t bytes) override {
-    BufferRef b = context_.pool.allocate(bytes);
-    if (!b && context_.settle) {
-      context_.settle();
-      b = context_.pool.allocate(bytes);
-    }
+    BufferRef b = context_.allocateBytes(bytes);
     if (!b) {
       refused_ = bytes;
       return nullptr;

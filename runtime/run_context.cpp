@@ -120,16 +120,25 @@ void RunContext::outOfMemory(const std::string& what) {
                          readableBytes(target.memoryLimit())));
 }
 
+BufferRef RunContext::allocateBytes(size_t bytes) const {
+  BufferRef buffer = pool.allocate(bytes);
+  if (!buffer && settle) {
+    settle();  // what was kept to come back to is free now
+    buffer = pool.allocate(bytes);
+  }
+  if (!buffer && forget) {
+    forget();
+    buffer = pool.allocate(bytes);
+  }
+  return buffer;
+}
+
 DeviceRef RunContext::allocate(ScalarType type, int64_t count, const std::string& what) {
   if (count < 0) throw InternalError("a negative number of elements for " + what);
   const auto width = static_cast<uint64_t>(sizeOf(type));
   const bool overflow = static_cast<uint64_t>(count) > std::numeric_limits<size_t>::max() / 4 / width;
   const size_t bytes = overflow ? 0 : static_cast<size_t>(count) * width;
-  BufferRef buffer = overflow ? nullptr : count == 0 ? pool.empty() : pool.allocate(bytes);
-  if (!buffer && settle) {
-    settle();  // what was kept to come back to is free now
-    buffer = overflow ? nullptr : pool.allocate(bytes);
-  }
+  BufferRef buffer = overflow ? nullptr : count == 0 ? pool.empty() : allocateBytes(bytes);
   if (!buffer) outOfMemory(fmt::format("{} needs {} elements of {} bytes", what, count, width));
   auto v = std::make_shared<DeviceValue>();
   v->buffer = std::move(buffer);

@@ -41,6 +41,8 @@ class RunContext {
   /// Called before every wait, and before giving up for want of memory: finds out whether the run is where it
   /// thinks it is (run_ahead.h).
   std::function<void()> settle;
+  /// Called before giving up for want of memory: gives up device memory whose contents the host has, too.
+  std::function<void()> forget;
   /// Adds what else to read when the host waits for a value anyway.
   std::function<void(std::vector<Wanted>&)> alsoWanted;
 
@@ -59,6 +61,8 @@ class RunContext {
   /// most of the first one is empty.
   int64_t countOf(DeviceValue& v);
 
+  /// Null when there is no memory, whatever is given up for it.
+  BufferRef allocateBytes(size_t bytes) const;
   /// `what` names it when there is no memory, which ends the run.
   DeviceRef allocate(ScalarType type, int64_t count, const std::string& what);
   /// Ends the run: there is no memory for `what`, "ys needs 10 elements of 8 bytes".

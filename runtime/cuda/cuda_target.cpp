@@ -248,16 +248,23 @@ TargetStatistics CudaTarget::statistics() const {
   return statistics;
 }
 
-Failure CudaTarget::reserveStates(int64_t words) {
+Failure CudaTarget::findStates(int64_t words, Scratch& scratch, DevicePointer& states) {
+  if (words > stateWords_) {
+    const int64_t size = std::max<int64_t>(words + words / 2, 4096);
+    const auto bytes = static_cast<size_t>(size) * kStateBytes;
+    if (DevicePointer larger = device_->allocate(bytes)) {
+      if (states_) device_->deallocate(states_);
+      states_ = larger;
+      stateWords_ = size;
+      if (auto failure = device_->clear(states_, bytes)) return failure;
+    }
+  }
+  states = states_;
   if (words <= stateWords_) return std::nullopt;
-  int64_t size = std::max<int64_t>(words + words / 2, 4096);
-  DevicePointer states = device_->allocate(static_cast<size_t>(size) * kStateBytes);
-  if (!states) return outOfMemory(static_cast<size_t>(size) * kStateBytes);
-  if (auto failure = device_->clear(states, static_cast<size_t>(size) * kStateBytes)) return failure;
-  if (states_) device_->deallocate(states_);
-  states_ = states;
-  stateWords_ = size;
-  return std::nullopt;
+  // There may be memory where results come from.
+  const auto bytes = static_cast<size_t>(words) * kStateBytes;
+  states = scratch.take(bytes);
+  return states ? device_->clear(states, bytes) : outOfMemory(bytes);
 }
 
 Failure CudaTarget::launch(const LaunchRequest& request) {
@@ -342,8 +349,8 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
       if (auto failure = device_->clear(states_, static_cast<size_t>(stateWords_) * kStateBytes))
         return failure;
     }
-    if (auto failure = reserveStates(pass.stateWords * word.tiles)) return failure;
-    word.states = states_;
+    if (auto failure = findStates(pass.stateWords * word.tiles, *request.scratch, word.states))
+      return failure;
   }
   if (int64_t bytes = pass.fixedBytes + pass.bytesPerTile * word.tiles; bytes > 0) {
     word.values = request.scratch->take(static_cast<size_t>(bytes));

@@ -80,7 +80,8 @@ class CudaTarget final : public Target {
   /// Waits for a kernel with recursions, and evaluates it on the host if a stack was too small.
   Failure finishRecursive(const LaunchRequest& request);
   Failure start();  ///< allocates the error word and the counters, once
-  Failure reserveStates(int64_t words);
+  /// Memory for state words, whose tags are of other launches or 0.
+  Failure findStates(int64_t words, Scratch& scratch, DevicePointer& states);
   PreparedKernel generate(const KernelEntry& entry, const lcu::Program& program) const;
   Failure load(PreparedPass& pass, const std::string& entry);
   Failure loadSupport();

@@ -16,6 +16,8 @@ namespace kelpie::runtime::cuda {
 
 namespace {
 
+constexpr int kOutOfMemory = 2, kNotReady = 600;  // CUresult
+
 /// The functions of the driver used here. Handles are pointers, device addresses 64-bit numbers, results
 /// ints.
 struct Driver {
@@ -36,6 +38,7 @@ struct Driver {
   int (*defaultMemPool)(void**, int) = nullptr;
   int (*memPoolSetAttribute)(void*, int, void*) = nullptr;
   int (*memPoolTrimTo)(void*, size_t) = nullptr;
+  int (*memGetInfo)(size_t*, size_t*) = nullptr;
   int (*memAllocAsync)(uint64_t*, size_t, void*) = nullptr;
   int (*memFreeAsync)(uint64_t, void*) = nullptr;
   int (*allocateHost)(void**, size_t) = nullptr;
@@ -73,6 +76,7 @@ struct Driver {
     library.get(defaultMemPool, "cuDeviceGetDefaultMemPool");
     library.get(memPoolSetAttribute, "cuMemPoolSetAttribute");
     library.get(memPoolTrimTo, "cuMemPoolTrimTo");
+    library.get(memGetInfo, "cuMemGetInfo_v2");
     library.get(memAllocAsync, "cuMemAllocAsync");
     library.get(memFreeAsync, "cuMemFreeAsync");
     library.get(allocateHost, "cuMemAllocHost_v2");
@@ -106,7 +110,12 @@ struct Driver {
     if (result == 0) return std::nullopt;
     const char* text = nullptr;
     getErrorString(result, &text);
-    return fmt::format("{}: {} (CUDA error {})", what, text ? text : "unknown error", result);
+    std::string message = fmt::format("{}: {} (CUDA error {})", what, text ? text : "unknown error", result);
+    size_t unused = 0, all = 0;
+    if (result == kOutOfMemory && memGetInfo(&unused, &all) == 0)
+      message += fmt::format("; {:.1f} of {:.1f} MB are free", static_cast<double>(unused) / 1e6,
+                             static_cast<double>(all) / 1e6);
+    return message;
   }
 };
 
@@ -116,7 +125,6 @@ constexpr int kMostThreads = 0, kSharedOfBlock = 1, kSharedShare = 9;      // CU
 constexpr int kReleaseThreshold = 4;                                       // CUmemPool_attribute
 constexpr int kStackSize = 0;                                              // CUlimit
 constexpr size_t kStagingBytes = 4096;
-constexpr int kNotReady = 600;  // CUresult
 constexpr int kLooksPerQuery = 10000;
 constexpr unsigned kNonBlocking = 1;  // CUstream_flags
 
@@ -202,17 +210,15 @@ class DriverDevice final : public Device {
   DevicePointer allocate(size_t bytes) override {
     uint64_t address = 0;
     size_t rounded = (std::max<size_t>(bytes, 16) + 255) / 256 * 256;
-    if (flush()) return nullptr;
+    queue_->flushForNow();  // who asks for memory asks again when there is none
     if (driver_.memAllocAsync(&address, rounded, stream_) != 0) {
-      // What was freed, but lies in pieces, goes back to the system.
-      wait();
-      driver_.memPoolTrimTo(pool_, 0);
+      giveBackFreed();
       if (driver_.memAllocAsync(&address, rounded, stream_) != 0) return nullptr;
     }
     return reinterpret_cast<DevicePointer>(address);
   }
   void deallocate(DevicePointer pointer) override {
-    flush();  // a failure comes back at the next wait
+    queue_->flushForNow();
     driver_.memFreeAsync(at(pointer), stream_);
   }
   size_t memoryLimit() const override { return memory_ / 16 * 15; }
@@ -295,7 +301,13 @@ class DriverDevice final : public Device {
     void* loaded = nullptr;
     if (auto f = flush()) return f;
     if (auto f = compiler_->take(source, code)) return f;
-    if (driver_.moduleLoadData(&loaded, code.data()) != 0) {
+    int result = driver_.moduleLoadData(&loaded, code.data());
+    if (result == kOutOfMemory) {
+      giveBackFreed();
+      result = driver_.moduleLoadData(&loaded, code.data());
+    }
+    if (result == kOutOfMemory) return driver_.failure(result, "loading a module");
+    if (result != 0) {
       if (auto f = compiler_->compileAgain(source, code)) return f;
       if (auto f = driver_.failure(driver_.moduleLoadData(&loaded, code.data()), "loading a module"))
         return f;
@@ -343,6 +355,13 @@ class DriverDevice final : public Device {
   }
 
  private:
+  /// What was freed, but is kept for later, or lies in pieces, goes back to the system.
+  void giveBackFreed() {
+    queue_->flushForNow();
+    driver_.streamSynchronize(stream_);  // a failure of a kernel comes back at the next wait
+    queue_->waited();
+    driver_.memPoolTrimTo(pool_, 0);
+  }
   Failure flush() { return driver_.failure(queue_->flush(), "launching kernels"); }
   static size_t aligned(size_t bytes) { return (bytes + 15) / 16 * 16; }
   std::byte* staged(size_t place) { return static_cast<std::byte*>(staging_) + place; }

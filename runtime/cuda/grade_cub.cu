@@ -221,19 +221,7 @@ int grade(const Key* keys, const Grading& g, void* scratch, uint64_t* scratchByt
   return error;
 }
 
-}  // namespace
-
-extern "C" int kelpie_cub_grade(int kind, const void* keys, int64_t* order, void* sorted, int64_t elements,
-                                int64_t segments, const int64_t* offsets, int64_t length, void* scratch,
-                                uint64_t* scratchBytes, void* stream) {
-  Grading g{order,
-            sorted,
-            elements,
-            Segments{offsets, length, segments},
-            offsets != nullptr || length > 0,
-            0,
-            static_cast<cudaStream_t>(stream)};
-  while (g.segmentBits < 32 && (segments - 1) >> g.segmentBits != 0) ++g.segmentBits;
+int gradeKind(int kind, const void* keys, const Grading& g, void* scratch, uint64_t* scratchBytes) {
   switch (kind) {
     case 1:
       return grade(static_cast<const uint8_t*>(keys), g, scratch, scratchBytes);
@@ -248,4 +236,23 @@ extern "C" int kelpie_cub_grade(int kind, const void* keys, int64_t* order, void
     default:
       return cudaErrorInvalidValue;
   }
+}
+
+}  // namespace
+
+extern "C" int kelpie_cub_grade(int kind, const void* keys, int64_t* order, void* sorted, int64_t elements,
+                                int64_t segments, const int64_t* offsets, int64_t length, void* scratch,
+                                uint64_t* scratchBytes, void* stream) {
+  Grading g{order,
+            sorted,
+            elements,
+            Segments{offsets, length, segments},
+            offsets != nullptr || length > 0,
+            0,
+            static_cast<cudaStream_t>(stream)};
+  while (g.segmentBits < 32 && (segments - 1) >> g.segmentBits != 0) ++g.segmentBits;
+  const int error = gradeKind(kind, keys, g, scratch, scratchBytes);
+  // The runtime would keep it, and give it as that of a later call.
+  if (error != cudaSuccess) cudaGetLastError();
+  return error;
 }

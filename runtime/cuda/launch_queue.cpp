@@ -1,5 +1,7 @@
 #include "runtime/cuda/launch_queue.h"
 
+#include <utility>
+
 namespace kelpie::runtime::cuda {
 
 namespace {
@@ -43,6 +45,17 @@ void LaunchQueue::abandon() {
 }
 
 int LaunchQueue::flush() {
+  const int result = launchCaptured();
+  const int earlier = std::exchange(unreported_, 0);
+  return earlier != 0 ? earlier : result;
+}
+
+void LaunchQueue::flushForNow() {
+  const int result = launchCaptured();
+  if (unreported_ == 0) unreported_ = result;
+}
+
+int LaunchQueue::launchCaptured() {
   if (!capturing_) return 0;
   capturing_ = false;
   if (captured_ < kWorthIt) inARow_ = 0;

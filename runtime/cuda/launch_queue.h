@@ -38,16 +38,20 @@ class LaunchQueue {
   int launch(void* function, unsigned blocks, unsigned threads, void** arguments);
   /// Hands what was captured to the device.
   int flush();
+  /// The same for those who cannot report a failure: it is the result of the next flush().
+  void flushForNow();
   void waited() { inARow_ = 0; }
 
  private:
   void abandon();
+  int launchCaptured();
 
   const LaunchFunctions& driver_;
   void* stream_;
   int inARow_ = 0;    ///< launches since the latest wait
   int captured_ = 0;  ///< of them in the graph under way
   bool capturing_ = false;
+  int unreported_ = 0;                ///< result of flushForNow()
   std::map<int, void*> executables_;  ///< by number of launches
 };
 

@@ -19,6 +19,7 @@ struct Recorder {
   std::string calls;  ///< b(egin), e(nd), i(nstantiate), u(pdate), g(raph launch), x: an executable destroyed
   bool capturing = false, updates = true;
   int failing = -1;  ///< the launch, by blocks, that fails
+  int graphs = 0;    ///< what launches of graphs give
 };
 Recorder& of(void* stream) { return *static_cast<Recorder*>(stream); }
 
@@ -58,6 +59,7 @@ LaunchFunctions recording() {
   };
   f.launchGraph = [](void* executable, void* stream) {
     Recorder& r = of(stream);
+    if (r.graphs != 0) return r.graphs;
     r.ran.insert(r.ran.end(), of(executable).executable.begin(), of(executable).executable.end());
     r.calls += 'g';
     return 0;
@@ -139,6 +141,17 @@ TEST_F(Launches, AFailureDoesNotSpoilWhatComesLater) {
   next_ = 0;
   launch(kDirect + kBatch + 3);
   expectAll();
+}
+
+// Memory is freed and asked for between launches, by those who have nobody to tell.
+TEST_F(Launches, AFailureThatNobodyWasToldOfIsToldLater) {
+  launch(kDirect + 3);
+  recorder_.graphs = 2;
+  queue_.flushForNow();
+  recorder_.graphs = 0;
+  queue_.flushForNow();
+  EXPECT_EQ(queue_.flush(), 2);
+  EXPECT_EQ(queue_.flush(), 0);
 }
 
 }  // namespace

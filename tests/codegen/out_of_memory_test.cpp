@@ -14,21 +14,31 @@
 namespace kelpie::testing {
 namespace {
 
-/// Refuses every allocation after some, and all beyond a size. Devices with the same means compile a source
-/// once.
+/// Refuses every allocation after some, all beyond a size, and what is too much in all. Devices with the same
+/// means compile a source once.
 class PoorDevice final : public tests::EmulatedDevice {
  public:
   using Module = runtime::cuda::Module;
   struct Means {
     int allocations = std::numeric_limits<int>::max();
     size_t bytes = std::numeric_limits<size_t>::max();
+    size_t all = std::numeric_limits<size_t>::max();
+    size_t used = 0;
     std::map<std::string, std::shared_ptr<Module>> modules;
   };
   explicit PoorDevice(Means& means) : EmulatedDevice(3), means_(means) {}
   runtime::DevicePointer allocate(size_t bytes) override {
-    if (means_.allocations == 0 || bytes > means_.bytes) return nullptr;
+    if (means_.allocations == 0 || bytes > means_.bytes || bytes > means_.all - means_.used) return nullptr;
     --means_.allocations;
-    return EmulatedDevice::allocate(bytes);
+    means_.used += bytes;
+    runtime::DevicePointer pointer = EmulatedDevice::allocate(bytes);
+    sizes_[pointer] = bytes;
+    return pointer;
+  }
+  void deallocate(runtime::DevicePointer pointer) override {
+    means_.used -= sizes_.at(pointer);
+    sizes_.erase(pointer);
+    EmulatedDevice::deallocate(pointer);
   }
 
   runtime::Failure compile(const std::string& source, const std::vector<std::string>& entries,
@@ -49,6 +59,7 @@ class PoorDevice final : public tests::EmulatedDevice {
     std::shared_ptr<Module> all;
   };
   Means& means_;
+  std::map<runtime::DevicePointer, size_t> sizes_;
 };
 
 class OutOfMemory : public ::testing::Test {
@@ -62,9 +73,9 @@ class OutOfMemory : public ::testing::Test {
     fusion::fuse(program);
     return executor_->run(program, {}, *services_);
   }
-  std::unique_ptr<runtime::Executor> start() {
+  std::unique_ptr<runtime::Executor> start(const codegen::cuda::CudaOptions& options = {}) {
     return std::make_unique<runtime::Executor>(
-        std::make_unique<runtime::cuda::CudaTarget>(std::make_unique<PoorDevice>(means_)));
+        std::make_unique<runtime::cuda::CudaTarget>(std::make_unique<PoorDevice>(means_), options));
   }
   static std::string messageOf(const Result& result) {
     const auto* error = std::get_if<RuntimeError>(&result);
@@ -85,6 +96,42 @@ TEST_F(OutOfMemory, TheErrorHasSizesAndTheSessionGoesOn) {
   const Result next = run("sum({i * i : i in [0:100]});");
   ASSERT_EQ(messageOf(next), "");
   EXPECT_EQ(std::get<Columns>(next)[0].at(0).i, 328350);
+}
+
+// The memory that an earlier form left to the pool serves what launches need beside their results.
+TEST_F(OutOfMemory, UnusedMemoryServesScans) {
+  codegen::cuda::CudaOptions small;  // so that a scan has many tiles
+  small.threads = 32;
+  small.maxItems = small.maxRows = 1;
+  executor_ = start(small);
+  ASSERT_EQ(messageOf(run("plus_scan({rem(i, 7) : i in [0:100]})[3];")), "");
+  // Values that nobody keeps: one has room for the scan, one for what it needs beside.
+  ASSERT_EQ(messageOf(run("({i * i : i in [0:300000]}, {i + i : i in [0:300000]});")), "");
+  means_.all = means_.used;
+  const Result next = run("plus_scan({rem(7 * i, 13) : i in [0:300000]})[299999];");
+  ASSERT_EQ(messageOf(next), "");
+  EXPECT_EQ(std::get<Columns>(next)[0].at(0).i, 1799988);
+}
+
+// What the host has, too, need not stay on the device.
+TEST_F(OutOfMemory, ValuesOfTheSessionMakeRoom) {
+  means_.all = 1500000;
+  const Result first = run("{i * i : i in [0:100000]};");
+  ASSERT_EQ(messageOf(first), "");
+  const Result second = run("{i + i : i in [0:100001]};");
+  EXPECT_EQ(messageOf(second), "");
+}
+
+// Code and the driver need memory, too, beside that of the pool.
+TEST_F(OutOfMemory, AFormThatFailedLeavesNothing) {
+  ASSERT_EQ(messageOf(run("1 + sum({i : i in [0:3]});")), "");
+  const size_t before = means_.used;
+  means_.all = 2000000;
+  EXPECT_THAT(
+      messageOf(run("let xs = {i * i : i in [0:100000]}; ys = {x in xs | x > 3}; zs = {y + i : y in ys; "
+                    "i in [0:#ys]} in (xs, ys, zs, plus_scan(xs));")),
+      ::testing::StartsWith("out of memory"));
+  EXPECT_LT(means_.used, before + 100000);
 }
 
 TEST_F(OutOfMemory, WhereverItHappens) {
