@@ -1,5 +1,9 @@
 #include "runtime/column_transfer.h"
 
+#include <fmt/format.h>
+
+#include <new>
+
 #include "ir/diagnostic.h"
 
 namespace kelpie::runtime {
@@ -22,6 +26,17 @@ void ResidentColumns::forgetUnused() {
 }
 
 namespace {
+/// Memory of the host for a value.
+template <typename T>
+std::vector<T> hostMemory(RunContext& context, size_t count) {
+  try {
+    return std::vector<T>(count);
+  } catch (const std::exception&) {  // bad_alloc, or length_error
+    context.stop(context.span,
+                 fmt::format("out of memory: {} bytes of the host for a value", count * sizeof(T)));
+  }
+}
+
 /// How many values of a plan a column of this type is.
 size_t componentsOf(const CoreType& type) {
   if (type.isScalar()) return 1;
@@ -80,7 +95,7 @@ Column ColumnTransfer::toColumn(const CoreType& type, int64_t length, bool top,
   if (type.isScalar()) {
     if (top && !v.device) return scalarColumn(type.scalar(), {toScalar(type.scalar(), v.scalar)});
     if (top) return scalarColumn(type.scalar(), {toScalar(type.scalar(), context_.fetch(*v.device, 0))});
-    std::vector<std::byte> bytes(static_cast<size_t>(length * sizeOf(type.scalar())));
+    auto bytes = hostMemory<std::byte>(context_, static_cast<size_t>(length * sizeOf(type.scalar())));
     context_.download(bytes.data(), v.device->buffer->pointer(), bytes.size());
     Column c = scalarColumn(type.scalar(), std::move(bytes));
     if (!context_.target.hostAddressable() && c.bytes) residents_.add(c.bytes, v.device);
@@ -91,7 +106,8 @@ Column ColumnTransfer::toColumn(const CoreType& type, int64_t length, bool top,
     const int64_t count = v.device ? context_.fetch(*v.device, 0).i : v.scalar.i;
     offsets = std::make_shared<const std::vector<int64_t>>(std::vector<int64_t>{0, count});
   } else {
-    auto data = std::make_shared<std::vector<int64_t>>(static_cast<size_t>(length + 1));
+    auto data = std::make_shared<std::vector<int64_t>>(
+        hostMemory<int64_t>(context_, static_cast<size_t>(length + 1)));
     context_.download(data->data(), v.device->buffer->pointer(), data->size() * sizeof(int64_t));
     offsets = std::move(data);
     if (!context_.target.hostAddressable()) residents_.add(offsets, v.device);

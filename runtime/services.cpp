@@ -155,7 +155,13 @@ class HostServices final : public Services {
   Reply raise(const Columns& arguments, const Row&) { return "ERROR: " + text(arguments[0]); }
 
   Reply randomDraws(const Columns& arguments, const Row&) {
-    std::vector<std::byte> bytes(static_cast<size_t>(arguments[0].at(0).i) * sizeof(int64_t));
+    const int64_t count = arguments[0].at(0).i;
+    std::vector<std::byte> bytes;
+    try {
+      bytes.resize(static_cast<size_t>(count) * sizeof(int64_t));
+    } catch (const std::exception&) {  // bad_alloc, or length_error
+      return fmt::format("out of memory: {} random numbers need {} bytes each", count, sizeof(int64_t));
+    }
     if (!seeded_) seed(options_.seed);
     random_.draw({reinterpret_cast<int64_t*>(bytes.data()), bytes.size() / sizeof(int64_t)});
     return Columns{sequenceOf(scalarColumn(ScalarType::Int64, std::move(bytes)))};

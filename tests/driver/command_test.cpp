@@ -227,4 +227,20 @@ TEST_F(Command, LoadsFilesBesideTheMainOne) {
   EXPECT_EQ(run("load \"nowhere\";").status, 1);
 }
 
+TEST_F(Command, TooLargeValuesLeaveTheOtherForms) {
+  for (const char* target : {"interp", "cpu"}) {
+    const Outcome outcome =
+        run("a = sum([0:1000]);\n"
+            "r = {rand(i) : i in dist(100, 30000000000000)};\n"
+            "xs = {i * i : i in [0:100000000000000]};\n"
+            "a + 1;",
+            std::string("--target=") + target);
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_THAT(outcome.messages,
+                HasSubstr("out of memory: 30000000000000 random numbers need 8 bytes each"));
+    EXPECT_THAT(outcome.messages, HasSubstr("needs 100000000000000 elements of 8 bytes"));
+    EXPECT_THAT(outcome.output, HasSubstr("it = 499501 : int"));
+  }
+}
+
 }  // namespace
