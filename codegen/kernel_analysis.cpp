@@ -75,28 +75,116 @@ std::vector<ExprRef> lateThunks(const Soac& soac) {
   return soac.kind == SoacKind::Filter ? soac.pull : std::vector<ExprRef>();
 }
 
+namespace {
+
+/// Of floats too: Max and Min of numbers that are not ordered are those of whoever comes second.
+bool commutes(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::Add:
+    case ScalarOp::Mul:
+    case ScalarOp::Max:
+    case ScalarOp::Min:
+    case ScalarOp::And:
+    case ScalarOp::Or:
+    case ScalarOp::Xor:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Whether `b` is `a` with the k left and the k right parameters in each other's place.
+bool mirrored(ExprRef a, ExprRef b, uint32_t k) {
+  if (a->kind != b->kind || a->type != b->type || a->operands.size() != b->operands.size()) return false;
+  if (a->kind == ExprKind::Param) return b->index == (a->index + k) % (2 * k);
+  if (a->op != b->op || a->index != b->index || a->count != b->count || !(a->constant == b->constant))
+    return false;
+  const bool either =
+      a->kind == ExprKind::Op && (commutes(a->op) || a->op == ScalarOp::Equal || a->op == ScalarOp::NotEqual);
+  if (either && mirrored(a->operands[0], b->operands[1], k) && mirrored(a->operands[1], b->operands[0], k))
+    return true;
+  for (size_t j = 0; j < a->operands.size(); ++j)
+    if (!mirrored(a->operands[j], b->operands[j], k)) return false;
+  return true;
+}
+
+/// The components whose parameters occur in `e`.
+std::set<size_t> componentsOf(ExprRef e, size_t k) {
+  std::set<size_t> components;
+  lcu::forEachNode({e}, [&](ExprRef node) {
+    if (node->kind == ExprKind::Param) components.insert(node->index % k);
+  });
+  return components;
+}
+
+/// The commutative operation of the component on its own two parameters, if that is what its result is.
+std::optional<ScalarOp> ownOperation(const lcu::Operator& combine, size_t j) {
+  const ExprRef e = combine.result[j];
+  if (e->kind != ExprKind::Op || !commutes(e->op)) return std::nullopt;
+  const ExprRef a = e->operands[0], b = e->operands[1];
+  if (a->kind != ExprKind::Param || b->kind != ExprKind::Param) return std::nullopt;
+  // Arenas may order the operands of a commutative operation as they like.
+  const bool own =
+      std::min(a->index, b->index) == j && std::max(a->index, b->index) == combine.result.size() + j;
+  return own ? std::optional(e->op) : std::nullopt;
+}
+
+/// Whether the component is folded from what either side has of it, if that side has the least (or greatest)
+/// element of both in component `of`.
+std::optional<LaneFold> foldOfEqual(const lcu::Operator& combine, size_t j) {
+  const size_t k = combine.result.size();
+  const ExprRef e = combine.result[j];
+  if (e->kind != ExprKind::Op || !commutes(e->op)) return std::nullopt;
+  std::optional<size_t> of;
+  std::set<uint32_t> sides;
+  for (ExprRef operand : e->operands) {
+    if (operand->kind != ExprKind::Project || operand->operands[0]->kind != ExprKind::If) return std::nullopt;
+    const ExprRef choice = operand->operands[0];
+    if (lcu::valueCount(choice) != 1) return std::nullopt;
+    const ExprRef test = choice->operands[0], value = choice->operands[1], otherwise = choice->operands[2];
+    if (value->kind != ExprKind::Param || value->index % k != j || !sides.insert(value->index).second ||
+        otherwise->kind != ExprKind::Constant || !(otherwise->constant == combine.identity[j]) ||
+        test->kind != ExprKind::Op || test->op != ScalarOp::Equal)
+      return std::nullopt;
+    const size_t found = test->operands[0]->kind == ExprKind::Param ? 1 : 0;
+    const ExprRef side = test->operands[1 - found];
+    if (side->kind != ExprKind::Param || (side->index < k) != (value->index < k)) return std::nullopt;
+    const size_t component = side->index % k;
+    if (component == j || test->operands[found] != combine.result[component]) return std::nullopt;
+    if (of && *of != component) return std::nullopt;
+    of = component;
+  }
+  const auto extreme = ownOperation(combine, *of);
+  if (extreme != ScalarOp::Min && extreme != ScalarOp::Max) return std::nullopt;
+  return LaneFold{e->op, *of};
+}
+
+}  // namespace
+
+bool commutes(const lcu::Operator& combine) {
+  return std::all_of(combine.result.begin(), combine.result.end(),
+                     [&](ExprRef e) { return mirrored(e, e, static_cast<uint32_t>(combine.result.size())); });
+}
+
 std::vector<std::optional<ScalarOp>> componentOperations(const lcu::Operator& combine) {
-  static constexpr std::array kCommutative = {ScalarOp::Add, ScalarOp::Mul, ScalarOp::Max, ScalarOp::Min,
-                                              ScalarOp::And, ScalarOp::Or,  ScalarOp::Xor};
   const size_t k = combine.result.size();
   std::vector<std::optional<ScalarOp>> operations(k);
-  std::vector<bool> shared(k);
-  for (size_t j = 0; j < k; ++j) {
-    lcu::forEachNode({combine.result[j]}, [&](ExprRef e) {
-      if (e->kind == ExprKind::Param && e->index % k != j) shared[e->index % k] = true;
-    });
-    ExprRef e = combine.result[j];
-    bool commutative = e->kind == ExprKind::Op &&
-                       std::find(kCommutative.begin(), kCommutative.end(), e->op) != kCommutative.end();
-    if (!commutative) continue;
-    ExprRef a = e->operands[0], b = e->operands[1];
-    if (a->kind != ExprKind::Param || b->kind != ExprKind::Param) continue;
-    // Arenas may order the operands of a commutative operation as they like.
-    if (std::min(a->index, b->index) == j && std::max(a->index, b->index) == k + j) operations[j] = e->op;
-  }
+  for (size_t j = 0; j < k; ++j) operations[j] = ownOperation(combine, j);
   for (size_t j = 0; j < k; ++j)
-    if (shared[j]) operations[j].reset();
+    for (size_t read : componentsOf(combine.result[j], k))
+      if (read != j) operations[read].reset();
   return operations;
+}
+
+std::vector<std::optional<LaneFold>> laneFolds(const lcu::Operator& combine) {
+  const auto lanewise = componentOperations(combine);
+  std::vector<std::optional<LaneFold>> alone, all;
+  for (size_t j = 0; j < combine.result.size(); ++j) {
+    alone.push_back(lanewise[j] ? std::optional(LaneFold{*lanewise[j], j}) : std::nullopt);
+    const auto own = ownOperation(combine, j);
+    all.push_back(own ? LaneFold{*own, j} : foldOfEqual(combine, j));
+  }
+  return std::all_of(all.begin(), all.end(), [](const auto& fold) { return fold.has_value(); }) ? all : alone;
 }
 
 std::optional<std::vector<ScalarOp>> lanewiseOperations(const lcu::Operator& combine) {

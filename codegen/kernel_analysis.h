@@ -119,6 +119,18 @@ std::vector<lcu::ExprRef> lateThunks(const lcu::Soac& soac);
 std::vector<std::optional<ScalarOp>> componentOperations(const lcu::Operator& combine);
 /// The same when every component is lanewise; nothing otherwise.
 std::optional<std::vector<ScalarOp>> lanewiseOperations(const lcu::Operator& combine);
+/// How a component is folded by itself, in lanes: by one commutative scalar operation, over the elements
+/// whose component `of` equals the fold of that one; or over all of them, if that is the component itself.
+struct LaneFold {
+  ScalarOp operation;
+  size_t of;
+};
+/// By component: where all others are least or greatest elements and what is folded of the elements that
+/// equal these (fusion/paired_reductions.h), all; otherwise those that are lanewise.
+std::vector<std::optional<LaneFold>> laneFolds(const lcu::Operator& combine);
+/// Whether left and right may change places, all components together: what they give is the same but for the
+/// order of the operands of commutative scalar operations. Lanewise operators do.
+bool commutes(const lcu::Operator& combine);
 
 /// A C identifier like `text`; letters, digits and _ only, never empty, never a C++ keyword.
 std::string identifier(const std::string& text);

@@ -14,6 +14,7 @@
 #include "fusion/graded_order.h"
 #include "fusion/kernel_time.h"
 #include "fusion/merged_checks.h"
+#include "fusion/paired_reductions.h"
 #include "fusion/region_problem.h"
 #include "fusion/rewrite.h"
 #include "fusion/rules.h"
@@ -84,6 +85,7 @@ class Fuser {
       useScannedLengths(program_);
       useGradedOrder(program_);
       scatterWrites(program_);
+      pairReductions(program_);
       report_.inlined =
           inlineMaps(program_, CostModel(program_, options_.costs, options_.sizes, knownExtents()));
     }

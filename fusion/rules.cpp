@@ -67,15 +67,6 @@ Soac intoConsumer(const Soac& map, const Soac& consumer, lcu::Program& program) 
   return result;
 }
 
-/// Whether evaluating `e` for an element that the guard would keep out is safe and cheap.
-bool isHarmless(ExprRef e, const lcu::Space& space, const lcu::Program& program) {
-  return !lcu::anyNode({e}, [&](ExprRef node) {
-    if (node->kind == ExprKind::Check || lcu::isUnbounded(node)) return true;
-    return node->kind == ExprKind::Load &&
-           !(isElement(node) && program.vars[node->index].extent == space.extent);
-  });
-}
-
 /// The consumer of survivors, over the filter's elements: thunks substituted, effects guarded.
 Soac lifted(const Soac& filter, const Soac& consumer, lcu::Program& program) {
   Soac result = substituted(filter, consumer, program);
@@ -121,6 +112,14 @@ lcu::Operator besides(const lcu::Operator& a, const lcu::Operator& b, ExprArena&
 }
 
 }  // namespace
+
+bool isHarmless(ExprRef e, const lcu::Space& space, const lcu::Program& program) {
+  return !lcu::anyNode({e}, [&](ExprRef node) {
+    if (node->kind == ExprKind::Check || lcu::isUnbounded(node)) return true;
+    return node->kind == ExprKind::Load &&
+           !(isElement(node) && program.vars[node->index].extent == space.extent);
+  });
+}
 
 bool alwaysEvaluates(const std::vector<ExprRef>& roots, ExprRef e) {
   std::unordered_set<ExprRef> seen;

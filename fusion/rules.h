@@ -53,6 +53,9 @@ Soac onceWithOnce(const Soac& a, const Soac& b, lcu::Program& program);
 /// lets them share a kernel ("REDUCE-ONCE", "SCAN-MAP"); for pairs that do not read each other, "MAP+REDUCE".
 std::string ruleName(const Soac& producer, const Soac& consumer, bool vertical);
 
+/// Whether evaluating `e` for elements of the space that would not need it is safe and cheap.
+bool isHarmless(lcu::ExprRef e, const lcu::Space& space, const lcu::Program& program);
+
 /// Whether `e` is evaluated whenever one of the roots is (it is not merely inside a branch or a loop).
 bool alwaysEvaluates(const std::vector<lcu::ExprRef>& roots, lcu::ExprRef e);
 

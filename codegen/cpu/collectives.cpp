@@ -93,18 +93,25 @@ void KernelText::combine(uint32_t b, const std::vector<std::string>& left,
 
 void KernelText::foldPiece(uint32_t b, const std::vector<std::string>& into, const std::string& from,
                            const std::string& pieceCount, bool backward) {
-  const auto lanewise = componentOperations(soac(b).combine);
+  const auto folds = laneFolds(soac(b).combine);
+  const auto values = [&](size_t c) { return format("{}_values + {}", stem(b, c), from); };
   std::vector<std::string> left, right;
   for (size_t c = 0; c < width(b); ++c) {
-    if (lanewise[c]) {
-      line(format("{} = k_fold<{}>({}_values + {}, {}, {});", into[c], operationName(*lanewise[c]),
-                  stem(b, c), from, pieceCount, identityText(b, c)));
-    } else {
+    if (folds[c] && folds[c]->of == c) {
+      line(format("{} = k_fold<{}>({}, {}, {});", into[c], operationName(folds[c]->operation), values(c),
+                  pieceCount, identityText(b, c)));
+    } else if (!folds[c]) {
       line(format("{} = {};", into[c], identityText(b, c)));
       left.push_back(into[c]);
       right.push_back(
           format("{}_values[{} + {}]", stem(b, c), from, backward ? pieceCount + " - 1 - k" : "k"));
     }
+  }
+  for (size_t c = 0; c < width(b); ++c) {
+    if (!folds[c] || folds[c]->of == c) continue;
+    const size_t of = folds[c]->of;
+    line(format("{} = k_fold_equal<{}>({}, {}, {}, {}, {});", into[c], operationName(folds[c]->operation),
+                values(c), values(of), into[of], pieceCount, identityText(b, c)));
   }
   if (left.empty()) return;
   left.insert(left.end(), right.begin(), right.end());
@@ -353,10 +360,9 @@ void KernelText::foldSegments(uint32_t b) {
   line("continue;");
   close();
   auto total = declareTotals(b, "_total");
-  const auto lanewise = componentOperations(soac(b).combine);
-  const bool allLanewise =
-      std::all_of(lanewise.begin(), lanewise.end(), [](const auto& op) { return op.has_value(); });
-  if (allLanewise) {  // one piece is the total: these operations have exact identities
+  const auto folds = laneFolds(soac(b).combine);
+  const bool inLanes = std::all_of(folds.begin(), folds.end(), [](const auto& f) { return f.has_value(); });
+  if (inLanes) {  // one piece is the total: these operations have exact identities
     open("if (to - from <= kPiece) {");
     foldPiece(b, total, "(from - begin)", "(to - from)", false);
     indent_ -= 2;
@@ -372,7 +378,7 @@ void KernelText::foldSegments(uint32_t b) {
   foldPiece(b, here, "(piece - begin)", "piece_count", false);
   combine(b, total, here);
   close();
-  if (allLanewise) close();
+  if (inLanes) close();
   for (size_t c = 0; c < width(b); ++c) {
     const std::string to = resultBySegment(soac(b).results[c]);
     if (!to.empty()) line(format("{}[s] = {};", to, total[c]));

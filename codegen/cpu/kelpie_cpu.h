@@ -283,23 +283,42 @@ K_OPERATION(k_op_or, a | b)
 K_OPERATION(k_op_xor, a ^ b)
 #undef K_OPERATION
 
-/// The total of a piece under a lanewise operation.
-template <typename Operation, typename T>
-static inline T k_fold(const T* values, int64_t count, T identity) {
+/// The total of the values value(0..count).
+template <typename Operation, typename T, typename Value>
+static inline T k_fold_lanes(int64_t count, T identity, const Value& value) {
   T total = identity;
   if (count < kSerial) {
-    for (int64_t e = 0; e < count; ++e) total = Operation::apply(total, values[e]);
+    for (int64_t e = 0; e < count; ++e) total = Operation::apply(total, value(e));
     return total;
   }
   T lane[kLanes];
   for (int64_t l = 0; l < kLanes; ++l) lane[l] = identity;
   const int64_t whole = count / kLanes * kLanes;
   for (int64_t e = 0; e < whole; e += kLanes) {
-    for (int64_t l = 0; l < kLanes; ++l) lane[l] = Operation::apply(lane[l], values[e + l]);
+    for (int64_t l = 0; l < kLanes; ++l) lane[l] = Operation::apply(lane[l], value(e + l));
   }
-  for (int64_t e = whole; e < count; ++e) lane[e - whole] = Operation::apply(lane[e - whole], values[e]);
+  for (int64_t e = whole; e < count; ++e) lane[e - whole] = Operation::apply(lane[e - whole], value(e));
   for (int64_t l = 0; l < kLanes; ++l) total = Operation::apply(total, lane[l]);
   return total;
+}
+/// The total of a piece.
+template <typename Operation, typename T>
+static inline T k_fold(const T* values, int64_t count, T identity) {
+  return k_fold_lanes<Operation>(count, identity, [=](int64_t e) K_INLINE { return values[e]; });
+}
+/// Without a branch where compilers might put one, which nothing could predict.
+template <typename T>
+static inline T k_choose(bool first, T a, T b) {
+  return first ? a : b;
+}
+static inline int64_t k_choose(bool first, int64_t a, int64_t b) { return b ^ ((a ^ b) & -int64_t(first)); }
+static inline int32_t k_choose(bool first, int32_t a, int32_t b) { return b ^ ((a ^ b) & -int32_t(first)); }
+/// ... of those elements whose keys equal `key`.
+template <typename Operation, typename T, typename Key>
+static inline T k_fold_equal(const T* values, const Key* keys, Key key, int64_t count, T identity) {
+  return k_fold_lanes<Operation>(count, identity, [=](int64_t e) K_INLINE {
+    return k_choose(keys[e] == key, values[e], identity);
+  });
 }
 
 // ---- segmented spaces

@@ -11,17 +11,17 @@
 //   equal segments give equal sums wherever they are. For flat reductions and scans the pieces are the
 //   blocks.
 // Folds, by component of the operator:
-//   a piece             of fewer than kSerial elements, or under an operator that is not lanewise: from left
-//   to
-//                       right, starting with the identity. Otherwise kLanes lanes: lane l folds elements l, l
-//                       + kLanes, ... from the identity, then the lanes are folded in order, from the
-//                       identity. (A component is lanewise when it is combined by one commutative scalar
-//                       operation and no other component looks at it.)
+//   a piece             of fewer than kSerial elements, or under an operator that has to be applied to all
+//                       components at once: from left to right, starting with the identity. Otherwise kLanes
+//                       lanes: lane l folds elements l, l + kLanes, ... from the identity, then the lanes are
+//                       folded in order, from the identity. (Components are folded in lanes if they are
+//                       combined by one commutative scalar operation, over all elements or over those that
+//                       equal the fold of another component: codegen/kernel_analysis.h, laneFolds.)
 //   a segment or array  its pieces in order, starting with the identity.
 //   scans               an element's value starts from the fold of the pieces before its own, then goes
-//   element
-//                       by element. Backward scans take the same pieces from the last to the first; in a
-//                       piece that is not lanewise elements are folded from the last to the first.
+//                       element by element. Backward scans take the same pieces from the last to the first;
+//                       in a piece that is not folded in lanes elements are folded from the last to the
+//                       first.
 #pragma once
 
 #include <stdint.h>

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "codegen/expression_emitter.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::codegen::cuda {
@@ -52,24 +51,10 @@ std::string combination(const std::vector<Field>& fields, bool heads, const lcu:
     std::vector<const Field*> own(combine.result.size());
     for (const Field& f : fields)
       if (!f.count && f.binding == first.binding) own[f.component] = &f;
-    Dialect d;
     const size_t k = own.size();
-    d.param = [&](uint32_t number) {
+    const Dialect d = operatorDialect([&](uint32_t number) {
       return (number < k ? "a." : "b.") + names(*own.at(number < k ? number : number - k));
-    };
-    d.load = [](lcu::ExprRef, const std::string&) -> std::string {
-      throw InternalError("load in an operator");
-    };
-    d.host = [](lcu::VarId, ScalarType) -> std::string {
-      throw InternalError("free variable in an operator");
-    };
-    d.size = [](lcu::VarId) -> std::string { throw InternalError("size in an operator"); };
-    d.fail = [](lcu::SiteId, const std::string&, const std::string&) -> std::string {
-      throw InternalError("check in an operator");
-    };
-    d.variableName = [](lcu::VarId) { return std::string("x"); };
-    d.wrapCalls = true;
-    d.shortCircuit = true;
+    });
     ExpressionEmitter emitter(d, 4, fmt::format("op{}_", first.binding + 1));
     auto texts = emitter.emit(combine.result);
     text += emitter.takeStatements();
@@ -97,25 +82,21 @@ std::string combineFunction(const std::vector<Field>& fields, const char* type, 
 
 }  // namespace
 
-std::string operationText(ScalarOp op, ScalarType type, const std::string& a, const std::string& b) {
-  switch (op) {
-    case ScalarOp::Add:
-      return isFloat(type) ? a + " + " + b : "k_add(" + a + ", " + b + ")";
-    case ScalarOp::Mul:
-      return isFloat(type) ? a + " * " + b : "k_mul(" + a + ", " + b + ")";
-    case ScalarOp::Max:
-      return "k_max(" + a + ", " + b + ")";
-    case ScalarOp::Min:
-      return "k_min(" + a + ", " + b + ")";
-    case ScalarOp::And:
-      return a + (type == ScalarType::Bool ? " && " : " & ") + b;
-    case ScalarOp::Or:
-      return a + (type == ScalarType::Bool ? " || " : " | ") + b;
-    case ScalarOp::Xor:
-      return a + " ^ " + b;
-    default:
-      throw InternalError("not the operation of a lanewise operator");
-  }
+Dialect operatorDialect(std::function<std::string(uint32_t number)> param) {
+  Dialect d;
+  d.param = std::move(param);
+  d.load = [](lcu::ExprRef, const std::string&) -> std::string {
+    throw InternalError("load in an operator");
+  };
+  d.host = [](lcu::VarId, ScalarType) -> std::string { throw InternalError("free variable in an operator"); };
+  d.size = [](lcu::VarId) -> std::string { throw InternalError("size in an operator"); };
+  d.fail = [](lcu::SiteId, const std::string&, const std::string&) -> std::string {
+    throw InternalError("check in an operator");
+  };
+  d.variableName = [](lcu::VarId) { return std::string("x"); };
+  d.wrapCalls = true;
+  d.shortCircuit = true;
+  return d;
 }
 
 std::string levelText(const LevelPlan& level, const std::string& name, const lcu::Kernel& kernel,

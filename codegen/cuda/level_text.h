@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/cuda/pass_plan.h"
+#include "codegen/expression_emitter.h"
 
 namespace kelpie::codegen::cuda {
 
@@ -15,7 +16,7 @@ std::string levelText(const LevelPlan& level, const std::string& name, const lcu
                       const FieldNames& names);
 std::string reductionText(const std::vector<Field>& fields, const std::string& name,
                           const lcu::Kernel& kernel, const FieldNames& names);
-/// `a op b` for an operation of lanewise operators.
-std::string operationText(ScalarOp op, ScalarType type, const std::string& a, const std::string& b);
+/// For what an operator gives, which has parameters and constants only.
+Dialect operatorDialect(std::function<std::string(uint32_t number)> param);
 
 }  // namespace kelpie::codegen::cuda

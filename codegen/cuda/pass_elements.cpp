@@ -115,6 +115,27 @@ void permuted(PassText& t, const Soac& soac, ExpressionEmitter& emitter) {
   }
 }
 
+/// The item goes into what the thread has folded so far.
+void accumulated(PassText& t, uint32_t b, const std::vector<std::string>& items) {
+  const Soac& soac = t.kernel.bindings[b];
+  const size_t k = items.size();
+  const auto field = [&](size_t j) { return "acc." + t.stem(soac.results[j]); };
+  const auto item = [&](size_t j) { return t.stem(soac.results[j]) + "_item"; };
+  for (size_t j = 0; j < k; ++j)
+    t.line(8, "const {} {} = {};", typeName(soac.pull[j]->type), item(j), items[j]);
+  const Dialect d =
+      operatorDialect([&](uint32_t number) { return number < k ? field(number) : item(number - k); });
+  ExpressionEmitter emitter(d, 8 + t.depth, fmt::format("op{}_", b + 1));
+  std::vector<std::string> texts = emitter.emit(soac.combine.result);
+  t.flush(emitter);
+  for (size_t j = 0; k > 1 && j < k; ++j) {  // all of them look at what there was
+    const std::string name = t.stem(soac.results[j]) + "_folded";
+    t.line(8, "const {} {} = {};", typeName(soac.pull[j]->type), name, texts[j]);
+    texts[j] = name;
+  }
+  for (size_t j = 0; j < k; ++j) t.line(8, "{} = {};", field(j), texts[j]);
+}
+
 void elementBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter) {
   const Soac& soac = t.kernel.bindings[b];
   t.failBinding = t.pass.bindings[b];
@@ -143,18 +164,12 @@ void elementBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& em
     }
     case SoacKind::Reduce: {
       auto texts = emit(soac.pull);
-      const auto operations = laneOperations(soac.combine);
-      const bool lanes = !soac.space.segmented() && !operations.empty();
-      for (size_t j = 0; j < texts.size(); ++j) {
-        const std::string& field = t.stem(soac.results[j]);
-        if (lanes) {
-          std::string value = fmt::format("{}({})", typeName(soac.pull[j]->type), texts[j]);
-          t.line(8, "acc.{} = {};", field,
-                 operationText(operations[j], soac.pull[j]->type, "acc." + field, value));
-        } else {
-          t.line(8, "own{}[row][v].{} = {};", stage + 1, field, texts[j]);
-        }
+      if (!soac.space.segmented() && commutes(soac.combine)) {
+        accumulated(t, b, texts);
+        break;
       }
+      for (size_t j = 0; j < texts.size(); ++j)
+        t.line(8, "own{}[row][v].{} = {};", stage + 1, t.stem(soac.results[j]), texts[j]);
       break;
     }
     case SoacKind::Filter:

@@ -14,15 +14,6 @@ using lcu::Soac;
 using lcu::SoacKind;
 using lcu::VarId;
 
-std::vector<ScalarOp> laneOperations(const lcu::Operator& combine) {
-  std::vector<ScalarOp> operations;
-  for (const std::optional<ScalarOp>& op : componentOperations(combine)) {
-    if (!op) return {};
-    operations.push_back(*op);
-  }
-  return operations;
-}
-
 int64_t LevelPlan::bytes() const {
   int64_t sum = 0, widest = 1;
   for (const Field& f : fields) {
@@ -118,7 +109,7 @@ class Planner {
           addOperator(level(binding.level).fields, b, true);
           plan_.borders = plan_.numbers = segmentResults_ = true;
           for (ExprRef e : soac.combine.result) plan_.stagedBytesPerItem += sizeOf(e->type);
-        } else if (!laneOperations(soac.combine).empty()) {
+        } else if (commutes(soac.combine)) {
           addOperator(plan_.reductions, b, false);
         } else {
           addOperator(level(binding.level).fields, b, false);
@@ -156,7 +147,7 @@ class Planner {
       level.segmented |= f.segmented;
       level.restarts &= f.segmented;
       level.counts |= f.count;
-      level.commutes &= f.count || !laneOperations(kernel_.bindings[f.binding].combine).empty();
+      level.commutes &= f.count || commutes(kernel_.bindings[f.binding].combine);
     }
   }
 

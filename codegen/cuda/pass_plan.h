@@ -13,7 +13,7 @@
 
 namespace kelpie::codegen::cuda {
 
-/// A component of what a level carries along, or of the lanewise reductions of a pass.
+/// A component of what a level carries along, or of the flat reductions of a pass.
 struct Field {
   uint32_t binding;
   uint32_t component;  ///< of the operator; 0 for counts
@@ -26,8 +26,7 @@ struct Field {
 struct LevelPlan {
   std::vector<Field> fields;
   bool segmented = false, restarts = true, counts = false;
-  bool commutes =
-      true;  ///< every operator works on each component by itself, with an operation that commutes
+  bool commutes = true;     ///< every operator does
   bool countsOnly = false;  ///< the one field is a count: BlockCount does
   int64_t bytes() const;    ///< of a carry
 };
@@ -74,9 +73,5 @@ struct PassPlan {
 
 PassPlan planPass(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
                   const CudaOptions& options);
-
-/// The operations of an operator all of whose components are lanewise; empty otherwise: then the whole
-/// operator keeps to the order.
-std::vector<ScalarOp> laneOperations(const lcu::Operator& combine);
 
 }  // namespace kelpie::codegen::cuda

@@ -26,7 +26,7 @@ Course courseOf(const Soac& soac) {
       return Course::Forward;
     case SoacKind::Reduce:
       if (soac.space.segmented()) return Course::Segments;
-      return laneOperations(soac.combine).empty() ? Course::Forward : Course::Either;
+      return commutes(soac.combine) ? Course::Either : Course::Forward;
     default:
       return Course::Either;
   }

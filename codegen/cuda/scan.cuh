@@ -11,7 +11,7 @@
 //   Carry merge(a, b, head)    as combine
 //   bool kSegmented            some parts are segmented
 //   bool kRestarts             all parts are
-//   bool kCommutes             combine works on each component by itself and commutes
+//   bool kCommutes             left and right may change places
 #pragma once
 
 #include "scanner.cuh"

@@ -6,8 +6,8 @@
 // segments pick the one of their last item: no item needs to know its segment. What the next tile needs is
 // loaded as soon as the items of this one are in shared memory.
 //
-// L as in scan.cuh, with Carry = Value and all parts segmented. kCommutes: combine works on each component by
-// itself and commutes.
+// L as in scan.cuh, with Carry = Value and all parts segmented. kCommutes: left and right may
+// change places.
 #pragma once
 
 #include "look_back.cuh"

@@ -9,8 +9,10 @@ KernelCode::KernelCode(const KernelEntry& entry) {
     using Mode = ExpressionCode::Mode;
     Binding b{ExpressionCode(codegen::eagerThunks(soac), Mode::Kernel),
               ExpressionCode(codegen::lateThunks(soac), Mode::Kernel),
-              ExpressionCode(soac.combine.result, Mode::Kernel), codegen::componentOperations(soac.combine)};
-    b.anySerial = std::any_of(b.lanewise.begin(), b.lanewise.end(), [](const auto& op) { return !op; });
+              ExpressionCode(soac.combine.result, Mode::Kernel), codegen::componentOperations(soac.combine),
+              codegen::laneFolds(soac.combine)};
+    b.anyTogether = std::any_of(b.lanewise.begin(), b.lanewise.end(), [](const auto& op) { return !op; });
+    b.anySerial = std::any_of(b.lanes.begin(), b.lanes.end(), [](const auto& fold) { return !fold; });
     bindings_.push_back(std::move(b));
   }
 }

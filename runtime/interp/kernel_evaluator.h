@@ -37,7 +37,9 @@ class KernelCode {
     ExpressionCode late;     ///< pull of a Filter, for survivors
     ExpressionCode combine;  ///< operator
     std::vector<std::optional<ScalarOp>> lanewise;
-    bool anySerial = false;  ///< some component is not lanewise
+    std::vector<std::optional<codegen::LaneFold>> lanes;
+    bool anyTogether = false;  ///< some component is not lanewise
+    bool anySerial = false;    ///< ... nor folded in lanes
   };
   const std::vector<Binding>& bindings() const { return bindings_; }
 

@@ -262,7 +262,7 @@ class LaunchEvaluation {
   /// left := left op right, all components.
   void combine(Folder& f, std::vector<Register>& left, const Register* right) {
     const size_t k = left.size();
-    if (f.binding->anySerial) {
+    if (f.binding->anyTogether) {
       for (uint32_t j = 0; j < k; ++j) {
         if (auto r = f.combine.code->paramRegister(j)) f.combine.registers[*r] = left[j];
         if (auto r = f.combine.code->paramRegister(static_cast<uint32_t>(k) + j))
@@ -287,18 +287,28 @@ class LaunchEvaluation {
         combine(f, total, &values[static_cast<size_t>(backward ? count - 1 - e : e) * k]);
       }
     }
-    for (size_t j = 0; j < k; ++j) {
-      const auto& op = f.binding->lanewise[j];
-      if (!op) continue;
+    const auto inLanes = [&](size_t j, ScalarOp op, const auto& value) {
       total[j] = f.identity[j];
       Register lane[kLanes];
       std::fill(lane, lane + kLanes, f.identity[j]);
       for (int64_t e = 0; e < count; ++e) {
         Register& l = count < kSerial ? total[j] : lane[e % kLanes];
-        l = apply(*op, f.types[j], l, values[static_cast<size_t>(e) * k + j]);
+        l = apply(op, f.types[j], l, value(&values[static_cast<size_t>(e) * k]));
       }
       for (int64_t l = 0; l < kLanes && count >= kSerial; ++l)
-        total[j] = apply(*op, f.types[j], total[j], lane[l]);
+        total[j] = apply(op, f.types[j], total[j], lane[l]);
+    };
+    for (size_t j = 0; j < k; ++j) {
+      const auto& fold = f.binding->lanes[j];
+      if (fold && fold->of == j) inLanes(j, fold->operation, [&](const Register* e) { return e[j]; });
+    }
+    for (size_t j = 0; j < k; ++j) {
+      const auto& fold = f.binding->lanes[j];
+      if (!fold || fold->of == j) continue;
+      const size_t of = fold->of;
+      inLanes(j, fold->operation, [&](const Register* e) {
+        return apply(ScalarOp::Equal, f.types[of], e[of], total[of]).i != 0 ? e[j] : f.identity[j];
+      });
     }
     return total;
   }

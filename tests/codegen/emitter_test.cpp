@@ -207,6 +207,37 @@ TEST(KernelAnalysis, OnlyIndependentCommutativeComponentsAreLanewise) {
   EXPECT_FALSE(components[1].has_value());
 }
 
+TEST(KernelAnalysis, FoldsOfWhatEqualsTheLeastGoInLanes) {
+  Builder b;
+  ExprArena& a = b.arena();
+  const auto p = [&](uint32_t k) { return a.param(k, k % 2 == 0 ? ScalarType::Float64 : kI64); };
+  const Scalar none = identity(ReduceOp::Min, kI64);
+  const auto operatorOf = [&](ScalarOp extreme, ScalarOp test) {
+    const ExprRef found = a.op(extreme, p(0), p(2));
+    const auto side = [&](uint32_t k) {
+      return a.select(a.op(test, p(k), found), p(k + 1), a.constant(none));
+    };
+    return lcu::Operator{{identity(ReduceOp::Min, ScalarType::Float64), none},
+                         {found, a.op(ScalarOp::Min, side(0), side(2))}};
+  };
+  const lcu::Operator first = operatorOf(ScalarOp::Min, ScalarOp::Equal);
+  EXPECT_TRUE(codegen::commutes(first));
+  EXPECT_FALSE(codegen::componentOperations(first)[0].has_value());  // the other component reads it
+  const auto folds = codegen::laneFolds(first);
+  ASSERT_TRUE(folds[0] && folds[1]);
+  EXPECT_EQ(folds[0]->of, 0u);
+  EXPECT_EQ(folds[1]->of, 0u);
+  // Elements of one side may equal the sum of both by chance: only least and greatest elements will do.
+  for (const lcu::Operator& other :
+       {operatorOf(ScalarOp::Add, ScalarOp::Equal), operatorOf(ScalarOp::Min, ScalarOp::LessEqual)}) {
+    EXPECT_TRUE(codegen::commutes(other));
+    EXPECT_FALSE(codegen::laneFolds(other)[0].has_value());
+    EXPECT_FALSE(codegen::laneFolds(other)[1].has_value());
+  }
+  const lcu::Operator last{{none, none}, {a.add(a.param(0), a.param(2)), a.param(3)}};
+  EXPECT_FALSE(codegen::commutes(last));
+}
+
 TEST(KernelAnalysis, IdentifiersAreC) {
   EXPECT_EQ(codegen::identifier("a'b"), "a_b");
   EXPECT_EQ(codegen::identifier("double"), "double_of_nesl");

@@ -191,6 +191,23 @@ class Maker {
   /// Pull thunks and operator of a scan or reduction.
   void operands(Soac& soac, bool segmented) {
     if (pick(4) == 0) {
+      // A maximum, and how the elements that equal it fold (fusion/paired_reductions.h).
+      const ExprRef x = typed(value(segmented)), y = typed(value(segmented));
+      const ReduceOp op = operationFor(y->type);
+      const bool bools = x->type == ScalarType::Bool;
+      soac.pull = {bools ? small(value(segmented)) : x, y};
+      const ScalarType first = soac.pull[0]->type;
+      auto p = [&](uint32_t k) { return arena().param(k, k % 2 == 0 ? first : y->type); };
+      const ExprRef greatest = arena().op(ScalarOp::Max, p(0), p(2));
+      soac.combine.identity = {identity(ReduceOp::Max, first), identity(op, y->type)};
+      const auto side = [&](uint32_t k) {
+        return arena().select(arena().op(ScalarOp::Equal, p(k), greatest), p(k + 1),
+                              arena().constant(soac.combine.identity[1]));
+      };
+      soac.combine.result = {greatest, arena().op(scalarOp(op), side(0), side(2))};
+      return;
+    }
+    if (pick(4) == 0) {
       // (value, position) of the first maximum: not commutative, so the order of combination shows.
       soac.pull = {small(value(segmented)), arena().param(0)};
       auto p = [&](uint32_t k) { return arena().param(k, ScalarType::Int64); };

@@ -27,6 +27,7 @@ const char* const kPrelude =
     " g = {e in a | e > p}; r = {qs(v) : v in [l, g]} in r[0] ++ q ++ r[1];\n"
     "function paths(n, m) = if n < 1 or m < 1 then 1 else paths(n - 1, m) + paths(rem(n, 4), m - 1);\n"
     "function tree(n) = 1 + sum({tree(i) : i in [0:n]});\n"
+    "function ties(v) = let m = max_val(v) in sum({if x == m then i + 1 else 0 : x in v; i in [0:#v]});\n"
     "function halves(v) = if #v < 2 then v else flatten(reverse({halves(w) : w in bottop(v)}));\n"
     "function fold(v, k) = if #v < 2 then k else fold({a + b : a in take(v, #v / 2); b in drop(v, #v - #v / "
     "2)}, k + 1);\n"
@@ -225,7 +226,7 @@ class Generator {
   }
 
   std::string intExpression(int d) {
-    switch (pick(14)) {
+    switch (pick(17)) {
       case 0:
         return "sum(" + expression(sequence(int_), d) + ")";
       case 1:
@@ -250,6 +251,12 @@ class Generator {
         return "trunc(" + expression(float_, d) + ")";
       case 11:
         return "paths(rem(abs(" + expression(int_, d) + "), 5), rem(abs(" + expression(int_, d) + "), 4))";
+      case 12:
+        return "rem(min_index(" + expression(sequence(float_), d) + "), 100)";
+      case 13:
+        return "rem(max_index(" + expression(sequence(int_), d) + "), 100)";
+      case 14:
+        return "ties(" + expression(sequence(int_), d) + ")";
       default:
         return "rem((" + expression(int_, d) + (pick(2) ? " + " : " * ") + expression(int_, d) + "), 101)";
     }
