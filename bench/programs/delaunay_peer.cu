@@ -42,16 +42,19 @@ __device__ void nearestAlong(const Plane& plane, int64_t p, int64_t at, int64_t 
   }
 }
 
+/// From the point's own strip to the east, then to the west, as far as the circle goes.
 __device__ int64_t nearest(const Plane& plane, int64_t p) {
   const double x = plane.xs[p], y = plane.ys[p];
   const int64_t own = p / plane.each;
   Best best{p, kInfinite};
   nearestAlong(plane, p, max(own * plane.each, p - 1), min(p + 2, plane.end(own)), kInfinite, best);
-  for (int64_t s = lower(plane.east, x - sqrt(best.least), 0, plane.count); s < plane.count; ++s) {
-    const double r = sqrt(best.least);
-    if (plane.west[s] > x + r) break;
-    const int64_t end = plane.end(s);
-    nearestAlong(plane, p, lower(plane.ys, y - r, s * plane.each, end), end, y + r, best);
+  for (int by = 1; by >= -1; by -= 2) {
+    for (int64_t s = by > 0 ? own : own - 1; s >= 0 && s < plane.count; s += by) {
+      const double r = sqrt(best.least);
+      if (by > 0 ? plane.west[s] > x + r : plane.east[s] < x - r) break;
+      const int64_t end = plane.end(s);
+      nearestAlong(plane, p, lower(plane.ys, y - r, s * plane.each, end), end, y + r, best);
+    }
   }
   return best.at;
 }
@@ -79,7 +82,7 @@ struct Circle {
 __device__ Circle circle(const Edge& e, double back) {
   const double dx = e.qx - e.px, dy = e.qy - e.py, b = e.turn * back / 2.0;
   return {0.5 * (e.px + e.qx) - b * dy, 0.5 * (e.py + e.qy) + b * dx,
-          sqrt((dx * dx + dy * dy) * (0.25 + b * b)) * 1.000000001};
+          sqrt((dx * dx + dy * dy) * (0.25 + b * b)) * 1.00000000000001};
 }
 
 __device__ int64_t next(const Plane& plane, int64_t p, int64_t q, double turn) {
@@ -90,24 +93,31 @@ __device__ int64_t next(const Plane& plane, int64_t p, int64_t q, double turn) {
     const int64_t end = plane.end(s), at = lower(plane.ys, 0.5 * (e.py + e.qy), s * plane.each, end);
     nextAlong(plane, e, max(s * plane.each, at - 3), min(end, at + 3), kInfinite, best);
   }
-  const Circle first = circle(e, best.least);
   const double dx = turn * (e.qx - e.px), slope = dx == 0.0 ? 0.0 : (e.qy - e.py) / (e.qx - e.px);
-  for (int64_t s = lower(plane.east, first.x - first.r, 0, plane.count); s < plane.count; ++s) {
-    const Circle c = circle(e, best.least);
-    if (plane.west[s] > c.x + c.r) break;
-    double south = -kInfinite, north = kInfinite;
-    if (dx != 0.0) {
-      const double a = e.py + (plane.west[s] - e.px) * slope, b = e.py + (plane.east[s] - e.px) * slope;
-      const double slack = 0.000000001 * (1.0 + fabs(a) + fabs(b));
-      if (dx > 0.0) {
-        south = fmin(a, b) - slack;
-      } else {
-        north = fmax(a, b) + slack;
+  for (int by = 1; by >= -1; by -= 2) {
+    Circle c = circle(e, best.least);
+    int64_t s = by > 0 ? max(own, lower(plane.east, c.x - c.r, 0, plane.count))
+                       : min(own, lower(plane.west, c.x + c.r, 0, plane.count)) - 1;
+    for (; s >= 0 && s < plane.count; s += by) {
+      c = circle(e, best.least);
+      const double w = plane.west[s], east = plane.east[s];
+      if (by > 0 ? w > c.x + c.r : east < c.x - c.r) break;
+      double south = -kInfinite, north = kInfinite;
+      if (dx != 0.0) {
+        const double a = e.py + (w - e.px) * slope, b = e.py + (east - e.px) * slope;
+        const double slack = 0.000000001 * (1.0 + fabs(a) + fabs(b));
+        if (dx > 0.0) {
+          south = fmin(a, b) - slack;
+        } else {
+          north = fmax(a, b) + slack;
+        }
       }
+      const double aside = fmax(0.0, fmax(w - c.x, c.x - east));
+      const double half = sqrt(fmax(0.0, (c.r - aside) * (c.r + aside))), from = fmax(south, c.y - half);
+      const int64_t end = plane.end(s);
+      if (plane.ys[end - 1] < from) continue;
+      nextAlong(plane, e, lower(plane.ys, from, s * plane.each, end), end, fmin(north, c.y + half), best);
     }
-    const int64_t end = plane.end(s);
-    nextAlong(plane, e, lower(plane.ys, fmax(south, c.y - c.r), s * plane.each, end), end,
-              fmin(north, c.y + c.r), best);
   }
   return best.at;
 }
