@@ -26,6 +26,7 @@ struct SegmentNumbers {
   };
 
   int64_t first;  ///< the segment before the first that begins in the tile
+  bool alone;     ///< none begins in it: all items are of that segment
 
   /// A barrier must follow before the constructor.
   static __device__ __forceinline__ void clear(Shared& shared) {
@@ -41,6 +42,7 @@ struct SegmentNumbers {
     int64_t begin, end;  // of the segments that begin in the tile
     beginningIn<S>(segments, tile, starts, begin, end);
     first = begin - 1;
+    alone = begin == end;
     crowded_ = end - begin > kMany;
     if (S::kBackward && threadIdx.x == 0) {  // in order, the first item begins a segment if one ends with it
       const int64_t behind = tile.base + tile.count;
