@@ -17,7 +17,59 @@ constexpr int64_t kManySteps = 5000,
 constexpr int kRoundsToABound = 10;                   ///< a good bound is worth more steps now and then
 constexpr int64_t kStepsForACandidate = 40;
 
+// Of the ascent before the first program:
+constexpr double kShareOfAscent = 0.3;  ///< of the time left, at most
+constexpr int kMostAscents = 400;
+constexpr double kFirstStep = 1, kShorter = 0.7, kLonger = 1.1, kShortest = 0.01;  ///< of what closes the gap
+constexpr double kSettled =
+    0.1;  ///< steps below are near good prices: clusters found there are worth knowing
+constexpr int kMostFailures = 10;
+constexpr double kNew = 0.3;  ///< share of the last answer in the direction
+
 }  // namespace
+
+// Prices from the clusters of the program's solution, then along what the cheapest clusters have of each
+// node: too much of it lowers its price, too little raises it.
+void ClusterRelaxation::ascend(double enough, const Deadline& deadline) {
+  const Deadline mine(kShareOfAscent * deadline.secondsLeft());
+  if (!program_.relax(deadline.millisecondsLeft())) return;
+  const int n = problem_.nodes;
+  std::vector<double> duals(program_.rows(), 0), alone(n), direction(n, 0);
+  for (int v = 0; v < n; ++v) alone[v] = pricing_.costOf({v});
+  for (const ClusterShare& c : program_.shares()) {
+    double sum = 0;
+    for (int v : c.members) sum += alone[v];
+    for (int v : c.members) duals[v] = sum > 0 ? pricing_.costOf(c.members) * alone[v] / sum : 0;
+  }
+  double length = kFirstStep;
+  int failures = 0;
+  for (int round = 0; round < kMostAscents && length > kShortest && !mine.passed(); ++round) {
+    const double before = bound_;
+    Pricing pricing(n);
+    price(duals, kSteps[0], length < kSettled, pricing);
+    if (bound_ >= enough) return;
+    std::vector<double> missing(n, 1);
+    for (const ClusterPricing::Cheapest& c : pricing.cheapest) {
+      for (int v : c.members) missing[v] -= 1;
+    }
+    double along = 0, squares = 0;
+    for (int v = 0; v < n; ++v) {
+      along += missing[v] * direction[v];
+      direction[v] += (round == 0 ? 1 : kNew) * (missing[v] - direction[v]);
+      squares += alone[v] * direction[v] * direction[v];
+    }
+    if (bound_ > before) {
+      failures = 0;
+      if (along > 0) length *= kLonger;
+    } else if (++failures == kMostFailures) {
+      failures = 0;
+      length *= kShorter;
+    }
+    if (squares == 0) return;
+    const double step = length * (enough - bound_) / squares;
+    for (int v = 0; v < n; ++v) duals[v] = bestDuals_[v] + step * alone[v] * direction[v];
+  }
+}
 
 bool ClusterRelaxation::generate(double enough, const Deadline& deadline) {
   const auto close = [&] {
@@ -41,7 +93,7 @@ bool ClusterRelaxation::generate(double enough, const Deadline& deadline) {
       Pricing pricing(problem_.nodes);
       for (const int64_t steps : kSteps) {
         if (steps < kManySteps && round % kRoundsToABound == 0) continue;
-        added = price(mixed, steps, pricing);
+        added = price(mixed, steps, true, pricing);
         if (bound_ >= enough) return true;
         if (added || pricing.complete) break;
       }
@@ -51,9 +103,10 @@ bool ClusterRelaxation::generate(double enough, const Deadline& deadline) {
   }
 }
 
-/// Adds the cheapest cluster of each representative at these duals, if it improves the program. Looks only at
-/// those that have not been searched to the end.
-bool ClusterRelaxation::price(const std::vector<double>& duals, int64_t mostSteps, Pricing& pricing) {
+/// Finds the cheapest cluster of each representative at these duals; with `add`, adds it if it improves the
+/// program. Looks only at those that have not been searched to the end.
+bool ClusterRelaxation::price(const std::vector<double>& duals, int64_t mostSteps, bool add,
+                              Pricing& pricing) {
   const ClusterPrices prices = program_.prices(duals);
   forEachNumber(problem_.nodes, [&](int r) {
     if (pricing.searched[r]) return;
@@ -68,7 +121,7 @@ bool ClusterRelaxation::price(const std::vector<double>& duals, int64_t mostStep
     const ClusterPricing::Cheapest& cheapest = pricing.cheapest[r];
     bound += cheapest.bound;
     pricing.complete &= pricing.searched[r] != 0;
-    if (cheapest.cost < -kTolerance) added |= program_.add(cheapest.members);
+    if (add && cheapest.cost < -kTolerance) added |= program_.add(cheapest.members);
   }
   if (bestDuals_.empty() || bound > bound_) {
     bestDuals_ = duals;

@@ -19,6 +19,7 @@ constexpr int kProgramsToProve = 100;   ///< relaxations in a search over known 
 constexpr int kMostSlowRounds = 4;      ///< of cuts that hardly raise the bound
 constexpr double kSlow = 0.02;          ///< of what is left to the incumbent
 constexpr double kWorthRestart = 0.05;  ///< of the pairs in doubt
+constexpr int kNodesToAscend = 250;     ///< fewer are solved sooner without
 
 using Clusters = std::vector<std::vector<int>>;
 
@@ -199,6 +200,7 @@ double Search::solveOverKnown(const Branch& branch, const ClusterRelaxation& rel
 
 /// Rounds of clusters and cuts; false when the time was up.
 bool Search::raiseBound(Branch& branch, ClusterRelaxation& relaxation) {
+  if (branch.number == 0 && branch.problem.nodes >= kNodesToAscend) relaxation.ascend(enough(), deadline_);
   int slow = 0;
   double last = -1e300;
   for (int round = 0;; ++round) {

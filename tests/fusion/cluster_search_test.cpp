@@ -209,12 +209,19 @@ TEST(ClusterPricing, CostsOfClustersAddUpToThatOfThePartition) {
 }
 
 TEST(ClusterRelaxation, BoundsEveryPartitionAndKeepsTheClustersOfBetterOnes) {
-  int cuts = 0;
+  int cuts = 0, problems = 0;
+  double ascended = 0, optima = 0;
   for (const PartitionProblem& p : smallProblems()) {
     const PairTable pairs(p);
     const double best = exhaustiveOptimum(p);
     ClusterRelaxation relaxation(p, pairs);
     const Deadline deadline(60);
+    if (++problems % 2 == 0) {
+      relaxation.ascend(best + 0.5, deadline);
+      EXPECT_LE(relaxation.bound(), best + 1e-6);
+      ascended += relaxation.bound();
+      optima += best;
+    }
     for (int round = 0; round < 6; ++round) {
       ASSERT_TRUE(relaxation.generate(1e9, deadline));
       EXPECT_LE(relaxation.bound(), best + 1e-6);
@@ -238,6 +245,7 @@ TEST(ClusterRelaxation, BoundsEveryPartitionAndKeepsTheClustersOfBetterOnes) {
     }
   }
   EXPECT_GT(cuts, 10);
+  EXPECT_GT(ascended, 0.95 * optima);
 }
 
 }  // namespace
