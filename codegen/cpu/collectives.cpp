@@ -172,7 +172,8 @@ void KernelText::compact(uint32_t b) {
   ExpressionEmitter emitter(dialect_, indent_ + 2);
   defineLocalReads(emitter, b);
   for (size_t c = 0; c < width(b); ++c) {
-    if (tiledPulls_.contains({b, c})) emitter.define(soac(b).pull[c], stem(b, c) + "_values[e]");
+    if (const auto tiled = tiledPulls_.find({b, c}); tiled != tiledPulls_.end())
+      emitter.define(soac(b).pull[c], stem(tiled->second.first, tiled->second.second) + "_values[e]");
   }
   const auto texts = emitter.emit(soac(b).pull);
   for (size_t c = 0; c < width(b); ++c) {

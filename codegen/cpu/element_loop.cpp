@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "codegen/cpu/kernel_text.h"
@@ -21,6 +22,15 @@ namespace {
 bool isName(const std::string& text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+}
+
+/// Whether the position is that of the element, or lies by the same number behind it for all of them.
+bool followsElements(ExprRef position) {
+  const auto isElement = [](ExprRef e) { return e->kind == ExprKind::Param && e->index == 0; };
+  if (isElement(position)) return true;
+  if (position->kind != ExprKind::Op || position->op != ScalarOp::Add) return false;
+  const ExprRef a = position->operands[0], b = position->operands[1];
+  return (isElement(a) && !b->usesParam) || (isElement(b) && !a->usesParam);
 }
 
 }  // namespace
@@ -73,6 +83,7 @@ void KernelText::findTiledPulls(const Indices& bindings) {
   }
   if (!filters) return;
   std::unordered_set<ExprRef> computed;
+  std::unordered_map<ExprRef, std::pair<uint32_t, size_t>> keepers;
   const Schedule schedule = scheduleExpressions(roots);
   for (const auto& step : schedule.blocks[0].steps) computed.insert(step.node);
   for (uint32_t b : bindings) {
@@ -80,10 +91,10 @@ void KernelText::findTiledPulls(const Indices& bindings) {
     for (size_t c = 0; c < width(b); ++c) {
       ExprRef e = soac(b).pull[c];
       // An element of an array that is there anyway is read again more cheaply than it is kept.
-      const bool element = e->kind == ExprKind::Load && e->operands[0]->kind == ExprKind::Param &&
-                           e->operands[0]->index == 0 && !producer_.contains(e->index);
+      const bool element =
+          e->kind == ExprKind::Load && !producer_.contains(e->index) && followsElements(e->operands[0]);
       const bool there = computed.contains(e->kind == ExprKind::Project ? e->operands[0] : e);
-      if (there && !element) tiledPulls_.insert({b, c});
+      if (there && !element) tiledPulls_[{b, c}] = keepers.try_emplace(e, b, c).first->second;
     }
   }
 }
@@ -99,11 +110,17 @@ bool KernelText::lateNeedsSegments(uint32_t b) const {
   return needs;
 }
 
+/// Whether the loop over the elements keeps the pull, for this filter and all that have the same.
+bool KernelText::keepsPull(uint32_t b, size_t c) const {
+  const auto tiled = tiledPulls_.find({b, c});
+  return tiled != tiledPulls_.end() && tiled->second == tiled->first;
+}
+
 bool KernelText::needsValues(uint32_t b, size_t c) const {
   const Soac& binding = soac(b);
   if (readsValuesDirectly(b, c)) return false;
   const bool collects = binding.kind == SoacKind::Reduce || binding.kind == SoacKind::Scan;
-  return collects || binding.kind == SoacKind::Partition || tiledPulls_.contains({b, c}) ||
+  return collects || binding.kind == SoacKind::Partition || keepsPull(b, c) ||
          (binding.kind == SoacKind::Map && needsTile(binding.results[c]));
 }
 
@@ -202,8 +219,7 @@ KernelText::ElementStatements KernelText::elementStatements(const Indices& bindi
   }
   for (uint32_t b : bindings) {
     for (size_t c = 0; c < width(b) && last; ++c) {
-      if (tiledPulls_.contains({b, c}))
-        store(format("{}_values[e]", stem(b, c)), emitter.atomic(soac(b).pull[c]));
+      if (keepsPull(b, c)) store(format("{}_values[e]", stem(b, c)), emitter.atomic(soac(b).pull[c]));
     }
   }
   result.text = emitter.takeStatements();

@@ -12,6 +12,7 @@
 // over all elements, r_b0c1_values_kept and so on.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -64,6 +65,7 @@ class KernelText {
   bool lateNeedsSegments(uint32_t b) const;
 
   void declareDirectValues(uint32_t b);
+  bool keepsPull(uint32_t b, size_t c) const;
   bool needsValues(uint32_t b, size_t c) const;  ///< whether an element's value of the pull is kept
 
   // ---- unbounded_passes.cpp ----
@@ -146,8 +148,9 @@ class KernelText {
   std::set<lcu::VarId> localReads_;  ///< results of bindings that other bindings read
   std::set<lcu::VarId> tiles_;       ///< of these, the ones kept in block-local arrays
   std::unordered_map<lcu::VarId, std::vector<lcu::ExprRef>> loadsOf_;  ///< pointwise reads of local results
-  /// (binding, component) of filters whose pull the loop over the elements computes anyway, for its where.
-  std::set<std::pair<uint32_t, size_t>> tiledPulls_;
+  /// (binding, component) of filters whose pull the loop over the elements computes anyway, for its where;
+  /// and the first of those with the same pull, which keeps it for all of them.
+  std::map<std::pair<uint32_t, size_t>, std::pair<uint32_t, size_t>> tiledPulls_;
   std::string key_;  ///< of errors in the thunks being emitted
   uint32_t errorBinding_ = 0;
   const char* parameterNames_[3] = {"i", "s", "p"};
