@@ -38,7 +38,7 @@ int64_t CudaPass::rankBytes(int64_t tiles) const {
 int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   if (grid == Grid::Single) return 1;
   if (grid == Grid::Rows) return rowTiles(shape, extents);
-  int64_t work = extents.elements + (mergesEnds() ? extents.segments : 0);
+  int64_t work = extents.elements + (mergesEnds() ? endWeight * extents.segments : 0);
   int64_t tiles = std::max<int64_t>(1, (work + tileSize() - 1) / tileSize());
   return grid == Grid::Ranges ? std::min(tiles, maxChunks) : tiles;
 }

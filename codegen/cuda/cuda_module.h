@@ -53,6 +53,7 @@ struct CudaPass {
   std::string entry;  ///< name of the entry point
   Grid grid = Grid::Tiles;
   TileShape shape;
+  int endWeight = 1;        ///< of Merged: entries of the list that a segment end takes
   int stateWords = 0;       ///< of a tile (look_back.cuh)
   bool scanned = false;     ///< one more block, the scanner, unless there is one tile only
   bool needsLaunch = true;  ///< false: nothing happens when there are no elements and no segments
@@ -98,6 +99,8 @@ struct CudaOptions {
   int maxRows = 16;   ///< rows of items a thread holds at most
   int maxItems = 16;  ///< items a thread holds at most
   int64_t maxChunks = kMaxChunks;
+  /// Shared memory a block may use without asking for more, less some for barriers and totals.
+  int sharedBytes = 46 * 1024;
   int64_t fewTiles = 1024;  ///< no more tiles than this find their part of a segmented space themselves
   /// "file.nesl:12: text" for comments; may be empty.
   std::function<std::string(Span)> describe;

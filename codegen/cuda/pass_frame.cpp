@@ -12,13 +12,21 @@ using lcu::SoacKind;
 
 namespace {
 
-/// The block that takes no tile.
+/// The block that takes no tile: the warps of levels follow each other.
 void scanner(PassText& t) {
   t.line(2, "if (order < 0) {{");
   if (t.checksLate()) t.line(4, "if (failed) return;");
-  for (size_t k = 0; k < t.plan.levels.size(); ++k) {
-    if (t.plan.levels[k].fields.empty()) continue;
-    t.line(4, "if (warpIndex() == {}) scanTiles<{}>({});", k, t.levelType(k), t.states(k));
+  std::vector<size_t> levels;
+  for (size_t k = 0; k < t.plan.levels.size(); ++k)
+    if (!t.plan.levels[k].fields.empty()) levels.push_back(k);
+  for (size_t k : levels) t.line(4, "if (threadIdx.x == 0) shared.{}.start();", t.scannerName(k));
+  t.line(4, "__syncthreads();");
+  const size_t warps = static_cast<size_t>(t.plan.shape.threads / 32) / levels.size();
+  for (size_t j = 0; j < levels.size(); ++j) {
+    const size_t k = levels[j];
+    t.line(4, "if (warpIndex() / {} == {})", warps, j);
+    t.line(6, "scanTiles<{}, {}>({}, shared.{}, warpIndex() % {});", t.levelType(k), warps, t.states(k),
+           t.scannerName(k), warps);
   }
   if (t.plan.finishes()) {
     t.line(2, "}} else {{");
@@ -30,7 +38,7 @@ void scanner(PassText& t) {
 }
 
 void clearMarks(PassText& t) {
-  if (t.plan.marksItems()) t.line(2, "SegmentMap<S>::clear(shared.map);");
+  if (t.plan.marksItems()) t.line(2, "Map::clear(shared.map);");
   if (t.plan.heads()) t.line(2, "{}::clear(shared.heads);", t.headsType());
 }
 
@@ -69,9 +77,10 @@ void writeStructures(PassText& t) {
   }
   if (!t.plan.reductions.empty())
     t.text += reductionText(t.plan.reductions, "Reduction", t.kernel, t.fieldNames());
+  if (t.plan.merged()) t.line(0, "using Map = SegmentMap<S, {}>;", t.plan.endWeight);
   t.line(0, "struct Shared {{");
   if (t.plan.finishes()) t.line(2, "uint32_t finished;");
-  if (t.plan.merged()) t.line(2, "SegmentMap<S>::Shared map;");
+  if (t.plan.merged()) t.line(2, "Map::Shared map;");
   if (t.plan.heads()) t.line(2, "{}::Shared heads;", t.headsType());
   if (t.plan.ranges()) {
     t.line(2, "Range::Shared range[kWarps];");
@@ -80,11 +89,13 @@ void writeStructures(PassText& t) {
   }
   if (t.plan.rows()) t.line(2, "RowReduce<S, Level1>::Shared rows;");
   for (size_t k = 0; k < t.plan.levels.size() && !t.plan.ranges() && !t.plan.rows(); ++k) {
+    if (t.plan.levels[k].fields.empty()) continue;
     if (t.plan.levels[k].countsOnly) {
       t.line(2, "BlockCount<S>::Shared {};", t.scanName(k));
-    } else if (!t.plan.levels[k].fields.empty()) {
+    } else {
       t.line(2, "BlockScan<S, {}>::Shared {};", t.levelName(k), t.scanName(k));
     }
+    t.line(2, "ScannerBase<{}> {};", t.levelType(k), t.scannerName(k));
   }
   if (!t.plan.reductions.empty()) t.line(2, "BlockReduce<kWarps, Reduction>::Shared reduction;");
   for (const LevelPlan& level : t.plan.levels) {
@@ -93,7 +104,7 @@ void writeStructures(PassText& t) {
       if (f.count && soac.space.segmented() && !t.plan.tabulates()) {
         t.line(2, "TileRanks<S> ranks{};", f.binding + 1);
       } else if (soac.kind == SoacKind::Reduce && f.segmented && !t.plan.ranges() && !t.plan.rows()) {
-        t.line(2, "{} {}[S::kItems];  // by segment", typeName(f.type), t.fieldName(f));
+        t.line(2, "{} {}[Map::kEnds];  // by segment", typeName(f.type), t.fieldName(f));
       }
     }
   }
@@ -210,10 +221,9 @@ void writePrologue(PassText& t) {
     t.line(2, "const int64_t order = blockIdx.x;");
   }
   if (t.plan.merged()) {
-    t.line(2, "SegmentMap<S>::lookUp(order, segments, launch.tiles, n, splits, shared.map);");
+    t.line(2, "Map::lookUp(order, segments, launch.tiles, n, splits, shared.map);");
     t.line(2, "__syncthreads();");
-    t.line(2,
-           "const SegmentTile tile = SegmentMap<S>::locate(order, launch.tiles, n + m, shared.map.split);");
+    t.line(2, "const SegmentTile tile = Map::locate(shared.map);");
   } else if (t.plan.ranges()) {
     t.line(2, "const Tile tile = range.tile();");
     t.line(2, "const bool ending = range.endsIn(tile);");
@@ -240,7 +250,7 @@ void writePrologue(PassText& t) {
     if (t.plan.borders) t.line(2, "const uint32_t heads = {}::heads(shared.heads);", t.headsType());
   }
   if (t.plan.marksItems()) {
-    t.line(2, "SegmentMap<S>::mark(segments, tile, shared.map);");
+    t.line(2, "Map::mark(segments, tile, shared.map);");
     std::vector<std::string> initial;
     for (const LevelPlan& level : t.plan.levels) {
       for (const Field& f : level.fields) {
@@ -256,7 +266,7 @@ void writePrologue(PassText& t) {
       t.line(2, "}}");
     }
     t.line(2, "__syncthreads();");
-    if (t.plan.borders) t.line(2, "const SegmentMap<S> borders(tile, shared.map);");
+    if (t.plan.borders) t.line(2, "const Map borders(tile, shared.map);");
     if (t.plan.numbersInThunks) t.declareNumbers();
   }
 }

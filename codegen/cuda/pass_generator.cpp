@@ -59,6 +59,7 @@ CudaPass generatePass(KernelPart part, const lcu::Program& program, const std::s
   if (plan.ranges()) pass.maxChunks = std::min<int64_t>(pass.maxChunks, kMultiprocessors * plan.blocksAtOnce);
   pass.evenChunks = plan.grid == Grid::Chunks && plan.streams;
   pass.shape = plan.shape;
+  if (plan.merged()) pass.endWeight = plan.endWeight;
   pass.scanned = plan.scanned();
   for (uint32_t k = 0; k < pass.info.outputs.size(); ++k)
     if (text.tableNames.contains(pass.info.outputs[k].var)) pass.ranked.push_back(k);

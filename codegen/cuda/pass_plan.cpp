@@ -30,8 +30,6 @@ bool PassPlan::needsLower() const {
 
 namespace {
 
-/// Shared memory a block may use without asking for more, less some for barriers and totals.
-constexpr int kSharedBytes = 46 * 1024;
 /// 4-byte registers that the items of a thread may fill, counted generously: packs and what is made of them.
 constexpr int kItemWords = 72;
 /// The same where tiles wait for what lies below: longer tiles wait less often. On an H200 a scan of 2^27
@@ -40,6 +38,8 @@ constexpr int kItemWords = 72;
 constexpr int kWaitingItemWords = 96;
 /// The same where a number of the segment is found for each item on the way.
 constexpr int kNumberedItemWords = 128;
+/// The same where segments are folded beside scans.
+constexpr int kMergedItemWords = 112;
 /// Nodes of thunk code from which on a map is bound by arithmetic.
 constexpr size_t kManyNodes = 40;
 /// Nodes of thunk code that a pass may unroll to; longer code costs compile time and gains nothing.
@@ -109,7 +109,7 @@ class Planner {
         if (segmented) {
           addOperator(level(binding.level).fields, b, true);
           plan_.borders = plan_.numbers = segmentResults_ = true;
-          for (ExprRef e : soac.combine.result) plan_.stagedBytesPerItem += sizeOf(e->type);
+          for (ExprRef e : soac.combine.result) plan_.stagedBytesPerEnd += sizeOf(e->type);
         } else if (commutes(soac.combine)) {
           addOperator(plan_.reductions, b, false);
         } else {
@@ -242,6 +242,10 @@ class Planner {
     int64_t carried = 0;     ///< bytes of the largest level
     bool countsOnly = true;  ///< all levels only count
   };
+  /// Results of segments of a merged list are staged; others leave something for each item.
+  bool leavesItems(const Field& f) const {
+    return !plan_.merged() || !f.segmented || kernel_.bindings[f.binding].kind != SoacKind::Reduce;
+  }
   Weight weigh() const {
     Weight weight;
     auto stored = [&](ScalarType t) {
@@ -276,7 +280,7 @@ class Planner {
       weight.carried = std::max(weight.carried, level.fields.empty() ? 0 : level.bytes());
       weight.countsOnly &= level.fields.empty() || level.countsOnly;
       for (const Field& f : level.fields)
-        weight.words += level.countsOnly ? 0 : f.count ? 2 : sizeOf(f.type) / 2;
+        weight.words += level.countsOnly ? 0 : f.count ? 2 : sizeOf(f.type) / (leavesItems(f) ? 2 : 4);
     }
     if (plan_.numbersInThunks) ++weight.words;
     return weight;
@@ -323,6 +327,9 @@ class Planner {
       } else if (weight.loops) {
         budget.items = std::min(budget.items, 4);
       }
+    } else if (plan_.scanned() && !weight.loops) {
+      // A merged list; all carries go through one scanner, so short tiles are slow.
+      budget.items = std::min(options_.maxItems, kMergedItemWords / words);
     } else if (weight.loops) {
       // Few items, so that there are blocks enough to even out how long they take; a thread does its items
       // one after the other in any case.
@@ -397,6 +404,20 @@ class Planner {
     return rows < plan_.shape.rows ? rows : 0;
   }
 
+  /// Of a merged list, there is room for so large a part of what a tile could have of segment ends and of
+  /// survivors at least: tiles are long even where much is kept of those.
+  static constexpr int kShares = 4;
+  /// Shared memory of an item beside that: its mark, and ranks.
+  int mergedBytes() const { return 2 + plan_.stagedBytesPerItem; }
+  /// The least that leaves room for the results of all ends of a tile.
+  int endWeight(int items) const {
+    const int room =
+        options_.sharedBytes - items * (mergedBytes() + (plan_.bufferBytesPerItem + kShares - 1) / kShares);
+    int weight = 1;
+    while (weight < kShares && items / weight * plan_.stagedBytesPerEnd > room) weight *= 2;
+    return weight;
+  }
+
   void chooseShape() {
     TileShape& shape = plan_.shape;
     const Weight weight = weigh();
@@ -413,14 +434,15 @@ class Planner {
     items = std::min<int>(
         items, static_cast<int>(std::max<size_t>(1, kUnrolledNodes / std::max<size_t>(1, weight.nodes))));
     int bytes = 0;
-    if (plan_.merged()) bytes = 2 + plan_.stagedBytesPerItem + plan_.bufferBytesPerItem;
+    if (plan_.merged())
+      bytes = mergedBytes() + (plan_.stagedBytesPerEnd + plan_.bufferBytesPerItem + kShares - 1) / kShares;
     if (plan_.heads()) bytes = plan_.numbersInThunks ? 2 : 1;
     if (plan_.ranges())
       bytes = 1 + 2 * static_cast<int>(plan_.levels[0].bytes()) + (plan_.numbersInThunks ? 4 : 0);
-    if (bytes > 0) items = std::min(items, kSharedBytes / (bytes * shape.threads));
+    if (bytes > 0) items = std::min(items, options_.sharedBytes / (bytes * shape.threads));
     if (plan_.merged())
       items = std::min(items, 65535 / shape.threads);  // segment numbers of a tile take 16 bits
-    while (bytes * shape.threads > kSharedBytes && shape.threads > 32) shape.threads /= 2;
+    while (bytes * shape.threads > options_.sharedBytes && shape.threads > 32) shape.threads /= 2;
     shape.width = std::min(shape.width, std::max(1, items));
     if (shape.width == 3) shape.width = 2;
     shape.rows = std::clamp(items / shape.width, 1, options_.maxRows);
@@ -429,7 +451,9 @@ class Planner {
     if (allowed.resident == 0 && (plan_.scanned() || plan_.segmented())) {
       const int rows = plan_.rowsAtOnce > 0 ? plan_.rowsAtOnce : shape.rows;
       const int filled = rows * shape.width * weight.words;
-      if (plan_.scanned() && !plan_.merged()) {
+      if (plan_.merged()) {
+        allowed.resident = filled <= 48 ? 1024 : filled <= 72 ? 768 : filled <= 112 ? 512 : 256;
+      } else if (plan_.scanned()) {
         allowed.resident = filled <= 128 ? 1024 : 512;
         // Levels of quickhull, whose filters have numbers of segments and keep three columns: 0.63 ms with
         // registers for 1024 threads, which spilled, 0.39 for 512, 0.53 with half the items.
@@ -440,12 +464,18 @@ class Planner {
       }
     }
     plan_.blocksAtOnce = std::max(1, allowed.resident / shape.threads);
-    if (plan_.bufferBytesPerItem > 0) {
-      plan_.bufferItems = std::min(
-          shape.items(), (kSharedBytes - shape.items() * bytes) / plan_.bufferBytesPerItem / 128 * 128);
-    }
     // A tile of a merged list must have room beside the aligned start.
     if (plan_.merged() && shape.threads * shape.rows <= 1) shape.rows = 2;
+    int used = shape.items() * bytes;
+    if (plan_.merged()) {
+      plan_.endWeight = endWeight(shape.items());
+      used = shape.items() * mergedBytes() + shape.items() / plan_.endWeight * plan_.stagedBytesPerEnd;
+    }
+    if (plan_.bufferBytesPerItem > 0) {
+      constexpr int kLeast = 32;
+      const int fit = (options_.sharedBytes - used) / plan_.bufferBytesPerItem / 128 * 128;
+      plan_.bufferItems = std::min(shape.items(), std::max(kLeast, fit));
+    }
   }
 
   const lcu::Kernel& kernel_;

@@ -89,7 +89,7 @@ void writeSegmentResults(PassText& t) {
            *t.outputName(t.kernel.bindings[b].results[0]));
   }
   t.line(2, "__syncthreads();");
-  if (!reduced.empty()) t.line(2, "const bool below = SegmentMap<S>::beganBelow(tile, shared.map);");
+  if (!reduced.empty()) t.line(2, "const bool below = Map::beganBelow(tile, shared.map);");
   t.line(2, "for (int k = threadIdx.x; k < tile.ends; k += S::kThreads) {{");
   t.line(4, "const int64_t segment = tile.firstSegment + k;");
   if (!ranked.empty()) t.line(4, "const int64_t end = segments.begin(segment + 1);");

@@ -33,7 +33,7 @@ void PassText::chooseNames() {
            "inside",   "length",  "test",    "total",  "out",     "kelpie",   "range",  "reduce",
            "result",   "reduced", "ending",  "ends",   "sum",     "partials", "empty",  "lower",
            "kept",     "dropped", "failed",  "rows",   "item",    "good",     "acc",    "heads",
-           "packs",    "starts",  "numbers", "kWarps", "fetch",   "marked",   "Range"};
+           "packs",    "starts",  "numbers", "kWarps", "fetch",   "marked",   "Range",  "Map"};
   for (const auto& p : info.parameters) names.push_back(unique(p.name));
   for (const auto& o : info.outputs) outputNames[o.var] = unique(o.name);
   for (const KernelOutput& o : info.outputs) {
@@ -141,7 +141,7 @@ std::string PassText::segmentReduceType() const { return "SegmentReduce<S, Level
 
 void PassText::declareNumbers() {
   line(2, "int number[S::kRows][S::kWidth];");
-  line(2, "SegmentMap<S>::numbers(tile, shared.map, number);");
+  line(2, "Map::numbers(tile, shared.map, number);");
   numbersDeclared = true;
 }
 

@@ -2,7 +2,9 @@
 //
 // The elements of a space and the ends of its segments are merged into one list: an end comes after the last
 // element of its segment. Tiles are equal pieces of that list, so a million empty segments are spread over
-// blocks as evenly as a million elements, and the segments that end in a tile are neighbours. No segment
+// blocks as evenly as a million elements, and the segments that end in a tile are neighbours. An end may
+// count more than an element, so that fewer of them can be in a tile than elements: results of segments are
+// staged in shared memory, and where there is much to stage, tiles would be short otherwise. No segment
 // numbers are stored: a tile marks its segment borders in shared memory, and items find theirs with ballots.
 #pragma once
 
@@ -19,13 +21,14 @@ struct OffsetSegments {
   __device__ __forceinline__ OffsetSegments from(int64_t first) const {
     return {offsets + first, count - first};
   }
-  /// How many segment ends are among the first `diagonal` entries of the merged list.
-  __device__ __forceinline__ int64_t split(int64_t diagonal, int64_t extent) const {
-    int64_t low = diagonal > extent ? diagonal - extent : 0;
-    int64_t high = diagonal < count ? diagonal : count;
+  /// How many segment ends, of `weight` entries each, are among the first `diagonal` entries of the merged
+  /// list, as a whole.
+  __device__ __forceinline__ int64_t split(int64_t diagonal, int64_t extent, int weight) const {
+    int64_t low = diagonal > extent ? (diagonal - extent) / weight : 0;
+    int64_t high = diagonal / weight < count ? diagonal / weight : count;
     while (low < high) {
       const int64_t middle = (low + high) / 2;
-      if (offsets[middle + 1] < diagonal - middle) {
+      if (offsets[middle + 1] + weight * (middle + 1) <= diagonal) {
         low = middle + 1;
       } else {
         high = middle;
@@ -44,8 +47,8 @@ struct RegularSegments {
   __device__ __forceinline__ RegularSegments from(int64_t first) const {
     return {length, count - first, begin(first)};
   }
-  __device__ __forceinline__ int64_t split(int64_t diagonal, int64_t) const {
-    const int64_t ends = diagonal / (length + 1);
+  __device__ __forceinline__ int64_t split(int64_t diagonal, int64_t, int weight) const {
+    const int64_t ends = diagonal / (length + weight);
     return ends < count ? ends : count;
   }
 };
@@ -93,18 +96,20 @@ struct SegmentTile : Tile {
   int ends;
 };
 
-template <class S>
+/// kEndWeight: entries of the merged list that an end takes.
+template <class S, int kEndWeight>
 struct SegmentMap {
   /// Entries of the merged list in a tile: fewer than positions, so that a tile may begin at an aligned
   /// element.
   static constexpr int kEntries = S::kItems - S::kWidth;
+  static constexpr int kEnds = (kEntries + kEndWeight - 1) / kEndWeight;  ///< of a tile at most
 
   struct Shared {
     /// 0, or: the segment number (less firstSegment) that begins at this memory offset.
     alignas(8) uint16_t marks[S::kItems + 4];
     /// Segment (likewise) of the first element of each warp's chunk, warps in memory order.
     uint16_t chunkSegment[S::kWarps];
-    int64_t split[2];  ///< where the tile begins and ends
+    int64_t split[2], element[2];  ///< where the tile begins and ends
   };
 
   /// Clears the marks; a barrier must follow before `mark`.
@@ -114,33 +119,34 @@ struct SegmentMap {
     if (threadIdx.x < S::kWarps) shared.chunkSegment[threadIdx.x] = 0;
   }
 
-  /// Looks up where a tile begins and ends. `splits`: split(k * kEntries) for all tiles, or null where they
-  /// are few: then two threads search. A barrier must follow.
+  /// Looks up where tile number `tile`, in order, begins and ends. `splits`: split(k * kEntries) for all
+  /// tiles, or null where they are few: then two threads search. A barrier must follow.
   template <class Segments>
   static __device__ __forceinline__ void lookUp(int64_t tile, const Segments& segments, int64_t tiles,
                                                 int64_t extent, const int64_t* splits, Shared& shared) {
     if (threadIdx.x > 1) return;
     const int64_t place = (S::kBackward ? tiles - 1 - tile : tile) + threadIdx.x;
-    const int64_t all = extent + segments.count;
-    shared.split[threadIdx.x] = splits != nullptr
-                                    ? splits[place]
-                                    : segments.split(place * kEntries < all ? place * kEntries : all, extent);
+    const int64_t all = extent + kEndWeight * segments.count;
+    const int64_t diagonal = place * kEntries < all ? place * kEntries : all;
+    const int64_t split = splits != nullptr ? splits[place] : segments.split(diagonal, extent, kEndWeight);
+    int64_t element = diagonal - kEndWeight * split;
+    if (kEndWeight > 1 && split < segments.count) {  // the cut may go through an end
+      const int64_t end = segments.begin(split + 1);
+      if (end < element) element = end;
+    }
+    shared.split[threadIdx.x] = split;
+    shared.element[threadIdx.x] = element;
   }
 
-  /// Tile number `tile`, in order, between two splits.
-  static __device__ __forceinline__ SegmentTile locate(int64_t tile, int64_t tiles, int64_t all,
-                                                       const int64_t (&split)[2]) {
-    const int64_t splitBegin = split[0], splitEnd = split[1];
-    const int64_t place = S::kBackward ? tiles - 1 - tile : tile;
-    const int64_t diagonal = place * kEntries;
-    const int64_t diagonalEnd = diagonal + kEntries < all ? diagonal + kEntries : all;
+  /// The tile that has been looked up.
+  static __device__ __forceinline__ SegmentTile locate(const Shared& shared) {
+    const int64_t splitBegin = shared.split[0], begin = shared.element[0];
     SegmentTile result;
     result.firstSegment = splitBegin;
-    result.ends = int(splitEnd - splitBegin);
-    const int64_t begin = diagonal - splitBegin;
+    result.ends = int(shared.split[1] - splitBegin);
     result.base = begin / S::kWidth * S::kWidth;
     result.first = int(begin - result.base);
-    result.count = int(diagonalEnd - splitEnd - begin);
+    result.count = int(shared.element[1] - begin);
     return result;
   }
 
@@ -242,13 +248,12 @@ struct SegmentMap {
 };
 
 /// splits[k] = split(k * entries) for k <= tiles: one thread each.
-template <class Segments>
-KELPIE_DEVICE void splitSegments(const Segments& segments, int64_t extent, int64_t entries, int64_t tiles,
-                                 int64_t* splits) {
+KELPIE_DEVICE void splitSegments(const OffsetSegments& segments, int64_t extent, int64_t entries,
+                                 int64_t endWeight, int64_t tiles, int64_t* splits) {
   const int64_t k = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (k > tiles) return;
-  const int64_t all = extent + segments.count;
-  splits[k] = segments.split(k * entries < all ? k * entries : all, extent);
+  const int64_t all = extent + endWeight * segments.count;
+  splits[k] = segments.split(k * entries < all ? k * entries : all, extent, int(endWeight));
 }
 
 }  // namespace kelpie

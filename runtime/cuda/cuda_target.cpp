@@ -382,13 +382,14 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
       begins = request.scratch->take(bytes);
       if (!begins) return outOfMemory(bytes);
       if (auto failure = loadSupport()) return failure;
-      ArgumentBlock search(6);
+      ArgumentBlock search(7);
       search.set(0, argumentOf(prepared.parameters[*pass.info.offsetsParameter]).pointer);
       search.set(1, extents.segments);
       search.set(2, extents.elements);
       search.set(3, pass.tileSize());
       search.set(4, word.tiles);
       search.set(5, begins);
+      search.set(6, int64_t{pass.endWeight});  // not asked for by the other kernel
       const Function function = pass.grid == Grid::Heads ? starts_ : split_;
       if (auto failure = device_->launch(function, (word.tiles + 1 + 127) / 128, 128, search.addresses()))
         return failure;

@@ -90,8 +90,8 @@ TEST(CudaEmulation, FirstErrorIsReported) {
 }
 /// Kernels over xs, offsets and weights (a float for each segment).
 const std::vector<const char*> kSegmentedKernels = {
-    "segmented_sum",          "segmented_scan",   "segmented_weighted_sum",  "segmented_weighted_scan",
-    "segmented_sum_and_scan", "segmented_filter", "segmented_sum_and_filter"};
+    "segmented_sum",          "segmented_scan",   "segmented_weighted_sum",   "segmented_weighted_scan",
+    "segmented_sum_and_scan", "segmented_filter", "segmented_sum_and_filter", "segmented_sums_of_scan"};
 
 /// Weights that keep sums exact. Those that are negative make negative zeros, whose sum is zero.
 std::vector<float> someWeights(int64_t segments) {
@@ -141,6 +141,38 @@ void compareSegmentedKernels(const codegen::cuda::CudaOptions& options, int64_t 
           << name << ", segments up to " << longest;
     }
   }
+}
+
+/// More is to be staged of segment ends than fits for a tile of nothing else: tiles stay long, and an end
+/// counts for several elements in the list that they are cut from (segments.cuh).
+TEST(CudaEmulation, TilesStayLongWhereMuchIsStaged) {
+  KnownKernels known;
+  codegen::cuda::CudaOptions options;
+  const auto kernel =
+      codegen::cuda::generateKernel(known.kernels.at("segmented_sums_of_scan"), known.program, "k", options);
+  EXPECT_GE(kernel.passes.at(0).shape.items(), 2048);
+  EXPECT_GT(kernel.passes.at(0).endWeight, 1);
+  for (const int64_t fewTiles : {0, 1024}) {
+    options.fewTiles = fewTiles;
+    compareSegmentedKernels(options, 9000, {1, 2, 20, 5000}, {"segmented_sums_of_scan"});
+  }
+}
+/// The same with all kinds of kernels and lengths: there is so little shared memory that it is short of
+/// everywhere.
+TEST(CudaEmulation, LittleSharedMemory) {
+  codegen::cuda::CudaOptions options = smallBlocks();
+  options.sharedBytes = 2500;
+  compare(7, SpaceKind::Offsets, 8, false, {40, 3000}, kLengths, options);
+  compare(8, SpaceKind::Regular, 6, false, {40, 3000}, {Lengths::Mixed, Lengths::Mixed}, options);
+  compareSegmentedKernels(options);
+}
+/// Several warps of the scanner have groups of tiles each, and work in turn.
+TEST(CudaEmulation, ManyGroupsOfTiles) {
+  codegen::cuda::CudaOptions options;
+  options.threads = 128;
+  options.maxItems = 1;
+  compareSegmentedKernels(options, 25'000, {30, 3000, 200'000},
+                          {"segmented_sum_and_scan", "segmented_filter", "segmented_sums_of_scan"});
 }
 
 /// Ranges of many tiles each, with and without segment ends in them.

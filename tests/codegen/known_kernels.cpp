@@ -95,6 +95,12 @@ void KnownKernels::withSegmentNumbers(const Space& segmented) {
   kernel("segmented_weighted_scan", {soac(SoacKind::Scan, segmented, {weighted})});
   kernel("segmented_sum_and_scan",
          {soac(SoacKind::Reduce, segmented, {x}), soac(SoacKind::Scan, segmented, {x})});
+  const ExprRef wide = a.convert(x, ScalarType::Float64);
+  const Soac scan = soac(SoacKind::Scan, segmented, {wide});
+  const ExprRef before = a.load(scan.results[0], wide->type, a.param(0));
+  kernel("segmented_sums_of_scan",
+         {scan,
+          soac(SoacKind::Reduce, segmented, {before, a.add(before, wide), a.convert(weighted, wide->type)})});
   kernel("segmented_sum_and_filter",
          {soac(SoacKind::Reduce, segmented, {x}), filter(segmented, {x}, positive)});
   kernel("segmented_filter", {filter(segmented, {x}, positive)});
