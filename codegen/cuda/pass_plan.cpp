@@ -40,6 +40,8 @@ constexpr int kWaitingItemWords = 96;
 constexpr int kNumberedItemWords = 128;
 /// The same where segments are folded beside scans.
 constexpr int kMergedItemWords = 112;
+/// Shared memory of a multiprocessor, and what a block takes of it beside its tile.
+constexpr int kMultiprocessorSharedBytes = 227 * 1024, kBlockSharedBytes = 1024;
 /// Nodes of thunk code from which on a map is bound by arithmetic.
 constexpr size_t kManyNodes = 40;
 /// Nodes of thunk code that a pass may unroll to; longer code costs compile time and gains nothing.
@@ -418,6 +420,22 @@ class Planner {
     return weight;
   }
 
+  /// Chooses how much is staged and collected at once. `bytes`: what else an item needs. Gives all that is
+  /// used.
+  int dealSharedMemory(int bytes) {
+    const int items = plan_.shape.items();
+    int used = items * bytes;
+    if (plan_.merged()) {
+      plan_.endWeight = endWeight(items);
+      used = items * mergedBytes() + items / plan_.endWeight * plan_.stagedBytesPerEnd;
+    }
+    if (plan_.bufferBytesPerItem == 0) return used;
+    constexpr int kLeast = 32;
+    const int fit = (options_.sharedBytes - used) / plan_.bufferBytesPerItem / 128 * 128;
+    plan_.bufferItems = std::min(items, std::max(kLeast, fit));
+    return used + plan_.bufferItems * plan_.bufferBytesPerItem;
+  }
+
   void chooseShape() {
     TileShape& shape = plan_.shape;
     const Weight weight = weigh();
@@ -428,7 +446,7 @@ class Planner {
     shape.threads = std::max(32, allowed.threads);
     shape.backward = runsBackward(kernel_) || (plan_.grid == Grid::Tiles && !plan_.scanned() && writesLast());
     shape.width = weight.smallest >= 8 ? 2 : 4;
-    // A warp of the scanner for each level.
+    // A warp of the scanner, or several, for each level.
     while (plan_.scanned() && shape.threads < 32 * static_cast<int>(plan_.levels.size())) shape.threads *= 2;
     int items = std::max(1, allowed.items);
     items = std::min<int>(
@@ -452,7 +470,9 @@ class Planner {
       const int rows = plan_.rowsAtOnce > 0 ? plan_.rowsAtOnce : shape.rows;
       const int filled = rows * shape.width * weight.words;
       if (plan_.merged()) {
-        allowed.resident = filled <= 48 ? 1024 : filled <= 72 ? 768 : filled <= 112 ? 512 : 256;
+        const int carries = 2 * static_cast<int>(weight.carried) / 4;  // of the tile and of the warp
+        const int all = filled + carries;
+        allowed.resident = all <= 56 ? 1024 : all <= 80 ? 768 : all <= 128 ? 512 : 256;
       } else if (plan_.scanned()) {
         allowed.resident = filled <= 128 ? 1024 : 512;
         // Levels of quickhull, whose filters have numbers of segments and keep three columns: 0.63 ms with
@@ -463,19 +483,12 @@ class Planner {
         allowed.resident = filled <= 64 ? 1024 : filled <= 80 ? 768 : 256;
       }
     }
-    plan_.blocksAtOnce = std::max(1, allowed.resident / shape.threads);
     // A tile of a merged list must have room beside the aligned start.
     if (plan_.merged() && shape.threads * shape.rows <= 1) shape.rows = 2;
-    int used = shape.items() * bytes;
-    if (plan_.merged()) {
-      plan_.endWeight = endWeight(shape.items());
-      used = shape.items() * mergedBytes() + shape.items() / plan_.endWeight * plan_.stagedBytesPerEnd;
-    }
-    if (plan_.bufferBytesPerItem > 0) {
-      constexpr int kLeast = 32;
-      const int fit = (options_.sharedBytes - used) / plan_.bufferBytesPerItem / 128 * 128;
-      plan_.bufferItems = std::min(shape.items(), std::max(kLeast, fit));
-    }
+    const int used = dealSharedMemory(bytes);
+    // Registers need not suffice for more blocks than shared memory does.
+    const int atOnce = kMultiprocessorSharedBytes / (used + kBlockSharedBytes);
+    plan_.blocksAtOnce = std::max(1, std::min(allowed.resident / shape.threads, atOnce));
   }
 
   const lcu::Kernel& kernel_;

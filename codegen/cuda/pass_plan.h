@@ -48,15 +48,15 @@ struct PassPlan {
   int rowsAtOnce = 0;                    ///< rows of items that are unrolled together; 0: all
   int elementWeight = 1, endWeight = 1;  ///< of ranges: what elements and segment ends cost; of a merged
                                          ///< list: entries of an end
-  int blocksAtOnce = 1;          ///< blocks of a multiprocessor that registers must suffice for
-  bool streams = false;          ///< items take equally long and are read in order
-  bool numbers = false;          ///< segments of items are needed
-  bool numbersInThunks = false;  ///< ... by thunks
-  bool borders = false;          ///< segment borders of items are needed
-  int bufferBytesPerItem = 0;    ///< compaction buffer
-  int bufferItems = 0;           ///< ... which holds so many items, of which a tile may have more
-  int stagedBytesPerItem = 0;    ///< of a merged list: ranks of survivors
-  int stagedBytesPerEnd = 0;     ///< ... and results of segments
+  int blocksAtOnce = 1;                  ///< blocks of a multiprocessor that registers must suffice for
+  bool streams = false;                  ///< items take equally long and are read in order
+  bool numbers = false;                  ///< segments of items are needed
+  bool numbersInThunks = false;          ///< ... by thunks
+  bool borders = false;                  ///< segment borders of items are needed
+  int bufferBytesPerItem = 0;            ///< compaction buffer
+  int bufferItems = 0;                   ///< ... which holds so many items, of which a tile may have more
+  int stagedBytesPerItem = 0;            ///< of a merged list: ranks of survivors
+  int stagedBytesPerEnd = 0;             ///< ... and results of segments
 
   bool merged() const { return grid == Grid::Merged; }
   bool heads() const { return grid == Grid::Heads; }

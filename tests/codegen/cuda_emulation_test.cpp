@@ -162,8 +162,8 @@ TEST(CudaEmulation, TilesStayLongWhereMuchIsStaged) {
 TEST(CudaEmulation, LittleSharedMemory) {
   codegen::cuda::CudaOptions options = smallBlocks();
   options.sharedBytes = 2500;
-  compare(7, SpaceKind::Offsets, 8, false, {40, 3000}, kLengths, options);
-  compare(8, SpaceKind::Regular, 6, false, {40, 3000}, {Lengths::Mixed, Lengths::Mixed}, options);
+  compare(7, SpaceKind::Offsets, 4, false, {3000}, kLengths, options);
+  compare(8, SpaceKind::Regular, 4, false, {3000}, {Lengths::Mixed, Lengths::Mixed}, options);
   compareSegmentedKernels(options);
 }
 /// Several warps of the scanner have groups of tiles each, and work in turn.
