@@ -198,10 +198,17 @@ int Driver::bench(const std::vector<FormResult>& forms, Session& session, const 
   if (!backend) return 1;
   const std::unique_ptr<Services> services = this->services([](std::string_view) {});
   catchInterrupts();
-  const BenchOutcome outcome =
-      driver::bench(forms, options_, session, sources_, pipeline, *backend, *services, output_);
-  const bool written = options_.jsonFile.empty() || outcome.results.results.empty() ||
-                       writeFile(options_.jsonFile, outcome.results.toJson());
+  const bool onlyJson = options_.jsonFile == "-";
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/dev/null", "w"), std::fclose);
+  Output nowhere(file.get());
+  const BenchOutcome outcome = driver::bench(forms, options_, session, sources_, pipeline, *backend,
+                                             *services, onlyJson ? nowhere : output_);
+  bool written = true;
+  if (onlyJson) {
+    output_.write(outcome.results.toJson());
+  } else if (!options_.jsonFile.empty() && !outcome.results.results.empty()) {
+    written = writeFile(options_.jsonFile, outcome.results.toJson());
+  }
   return outcome.good && written ? 0 : 1;
 }
 

@@ -204,7 +204,10 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
                    "Runs on each data set; default: until the median is known to 1 %")
       ->check(atLeast(1))
       ->type_name("N");
-  bench->add_option("--json", options.jsonFile, "Write the results to a file, too")->type_name("FILE");
+  bench
+      ->add_option("--json", options.jsonFile,
+                   "Write the results to a file, too; -: to standard output, instead of the table")
+      ->type_name("FILE");
   bench->add_option("--compare", options.compared, "Compare two files of results instead")
       ->expected(2)
       ->type_name("FILE FILE");

@@ -32,12 +32,12 @@ struct Options {
   std::vector<std::string> entries;          ///< that `bench` measures
   std::vector<std::string> data;             ///< sets of `bench` (driver/data_set.h)
   int runs = 0;                              ///< of each data set; 0: until the time is known
-  std::string jsonFile;                      ///< where `bench` writes its results; empty: nowhere
-  std::vector<std::string> compared;         ///< two files of results; empty: `bench` measures
-  std::string lpFile;                        ///< where `fusion` writes its integer programs; empty: nowhere
-  std::string profileFile;                   ///< that `run` writes; empty: none, "-": a table is shown
-  std::string sizesFile;                     ///< profile to take sizes from; empty: none
-  SizesByForm knownSizes;                    ///< what the profile says
+  std::string jsonFile;               ///< where `bench` writes its results; empty: nowhere, "-": output
+  std::vector<std::string> compared;  ///< two files of results; empty: `bench` measures
+  std::string lpFile;                 ///< where `fusion` writes its integer programs; empty: nowhere
+  std::string profileFile;            ///< that `run` writes; empty: none, "-": a table is shown
+  std::string sizesFile;              ///< profile to take sizes from; empty: none
+  SizesByForm knownSizes;             ///< what the profile says
   fusion::Strategy fusion = fusion::Strategy::Ilp;
   Widths widths;
   int64_t seed = 1;

@@ -153,6 +153,12 @@ TEST_F(BenchCommand, ResultsHaveAPlaceBeforeAnythingRuns) {
   EXPECT_EQ(kelpie("run --kernels " + path("no") + " -", "1;").status, 2);
 }
 
+TEST_F(BenchCommand, ResultsMayBeTheOutput) {
+  const Outcome outcome = kelpie("bench --target=interp -e sum --data '[1]' --runs 2 --json - -", " ");
+  EXPECT_EQ(outcome.status, 0) << outcome.messages;
+  EXPECT_EQ(json::parse(outcome.output)["results"].size(), 1u);
+}
+
 TEST_F(BenchCommand, ReferenceHasNoKernels) {
   const Outcome outcome = kelpie("bench --target=reference --entry sum --data '[1, 2]' --runs 2 -", " ");
   EXPECT_EQ(outcome.status, 0) << outcome.messages;
