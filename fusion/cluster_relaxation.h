@@ -6,8 +6,7 @@
 // cluster of each representative where that is negative. So a relaxation that is stopped early has one, too.
 // Prices are smoothed towards those with the best bound: those of the program alone jump about. The first
 // ones come from an ascent that needs no program (the volume algorithm: steps along an average of what was
-// missing), which in regions of a thousand nodes is as good after a second as the program after half a
-// minute.
+// missing): at a thousand nodes two seconds of it are worth half a minute of programs.
 #pragma once
 
 #include <functional>
