@@ -271,6 +271,56 @@ void checkBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emit
       defineLocal(t, soac.results[j], texts[j], soac.pull[j]->type, stage, emitter);
 }
 
+/// The thunks of a stage for element `i`, only for their checks.
+void checkElement(PassText& t, size_t number) {
+  const auto packs = std::exchange(t.packNames, {});  // elements are loaded one by one
+  Dialect d = t.dialect();
+  t.failElement = "i";
+  ExpressionEmitter emitter = elementEmitter(t, d, number);
+  for (uint32_t b : t.plan.stages[number].bindings) checkBinding(t, b, number, emitter);
+  t.packNames = packs;
+}
+
+/// Whether a pass does nothing but store at computed places, which takes no loops.
+bool onlyPermutes(const PassText& t) {
+  const auto& bindings = t.plan.stages[0].bindings;
+  return t.plan.grid == Grid::Tiles && t.plan.stages.size() == 1 && !t.plan.scanned() &&
+         std::all_of(bindings.begin(), bindings.end(), [&](uint32_t b) {
+           const Soac& soac = t.kernel.bindings[b];
+           return soac.kind == SoacKind::Permute && !lcu::anyNode(thunksOf(soac), lcu::isUnbounded);
+         });
+}
+
+/// Text that notes errors, without its checks.
+std::string withoutChecks(std::string text) {
+  constexpr std::string_view kNote = "good = false;\n", kTest = "if (!(", kEnd = "}\n";
+  for (size_t at = text.find(kNote); at != std::string::npos; at = text.find(kNote)) {
+    const size_t begin = text.rfind('\n', text.rfind(kTest, at)) + 1;
+    text.erase(begin, text.find(kEnd, at) + kEnd.size() - begin);
+  }
+  return text;
+}
+
+/// The text `noted` of a pass of permutes for whole tiles: all checks of a thread come before its stores,
+/// which then follow each other at once, or do not happen.
+std::string checkedBefore(PassText& t, const std::string& noted) {
+  const std::string before = std::exchange(t.text, std::string());
+  t.line(2, "KELPIE_UNROLL");
+  t.line(2, "{}", kRowLoop);
+  t.line(4, "KELPIE_UNROLL");
+  t.line(4, "{}", kItemLoop);
+  t.line(6, "const int offset = S::offset(row, v);");
+  writeIndices(t, t.plan.stages[0]);
+  Dialect d = t.dialect();
+  ExpressionEmitter emitter = elementEmitter(t, d, 0);
+  for (uint32_t b : t.plan.stages[0].bindings) checkBinding(t, b, 0, emitter);
+  t.line(4, "}}");
+  t.line(2, "}}");
+  std::string checks = std::exchange(t.text, before);
+  noteErrors(checks);
+  return checks + "  if (good) {\n" + withoutChecks(forWholeTiles(noted)) + "  }\n";
+}
+
 /// Warps that have met errors look for them item by item, in a loop: it is short code that hardly ever runs.
 void writeSearchForErrors(PassText& t, size_t number) {
   const StagePlan& stage = t.plan.stages[number];
@@ -284,12 +334,7 @@ void writeSearchForErrors(PassText& t, size_t number) {
   t.line(6, "const int offset = S::offset(row, v);");
   t.line(6, "{}", kInside);
   writeIndices(t, stage);
-  const auto packs = std::exchange(t.packNames, {});  // elements are loaded one by one
-  Dialect d = t.dialect();
-  t.failElement = "i";
-  ExpressionEmitter emitter = elementEmitter(t, d, number);
-  for (uint32_t b : stage.bindings) checkBinding(t, b, number, emitter);
-  t.packNames = packs;
+  checkElement(t, number);
   for (int column : {6, 4, 2}) t.line(column, "}}");
   t.depth -= 2;
   t.line(2, "}}");
@@ -308,23 +353,31 @@ void finishStage(PassText& t, size_t number, size_t begin) {
   std::string noted = text;
   const bool checks = noteErrors(noted);
   const bool searches = checks && findsAgain(t, number);
-  const bool numbered = usesSegments(t, stage) && t.plan.numbered();
+  const bool numbered = usesSegments(t, stage) && t.plan.numbered(), permutes = onlyPermutes(t);
   const bool copies =
-      !t.plan.merged() &&
-      ((checks && !searches) || numbered ? text.size() <= kShortWithChecks
-                                         : text.size() <= kShort && (t.plan.ranges() || t.plan.scanned()));
+      !t.plan.merged() && ((checks && !searches) || numbered
+                               ? text.size() <= kShortWithChecks
+                               : text.size() <= kShort && (t.plan.ranges() || t.plan.scanned() || permutes));
   const std::string whole = numbered ? "tile.count == S::kItems && numbers.alone" : "tile.count == S::kItems";
   if (!searches && !copies) return;
   t.text.resize(begin);
-  if (checks) t.line(2, "{{");
-  if (checks) t.line(2, "bool good = {};", searches ? "true" : whole);
+  // The tiles of a range are searched together, when all are done.
+  t.searchesRange = searches && t.plan.ranges();
+  if (checks && !t.searchesRange) {
+    t.line(2, "{{");
+    t.line(2, "bool good = {};", searches ? "true" : whole);
+  }
   if (copies) t.line(2, "if ({}) {{", whole);
-  if (copies) t.text += numbered ? forLoneSegments(forWholeTiles(noted)) : forWholeTiles(noted);
+  if (copies) {
+    t.text += numbered               ? forLoneSegments(forWholeTiles(noted))
+              : searches && permutes ? checkedBefore(t, noted)
+                                     : forWholeTiles(noted);
+  }
   if (copies && (searches || !checks)) t.line(2, "}} else {{");
   if (searches) {
     t.text += noted;
     if (copies) t.line(2, "}}");
-    writeSearchForErrors(t, number);
+    if (!t.searchesRange) writeSearchForErrors(t, number);
   } else {
     // Tiles that are not whole, and those with errors: all warps that have met any do their items again.
     if (checks) {
@@ -338,10 +391,20 @@ void finishStage(PassText& t, size_t number, size_t begin) {
     t.text += text;
     t.line(2, "}}");
   }
-  if (checks) t.line(2, "}}");
+  if (checks && !t.searchesRange) t.line(2, "}}");
 }
 
 }  // namespace
+
+void searchRangeForErrors(PassText& t) {
+  t.line(2, "if (__ballot_sync(kFullWarp, !good) != 0) {{");
+  t.line(4, "KELPIE_NO_UNROLL");
+  t.line(4, "for (int offset = begin + laneIndex(); offset < range.elementEnd; offset += 32) {{");
+  t.line(6, "const int64_t i = range.origin + offset;");
+  checkElement(t, 0);
+  t.line(4, "}}");
+  t.line(2, "}}");
+}
 
 void declarePacks(PassText& t, size_t number) {
   for (VarId v : t.plan.stages[number].packs) {

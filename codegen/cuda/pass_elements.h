@@ -15,5 +15,7 @@ void loadPacks(PassText& t, size_t number);
 void writeLoads(PassText& t, size_t number);
 /// The loop of a stage; loads its packs, but for stage 0, whose loads belong to the prologue (pass_frame.h).
 void writeStage(PassText& t, size_t number);
+/// Behind the loop over the tiles of a range: looks for the errors that there were in any of them.
+void searchRangeForErrors(PassText& t);
 
 }  // namespace kelpie::codegen::cuda

@@ -206,6 +206,7 @@ void writePrologue(PassText& t) {
     } else {
       t.line(2, "const auto fetch = [] {{}};");
     }
+    t.rangeLoop = t.text.size();
     t.line(2, "while (range.more()) {{");
     t.depth += 2;
   } else if (t.plan.scanned()) {
@@ -289,6 +290,10 @@ void writeEndOfTile(PassText& t) {
     t.line(2, "}}");
   }
   if (!t.plan.ranges()) return;
+  if (t.searchesRange) {
+    searchRangeForErrors(t);
+    t.text.insert(t.rangeLoop, "  const int begin = range.element;\n  bool good = true;\n");
+  }
   t.line(2, "reduce.finish(range, order, {}, shared.block, result);", t.states(0));
   if (!t.plan.reductions.empty()) {
     t.line(2, "const Reduction::Value sum = BlockReduce<kWarps, Reduction>::run(acc, shared.reduction);");
