@@ -63,7 +63,7 @@ std::string generatedCode(const lcu::Kernel& kernel, const lcu::Program& program
     codegen::cuda::CudaOptions options;
     options.describe = describe;
     for (const auto& pass : codegen::cuda::generateKernel(kernel, program, entry, options).passes)
-      text += pass.text;
+      text += pass.text + (pass.forGroups ? pass.forGroups->text : "");
   }
   return text;
 }

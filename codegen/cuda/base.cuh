@@ -261,8 +261,9 @@ struct Launch {
   uint32_t* counters;  ///< finished blocks
   StateWord* states;
   unsigned char* values;
-  int64_t tiles;   ///< tiles of the whole launch
-  uint32_t epoch;  ///< differs from pass to pass; 29 bits
+  int64_t tiles;     ///< tiles of the whole launch
+  uint32_t epoch;    ///< differs from pass to pass; 29 bits
+  int32_t together;  ///< segments of a block of groups (segment_groups.cuh)
 };
 
 /// Whether an earlier launch failed: then its results do not exist and this kernel must not touch them. All

@@ -35,9 +35,28 @@ int64_t CudaPass::rankBytes(int64_t tiles) const {
   return (rankGroups(tiles) + 2) * (int64_t{8} + 4 * shape.width);
 }
 
+int64_t CudaPass::together(const LaunchExtents& extents) const {
+  // Every block looks at the cuts of all, so they are few. Longer segments are better shared by blocks,
+  // unless there are many.
+  constexpr int64_t kRounds = 8, kBlocks = 384, kLongest = 4, kMany = 256;
+  const int64_t n = extents.elements, m = extents.segments, atOnce = shape.items();
+  if (mostOfGroups == 0 || n > mostOfGroups || m == 0) return 0;
+  if (n > (m < kMany ? 1 : kLongest) * atOnce * m) return 0;
+  const auto blocks = [m](int64_t each) { return (m + each - 1) / each; };
+  int64_t each = 1;
+  while (2 * each <= shape.threads && 2 * each * n <= atOnce * m) each *= 2;
+  while (2 * each <= kRounds * shape.threads && blocks(each) > kBlocks) each *= 2;
+  return blocks(each) <= kBlocks ? each : 0;
+}
+
+const CudaPass& CudaPass::chosen(const LaunchExtents& extents) const {
+  return forGroups && forGroups->together(extents) > 0 ? *forGroups : *this;
+}
+
 int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   if (grid == Grid::Single) return 1;
   if (grid == Grid::Rows) return rowTiles(shape, extents);
+  if (const int64_t each = together(extents)) return (extents.segments + each - 1) / each;
   int64_t work = extents.elements + (mergesEnds() ? endWeight * extents.segments : 0);
   int64_t tiles = std::max<int64_t>(1, (work + tileSize() - 1) / tileSize());
   return grid == Grid::Ranges ? std::min(tiles, maxChunks) : tiles;
@@ -87,7 +106,10 @@ CudaModule generateModule(const std::vector<const lcu::Kernel*>& kernels, const 
   for (size_t k = 0; k < kernels.size(); ++k) {
     std::string entry = fmt::format("k{}_{}", k + 1, identifier(kernels[k]->name));
     module.kernels.push_back(generateKernel(*kernels[k], program, entry, options));
-    for (const CudaPass& pass : module.kernels.back().passes) module.source += "\n" + pass.text;
+    for (const CudaPass& pass : module.kernels.back().passes) {
+      module.source += "\n" + pass.text;
+      if (pass.forGroups) module.source += "\n" + pass.forGroups->text;
+    }
   }
   return module;
 }

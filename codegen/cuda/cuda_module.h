@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,10 @@ struct CudaPass {
   int64_t maxChunks = kMaxChunks;
   /// Outputs, by number: offsets of filtered segments, each found by a table (segment_ranks.cuh).
   std::vector<uint32_t> ranked;
-  bool evenChunks = false;  ///< few tiles go in equal numbers to as many blocks as run at once
+  /// What is launched instead for inputs of which together() is not 0; null: nothing (segment_groups.cuh).
+  std::shared_ptr<const CudaPass> forGroups;
+  int64_t mostOfGroups = 0;  ///< of forGroups: elements of such inputs
+  bool evenChunks = false;   ///< few tiles go in equal numbers to as many blocks as run at once
   std::string text;
 
   /// Tiles and ranges are pieces of the merged list.
@@ -76,6 +80,10 @@ struct CudaPass {
   /// Groups of elements in such a table, and its bytes.
   int64_t rankGroups(int64_t tiles) const;
   int64_t rankBytes(int64_t tiles) const;
+  /// Of forGroups: segments that a block takes, or 0, where ranges are better.
+  int64_t together(const LaunchExtents& extents) const;
+  /// What is launched: this, or forGroups.
+  const CudaPass& chosen(const LaunchExtents& extents) const;
   /// Tiles of a launch; ranges, where blocks work on those.
   int64_t tiles(const LaunchExtents& extents) const;
   int64_t blocks(int64_t tiles) const;
@@ -99,6 +107,7 @@ struct CudaOptions {
   int maxRows = 16;   ///< rows of items a thread holds at most
   int maxItems = 16;  ///< items a thread holds at most
   int64_t maxChunks = kMaxChunks;
+  int64_t mostOfGroups = int64_t{1} << 22;  ///< elements whose segments are folded by groups of threads
   /// Shared memory a block may use without asking for more, less some for barriers and totals.
   int sharedBytes = 46 * 1024;
   int64_t fewTiles = 1024;  ///< no more tiles than this find their part of a segmented space themselves

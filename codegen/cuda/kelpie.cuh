@@ -5,6 +5,7 @@
 #include "recursion.cuh"
 #include "reduce.cuh"
 #include "scan.cuh"
+#include "segment_groups.cuh"
 #include "segment_heads.cuh"
 #include "segment_numbers.cuh"
 #include "segment_ranks.cuh"

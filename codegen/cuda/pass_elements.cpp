@@ -42,7 +42,8 @@ constexpr std::array kNumberLines = {"int number[S::kWidth];",
                                      "numbers.row(row, segments, tile, shared.heads, number);"};
 constexpr const char* kNumberedSegment = "numbers.first + number[v]";
 
-/// Replaces the recording of errors by a note that there are some; tells whether there was any.
+}  // namespace
+
 bool noteErrors(std::string& text) {
   constexpr std::string_view kRecord = "recordError(", kEnd = ");\n", kNote = "good = false;\n";
   bool any = false;
@@ -52,6 +53,8 @@ bool noteErrors(std::string& text) {
   }
   return any;
 }
+
+namespace {
 
 /// The same for tiles all of whose items are in the tile: without the test of each.
 std::string forWholeTiles(std::string text) {
@@ -271,7 +274,8 @@ void checkBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emit
       defineLocal(t, soac.results[j], texts[j], soac.pull[j]->type, stage, emitter);
 }
 
-/// The thunks of a stage for element `i`, only for their checks.
+}  // namespace
+
 void checkElement(PassText& t, size_t number) {
   const auto packs = std::exchange(t.packNames, {});  // elements are loaded one by one
   Dialect d = t.dialect();
@@ -281,11 +285,13 @@ void checkElement(PassText& t, size_t number) {
   t.packNames = packs;
 }
 
-/// Whether a pass does nothing but store at computed places, which takes no loops.
+namespace {
+
+/// Whether a pass does nothing but store at computed places, which takes no loops, for all its rows at once.
 bool onlyPermutes(const PassText& t) {
   const auto& bindings = t.plan.stages[0].bindings;
   return t.plan.grid == Grid::Tiles && t.plan.stages.size() == 1 && !t.plan.scanned() &&
-         std::all_of(bindings.begin(), bindings.end(), [&](uint32_t b) {
+         t.plan.rowsAtOnce == 0 && std::all_of(bindings.begin(), bindings.end(), [&](uint32_t b) {
            const Soac& soac = t.kernel.bindings[b];
            return soac.kind == SoacKind::Permute && !lcu::anyNode(thunksOf(soac), lcu::isUnbounded);
          });

@@ -15,6 +15,10 @@ void loadPacks(PassText& t, size_t number);
 void writeLoads(PassText& t, size_t number);
 /// The loop of a stage; loads its packs, but for stage 0, whose loads belong to the prologue (pass_frame.h).
 void writeStage(PassText& t, size_t number);
+/// Replaces the recording of errors by a note that there are some; tells whether there was any.
+bool noteErrors(std::string& text);
+/// The thunks of a stage for element `i`, only for their checks.
+void checkElement(PassText& t, size_t number);
 /// Behind the loop over the tiles of a range: looks for the errors that there were in any of them.
 void searchRangeForErrors(PassText& t);
 

@@ -1,8 +1,10 @@
 #include "codegen/cuda/pass_frame.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "codegen/cuda/pass_elements.h"
+#include "codegen/cuda/pass_groups.h"
 #include "codegen/cuda/pass_segments.h"
 
 namespace kelpie::codegen::cuda {
@@ -35,6 +37,15 @@ void scanner(PassText& t) {
     t.line(4, "return;");
     t.line(2, "}}");
   }
+}
+
+/// What becomes of the result of a segment.
+std::string resultOfSegments(PassText& t) {
+  const std::string before = std::exchange(t.text, std::string());
+  t.line(2, "const auto result = [&](int64_t segment, const Level1::Value& reduced) {{");
+  writeSegmentBody(t);
+  t.line(2, "}};");
+  return std::exchange(t.text, before);
 }
 
 void clearMarks(PassText& t) {
@@ -86,6 +97,7 @@ void writeStructures(PassText& t) {
     t.line(2, "Range::Shared range[kWarps];");
     t.line(2, "{}::Shared segments[kWarps];", t.segmentReduceType());
     t.line(2, "{}::Block block;", t.segmentReduceType());
+    if (t.plan.groups) t.line(2, "{}::Shared groups;", t.segmentGroupsType());
   }
   if (t.plan.rows()) t.line(2, "RowReduce<S, Level1>::Shared rows;");
   for (size_t k = 0; k < t.plan.levels.size() && !t.plan.ranges() && !t.plan.rows(); ++k) {
@@ -184,15 +196,25 @@ void writePrologue(PassText& t) {
   }
   if (t.plan.ranges()) {
     t.line(2, "const int64_t order = blockIdx.x;");
-    t.line(2, "Range range(order * kWarps + warpIndex(), launch.tiles * kWarps, segments, n,");
-    t.line(2, "    shared.range[warpIndex()]);");
-    t.line(2, "if (failed) return;");
+    const std::string result = resultOfSegments(t);
+    if (t.plan.groups) {
+      t.text += result;
+      writeGroups(t);
+      t.line(2, "const bool alone = groups.even;");
+      t.line(2, "Range range(alone ? warpIndex() : order * kWarps + warpIndex(),");
+      t.line(2, "    alone ? kWarps : launch.tiles * kWarps, alone ? groups.from : Cut{{0, 0, 0}},");
+      t.line(2, "    alone ? groups.to : Cut{{m, n, n}}, segments, shared.range[warpIndex()]);");
+    } else {
+      t.line(
+          2,
+          "Range range(order * kWarps + warpIndex(), launch.tiles * kWarps, Cut{{0, 0, 0}}, Cut{{m, n, n}},");
+      t.line(2, "    segments, shared.range[warpIndex()]);");
+      t.line(2, "if (failed) return;");
+      t.text += result;
+    }
     t.line(2, "const auto ends = segments.from(range.firstSegment);");
     if (!t.plan.reductions.empty()) t.line(2, "Reduction::Value acc = Reduction::identity();");
     t.line(2, "{} reduce;", t.segmentReduceType());
-    t.line(2, "const auto result = [&](int64_t segment, const Level1::Value& reduced) {{");
-    writeSegmentBody(t);
-    t.line(2, "}};");
     if (!t.plan.stages[0].packs.empty()) {
       declarePacks(t, 0);
       t.line(2, "const auto fetch = [&] {{");
@@ -294,7 +316,8 @@ void writeEndOfTile(PassText& t) {
     searchRangeForErrors(t);
     t.text.insert(t.rangeLoop, "  const int begin = range.element;\n  bool good = true;\n");
   }
-  t.line(2, "reduce.finish(range, order, {}, shared.block, result);", t.states(0));
+  t.line(2, "reduce.finish(range, {}, order, {}, shared.block, result);", t.plan.groups ? "alone" : "false",
+         t.states(0));
   if (!t.plan.reductions.empty()) {
     t.line(2, "const Reduction::Value sum = BlockReduce<kWarps, Reduction>::run(acc, shared.reduction);");
     t.storePartial("order", "sum");

@@ -42,16 +42,14 @@ void write(PassText& t) {
   t.line(0, "}}");
 }
 
-}  // namespace
-
-CudaPass generatePass(KernelPart part, const lcu::Program& program, const std::string& entry,
-                      const CudaOptions& options) {
+CudaPass generate(KernelPart part, const lcu::Program& program, const std::string& entry,
+                  const CudaOptions& options, bool groups) {
   CudaPass pass;
   pass.kernel = std::move(part.kernel);
   pass.bindings = std::move(part.bindings);
   pass.info = analyseKernel(pass.kernel, program);
   pass.entry = entry;
-  PassText text(pass, program, options);
+  PassText text(pass, program, options, groups);
   const PassPlan& plan = text.plan;
   pass.grid = plan.grid;
   pass.maxChunks = options.maxChunks;
@@ -64,9 +62,21 @@ CudaPass generatePass(KernelPart part, const lcu::Program& program, const std::s
   for (uint32_t k = 0; k < pass.info.outputs.size(); ++k)
     if (text.tableNames.contains(pass.info.outputs[k].var)) pass.ranked.push_back(k);
   pass.needsLaunch = plan.needsLower() || plan.finishes() || text.hasSegmentOffsets();
+  if (groups) pass.mostOfGroups = options.mostOfGroups;
+  if (plan.canGroup && !groups && options.mostOfGroups > 0) {
+    pass.forGroups = std::make_shared<const CudaPass>(
+        generate({pass.kernel, pass.bindings}, program, entry + "_groups", options, true));
+  }
   write(text);
   pass.text = std::move(text.text);
   return pass;
+}
+
+}  // namespace
+
+CudaPass generatePass(KernelPart part, const lcu::Program& program, const std::string& entry,
+                      const CudaOptions& options) {
+  return generate(std::move(part), program, entry, options, false);
 }
 
 }  // namespace kelpie::codegen::cuda

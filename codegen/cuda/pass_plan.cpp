@@ -56,8 +56,10 @@ constexpr size_t kNumberNodes = 12;
 class Planner {
  public:
   Planner(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
-          const CudaOptions& options)
-      : kernel_(kernel), info_(info), program_(program), options_(options) {}
+          const CudaOptions& options, bool groups)
+      : kernel_(kernel), info_(info), program_(program), options_(options) {
+    plan_.groups = groups;
+  }
 
   PassPlan run() {
     for (uint32_t b = 0; b < kernel_.bindings.size(); ++b) place(b);
@@ -226,6 +228,16 @@ class Planner {
              });
     });
   }
+
+  /// Whether nothing but segments is folded, in any order, by short thunks that take equally long.
+  bool canGroup(size_t nodes, bool loops) const {
+    if (!plan_.ranges() || !plan_.levels[0].commutes || loops || nodes > kManyNodes) return false;
+    if (!plan_.reductions.empty() || !plan_.finish.empty()) return false;
+    return std::all_of(plan_.stages[0].bindings.begin(), plan_.stages[0].bindings.end(), [&](uint32_t b) {
+      return kernel_.bindings[b].kind == SoacKind::Reduce && info_.bindings[b].localReads.empty();
+    });
+  }
+
   static bool usesParam(ExprRef e, uint32_t number) {
     return lcu::anyNode({e},
                         [&](ExprRef node) { return node->kind == ExprKind::Param && node->index == number; });
@@ -442,7 +454,9 @@ class Planner {
     const Weight weight = weigh();
     plan_.streams = !weight.loops && !weight.gathers && weight.nodes <= kManyNodes;
     if (plan_.rows()) return chooseRowShape(weight);
+    plan_.canGroup = canGroup(weight.nodes, weight.loops);
     Budget allowed = budget(weight);
+    if (plan_.groups) allowed.threads = options_.threads;
     if (plan_.ranges()) weighRanges(weight);
     shape.threads = std::max(32, allowed.threads);
     shape.backward = runsBackward(kernel_) || (plan_.grid == Grid::Tiles && !plan_.scanned() && writesLast());
@@ -503,8 +517,8 @@ class Planner {
 }  // namespace
 
 PassPlan planPass(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
-                  const CudaOptions& options) {
-  return Planner(kernel, info, program, options).run();
+                  const CudaOptions& options, bool groups) {
+  return Planner(kernel, info, program, options, groups).run();
 }
 
 }  // namespace kelpie::codegen::cuda

@@ -63,6 +63,8 @@ struct PassPlan {
   bool numbered() const { return heads() && numbersInThunks; }  ///< (segment_numbers.cuh)
   bool ranges() const { return grid == Grid::Ranges; }
   bool rows() const { return grid == Grid::Rows; }
+  bool canGroup = false;  ///< of ranges: small inputs may be folded by groups (segment_groups.cuh)
+  bool groups = false;    ///< ... and are
   bool segmented() const { return merged() || heads() || ranges(); }
   /// Of a merged list: where segments begin is marked for items; results of segments alone need no marks.
   bool marksItems() const { return merged() && (borders || numbers); }
@@ -73,7 +75,8 @@ struct PassPlan {
   bool finishes() const { return !reductions.empty() || !finish.empty(); }
 };
 
+/// `groups`: of a pass that can group, the plan for small inputs.
 PassPlan planPass(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
-                  const CudaOptions& options);
+                  const CudaOptions& options, bool groups);
 
 }  // namespace kelpie::codegen::cuda

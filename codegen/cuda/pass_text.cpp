@@ -9,13 +9,14 @@ using lcu::Soac;
 using lcu::SoacKind;
 using lcu::VarId;
 
-PassText::PassText(CudaPass& ownPass, const lcu::Program& ownProgram, const CudaOptions& ownOptions)
+PassText::PassText(CudaPass& ownPass, const lcu::Program& ownProgram, const CudaOptions& ownOptions,
+                   bool groups)
     : pass(ownPass),
       kernel(ownPass.kernel),
       info(ownPass.info),
       program(ownProgram),
       options(ownOptions),
-      plan(planPass(kernel, info, program, options)) {
+      plan(planPass(kernel, info, program, options, groups)) {
   chooseNames();
   placeScratch();
 }
@@ -33,7 +34,8 @@ void PassText::chooseNames() {
            "inside",   "length",  "test",    "total",  "out",     "kelpie",   "range",  "reduce",
            "result",   "reduced", "ending",  "ends",   "sum",     "partials", "empty",  "lower",
            "kept",     "dropped", "failed",  "rows",   "item",    "good",     "acc",    "heads",
-           "packs",    "starts",  "numbers", "kWarps", "fetch",   "marked",   "Range",  "Map"};
+           "packs",    "starts",  "numbers", "kWarps", "fetch",   "marked",   "Range",  "groups",
+           "at",       "first",   "round",   "alone",  "items",   "part",     "W",      "Map"};
   for (const auto& p : info.parameters) names.push_back(unique(p.name));
   for (const auto& o : info.outputs) outputNames[o.var] = unique(o.name);
   for (const KernelOutput& o : info.outputs) {
@@ -138,6 +140,9 @@ std::string PassText::states(size_t k) const {
 }
 
 std::string PassText::segmentReduceType() const { return "SegmentReduce<S, Level1, Range, kWarps>"; }
+std::string PassText::segmentGroupsType() const {
+  return "SegmentGroups<Level1, kWarps, S::kRows * S::kWidth>";
+}
 
 void PassText::declareNumbers() {
   line(2, "int number[S::kRows][S::kWidth];");

@@ -30,7 +30,7 @@ class PassText {
  public:
   /// Plans the pass, chooses names, and lays out its scratch memory (CudaPass::fixedBytes, bytesPerTile,
   /// stateWords).
-  PassText(CudaPass& ownPass, const lcu::Program& ownProgram, const CudaOptions& ownOptions);
+  PassText(CudaPass& ownPass, const lcu::Program& ownProgram, const CudaOptions& ownOptions, bool groups);
 
   /// Appends a line, indented by `indent` and `depth` spaces; by none where `indent` is 0.
   template <class... Args>
@@ -66,6 +66,7 @@ class PassText {
   /// An expression: the state words of a level.
   std::string states(size_t k) const;
   std::string segmentReduceType() const;
+  std::string segmentGroupsType() const;
   const char* headsType() const { return plan.numbered() ? "SegmentNumbers<S>" : "SegmentHeads<S>"; }
   /// Null: the result does not leave the kernel.
   const std::string* outputName(lcu::VarId v) const;

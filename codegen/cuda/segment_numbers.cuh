@@ -132,11 +132,10 @@ struct SegmentNumbers {
   static __device__ __forceinline__ Pack<uint16_t, S::kWidth> marksOf(int row, const Shared& shared) {
     return *reinterpret_cast<const Pack<uint16_t, S::kWidth>*>(shared.marks + S::group(row));
   }
-  /// How many of the first `count` segments begin at or before an element. Crowded tiles are rare: a call for each
-  /// of the many items keeps the code, and the time to compile it, short.
+  /// How many of the first `count` segments begin at or before an element. Crowded tiles are rare: a call for
+  /// each of the many items keeps the code, and the time to compile it, short.
   template <class Segments>
-  static __device__ __noinline__ int64_t countUpTo(const Segments& segments, int64_t element,
-                                                      int64_t count) {
+  static __device__ __noinline__ int64_t countUpTo(const Segments& segments, int64_t element, int64_t count) {
     int64_t low = 0, high = count;
     while (low < high) {
       const int64_t middle = (low + high) / 2;

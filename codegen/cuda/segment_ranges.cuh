@@ -17,24 +17,31 @@ struct Weights {
   static constexpr int kElement = kOfElement, kEnd = kOfEnd;
 };
 
-/// How many segment ends lie before `diagonal` in the weighted list; `begin`: where the next segment begins.
-/// Called by all lanes of a warp, for a place by each half.
+/// A place in the list: so many segment ends, and so many elements, lie before it.
+struct Cut {
+  int64_t segment, element;
+  int64_t begin;  ///< of this segment
+};
+
+/// How many segment ends lie before `diagonal` in the weighted list, between two cuts; `begin`: where the
+/// next segment begins. Called by all lanes of a warp, for a place by each half.
 template <class W, class Segments>
-KELPIE_DEVICE int64_t splitByHalfWarp(const Segments& segments, int64_t diagonal, int64_t extent,
-                                      int64_t& begin) {
-  const int64_t low = diagonal > W::kElement * extent ? (diagonal - W::kElement * extent) / W::kEnd : 0;
+KELPIE_DEVICE int64_t splitByHalfWarp(const Segments& segments, int64_t diagonal, const Cut& from,
+                                      const Cut& to, int64_t& begin) {
+  int64_t low = diagonal > W::kElement * to.element ? (diagonal - W::kElement * to.element) / W::kEnd : 0;
+  if (low < from.segment) low = from.segment;
   const int64_t high = (diagonal + W::kEnd - 1) / W::kEnd;
   constexpr int64_t kUnknown = -1;
-  begin = low == 0 ? 0 : kUnknown;
+  begin = low == from.segment ? from.begin : kUnknown;
   const int64_t split = searchByHalfWarp<4>(
-      low, high < segments.count ? high : segments.count, [&](int64_t at) { return segments.begin(at + 1); },
+      low, high < to.segment ? high : to.segment, [&](int64_t at) { return segments.begin(at + 1); },
       [&](int64_t at, int64_t end) { return W::kElement * end + W::kEnd * at < diagonal; }, begin);
   if (begin == kUnknown) begin = segments.begin(split);
   return split;
 }
 template <class W>
-KELPIE_DEVICE int64_t splitByHalfWarp(const RegularSegments& segments, int64_t diagonal, int64_t,
-                                      int64_t& begin) {
+KELPIE_DEVICE int64_t splitByHalfWarp(const RegularSegments& segments, int64_t diagonal, const Cut&,
+                                      const Cut&, int64_t& begin) {
   const int64_t ends = (diagonal + W::kEnd - 1) / (W::kElement * segments.length + W::kEnd);
   const int64_t split = ends < segments.count ? ends : segments.count;
   begin = segments.begin(split);
@@ -66,10 +73,10 @@ struct SegmentRange {
   int element, elementEnd;  ///< not yet dealt
   int segment, segmentEnd;  ///< likewise
 
-  /// Takes range `number` of `count`.
+  /// Takes range `number` of `count` between two cuts.
   template <class Segments>
-  __device__ __forceinline__ SegmentRange(int64_t number, int64_t count, const Segments& segments,
-                                          int64_t extent, Shared& shared) {
+  __device__ __forceinline__ SegmentRange(int64_t number, int64_t count, const Cut& from, const Cut& to,
+                                          const Segments& segments, Shared& shared) {
     uint32_t* const words = reinterpret_cast<uint32_t*>(shared.marks);
     for (int k = laneIndex(); k < (S::kItems + 16) / 4; k += 32) words[k] = 0;
     if (kNumbers) {
@@ -77,11 +84,12 @@ struct SegmentRange {
     }
     __syncwarp();
     // Lower lanes look for the begin, the others for the end.
-    const int64_t all = W::kElement * extent + W::kEnd * segments.count;
+    const int64_t before = W::kElement * from.element + W::kEnd * from.segment;
+    const int64_t all = W::kElement * to.element + W::kEnd * to.segment - before;
     const int64_t upTo = (number + (laneIndex() >> 4)) * share(all, count);
-    const int64_t diagonal = upTo < all ? upTo : all;
+    const int64_t diagonal = before + (upTo < all ? upTo : all);
     int64_t lastEnd;
-    const int64_t split = splitByHalfWarp<W>(segments, diagonal, extent, lastEnd);
+    const int64_t split = splitByHalfWarp<W>(segments, diagonal, from, to, lastEnd);
     int64_t place = (diagonal - W::kEnd * split) / W::kElement;
     if (place < lastEnd) place = lastEnd;  // the cut goes through an end
     firstSegment = shuffleFrom(split, 0);

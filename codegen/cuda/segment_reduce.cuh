@@ -115,11 +115,11 @@ struct SegmentReduce {
     carry = ends.last == tileEnd ? L::identity() : sum;
   }
 
-  /// Behind the last tile: the first segment that ended in a range gets what lies in lower ones. Contains
-  /// barriers.
+  /// Behind the last tile: the first segment that ended in a range gets what lies in lower ones; of other
+  /// blocks only if this one is not `alone`. Contains barriers.
   template <class Result>
-  __device__ __forceinline__ void finish(const Range& range, int64_t order, const States<Value>& states,
-                                         Block& block, const Result& result) {
+  __device__ __forceinline__ void finish(const Range& range, bool alone, int64_t order,
+                                         const States<Value>& states, Block& block, const Result& result) {
     collect();
     if (laneIndex() == 0) {
       block.carries[warpIndex()] = carry;
@@ -138,7 +138,7 @@ struct SegmentReduce {
       head = head || block.ended[warp] != 0;
     }
     if (warpIndex() == 0) {
-      const Value lowerBlocks = lookBack<L>(states, order, total, head, head);
+      const Value lowerBlocks = alone ? L::start() : lookBack<L>(states, order, total, head, head);
       if (laneIndex() == 0) block.lower = lowerBlocks;
     }
     __syncthreads();

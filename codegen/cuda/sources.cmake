@@ -15,6 +15,7 @@ target_sources(kelpie_codegen PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/pass_finish.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_frame.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_generator.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_groups.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_plan.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_rows.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_segments.cpp

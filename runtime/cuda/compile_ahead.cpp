@@ -13,7 +13,10 @@ std::vector<std::string> cudaSources(const lcu::Program& program) {
   bool support = false;
   for (const lcu::Kernel* kernel : kernelsOf(program)) {
     const CudaKernel generated = generateKernel(*kernel, program, entryOf(*kernel));
-    for (const CudaPass& pass : generated.passes) sources.push_back(sourceOf(pass));
+    for (const CudaPass& pass : generated.passes) {
+      sources.push_back(sourceOf(pass));
+      if (pass.forGroups) sources.push_back(sourceOf(*pass.forGroups));
+    }
     support = support || needsSupport(generated);
   }
   if (support) sources.push_back(supportSource());

@@ -28,6 +28,7 @@ struct LaunchWord {
   DevicePointer error, counters, states, values;
   int64_t tiles;
   uint32_t epoch;
+  int32_t together;
 };
 constexpr uint64_t kEpochMask = 0x1fffffff;
 constexpr size_t kStateBytes = 16;
@@ -155,8 +156,8 @@ CudaTarget::PreparedKernel CudaTarget::generate(const KernelEntry& entry, const 
       return {Origin::Of::Output, static_cast<uint32_t>(outer - entry.info.outputs.data())};
     return {Origin::Of::Between, between.try_emplace(var, between.size()).first->second};
   };
-  for (const CudaPass& pass : kernel.text.passes) {
-    PreparedPass& prepared = kernel.passes.emplace_back();
+  const auto preparePass = [&](const CudaPass& pass) {
+    PreparedPass prepared;
     prepared.source = codegen::cuda::sourceOf(pass);
     for (const auto& p : pass.info.parameters) {
       const auto* outer = entry.info.parameter(p.kind, p.var);
@@ -167,6 +168,12 @@ CudaTarget::PreparedKernel CudaTarget::generate(const KernelEntry& entry, const 
     for (const KernelOutput& o : pass.info.outputs) prepared.outputs.push_back(place(o.var));
     const size_t fixed = 2 + (pass.segmented() ? 2 : 0) + (pass.findsBegins() ? 1 : 0) + pass.ranked.size();
     prepared.arguments = ArgumentBlock(fixed + prepared.parameters.size() + prepared.outputs.size());
+    return prepared;
+  };
+  for (const CudaPass& pass : kernel.text.passes) {
+    kernel.passes.push_back(preparePass(pass));
+    if (pass.forGroups)
+      kernel.passes.back().forGroups = std::make_unique<PreparedPass>(preparePass(*pass.forGroups));
   }
   kernel.between.resize(between.size());
   return kernel;
@@ -178,13 +185,17 @@ Failure CudaTarget::prepare(const ProgramKernels& program, bool soon) {
   kernels.clear();
   std::vector<std::string> sources;
   if (!reader_.loaded()) sources.push_back(HostReader::source());
+  const auto find = [&](PreparedPass& pass) {
+    if (const auto known = loaded_.find(pass.source); known != loaded_.end()) {
+      pass.loaded = known->second;
+    } else {
+      sources.push_back(pass.source);
+    }
+  };
   for (const KernelEntry& entry : program.kernels) {
     for (PreparedPass& pass : kernels.emplace_back(generate(entry, *program.program)).passes) {
-      if (const auto known = loaded_.find(pass.source); known != loaded_.end()) {
-        pass.loaded = known->second;
-      } else {
-        sources.push_back(pass.source);
-      }
+      find(pass);
+      if (pass.forGroups) find(*pass.forGroups);
     }
   }
   using codegen::cuda::needsSupport;
@@ -197,9 +208,12 @@ Failure CudaTarget::prepare(const ProgramKernels& program, bool soon) {
 
 bool CudaTarget::canLaunch(const ProgramKernels& program) {
   const std::vector<PreparedKernel>& kernels = programs_.at(&program);
-  return std::all_of(kernels.begin(), kernels.end(), [this](const PreparedKernel& kernel) {
-    return std::all_of(kernel.passes.begin(), kernel.passes.end(), [this](const PreparedPass& pass) {
-      return pass.loaded || device_->canCompile(pass.source);
+  const auto known = [this](const PreparedPass& pass) {
+    return pass.loaded || device_->canCompile(pass.source);
+  };
+  return std::all_of(kernels.begin(), kernels.end(), [&](const PreparedKernel& kernel) {
+    return std::all_of(kernel.passes.begin(), kernel.passes.end(), [&](const PreparedPass& pass) {
+      return known(pass) && (!pass.forGroups || known(*pass.forGroups));
     });
   });
 }
@@ -267,13 +281,23 @@ Failure CudaTarget::findStates(int64_t words, Scratch& scratch, DevicePointer& s
   return states ? device_->clear(states, bytes) : outOfMemory(bytes);
 }
 
+CudaTarget::PreparedPass& CudaTarget::chosen(PreparedKernel& kernel, size_t number,
+                                             const codegen::LaunchExtents& extents, const CudaPass*& pass) {
+  pass = &kernel.text.passes[number].chosen(extents);
+  PreparedPass& prepared = kernel.passes[number];
+  return pass == &kernel.text.passes[number] ? prepared : *prepared.forGroups;
+}
+
 Failure CudaTarget::launch(const LaunchRequest& request) {
   auto it = programs_.find(request.program);
   if (it == programs_.end()) throw InternalError("launch of a program that was not prepared");
   PreparedKernel& kernel = it->second[request.kernel];
-  for (size_t pass = 0; pass < kernel.passes.size(); ++pass)
-    if (!kernel.passes[pass].loaded)
-      if (auto failure = load(kernel.passes[pass], kernel.text.passes[pass].entry)) return failure;
+  for (size_t number = 0; number < kernel.passes.size(); ++number) {
+    const CudaPass* pass = nullptr;
+    PreparedPass& prepared = chosen(kernel, number, request.extents, pass);
+    if (!prepared.loaded)
+      if (auto failure = load(prepared, pass->entry)) return failure;
+  }
   if (kernel.text.recursive && !stackReserved_) {
     stackReserved_ = true;
     if (auto failure = device_->reserveStack(codegen::cuda::kStackBytes)) return failure;
@@ -322,9 +346,10 @@ Failure CudaTarget::fillPermuted(const LaunchRequest& request, const CudaPass& p
 }
 
 Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& kernel, size_t passNumber) {
-  const CudaPass& pass = kernel.text.passes[passNumber];
-  PreparedPass& prepared = kernel.passes[passNumber];
   const auto& extents = request.extents;
+  const CudaPass* chosenPass = nullptr;
+  PreparedPass& prepared = chosen(kernel, passNumber, extents, chosenPass);
+  const CudaPass& pass = *chosenPass;
 
   for (size_t k = 0; k < prepared.outputs.size(); ++k) {
     const Origin& place = prepared.outputs[k];
@@ -342,7 +367,10 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   if (!pass.needsLaunch && extents.elements == 0 && (!pass.segmented() || extents.segments == 0))
     return std::nullopt;
 
-  LaunchWord word{launches_, error_, counters_, nullptr, nullptr, pass.tiles(extents), 0};
+  LaunchWord word{launches_, error_,
+                  counters_, nullptr,
+                  nullptr,   pass.tiles(extents),
+                  0,         static_cast<int32_t>(pass.together(extents))};
   if (pass.stateWords > 0) {
     word.epoch = static_cast<uint32_t>(++epochs_ & kEpochMask);
     if (word.epoch == 0 && states_) {  // all tags have been used

@@ -64,7 +64,8 @@ class CudaTarget final : public Target {
     std::vector<Origin> parameters, outputs;  ///< by the pass's info
     ArgumentBlock arguments;
     std::string source;
-    std::shared_ptr<const Loaded> loaded;  ///< null before the first launch
+    std::shared_ptr<const Loaded> loaded;     ///< null before the first launch
+    std::unique_ptr<PreparedPass> forGroups;  ///< of CudaPass::forGroups
   };
   struct PreparedKernel {
     codegen::cuda::CudaKernel text;
@@ -82,6 +83,9 @@ class CudaTarget final : public Target {
   Failure start();  ///< allocates the error word and the counters, once
   /// Memory for state words, whose tags are of other launches or 0.
   Failure findStates(int64_t words, Scratch& scratch, DevicePointer& states);
+  /// What is launched of a pass, which `pass` becomes.
+  static PreparedPass& chosen(PreparedKernel& kernel, size_t number, const codegen::LaunchExtents& extents,
+                              const codegen::cuda::CudaPass*& pass);
   PreparedKernel generate(const KernelEntry& entry, const lcu::Program& program) const;
   Failure load(PreparedPass& pass, const std::string& entry);
   Failure loadSupport();

@@ -79,7 +79,8 @@ TEST(CompileAhead, CodeIsWrittenOncePerArchitecture) {
   const fs::path folder = fs::temp_directory_path() / ("kelpie-ahead-" + std::to_string(getpid()));
   const auto compile = [&](int architecture) {
     runtime::CompilerStatistics statistics;
-    const runtime::Failure failure = runtime::compileAhead(texts, architecture, folder.string(), "", statistics);
+    const runtime::Failure failure =
+        runtime::compileAhead(texts, architecture, folder.string(), "", statistics);
     EXPECT_EQ(failure, std::nullopt) << *failure;
     return statistics;
   };

@@ -35,6 +35,15 @@ codegen::cuda::CudaOptions tinyBlocks() {
   options.threads = 32;
   options.maxItems = 2;
   options.fewTiles = 8;
+  options.mostOfGroups = 0;
+  return options;
+}
+
+/// Segments that suit it are folded by groups of the threads of blocks of two warps.
+codegen::cuda::CudaOptions smallGroups() {
+  codegen::cuda::CudaOptions options = smallBlocks();
+  options.threads = 64;
+  options.maxItems = 2;
   return options;
 }
 
@@ -100,9 +109,9 @@ std::vector<float> someWeights(int64_t segments) {
   return weights;
 }
 
-/// Segments of many lengths, some empty, of at least so many elements in all.
-void compareSegmentedKernels(const codegen::cuda::CudaOptions& options, int64_t elements = 9000,
-                             const std::vector<uint64_t>& lengths = {1, 3, 20, 300, 5000, 20'000},
+/// Kernels over segments that begin at each of some offsets.
+void compareSegmentedKernels(const codegen::cuda::CudaOptions& options, Random& random,
+                             const std::vector<std::vector<int64_t>>& offsetsOfSpaces,
                              const std::vector<const char*>& kernels = kSegmentedKernels) {
   KnownKernels known;
   runtime::ProgramKernels program = known.programKernels();
@@ -111,19 +120,12 @@ void compareSegmentedKernels(const codegen::cuda::CudaOptions& options, int64_t 
   ASSERT_EQ(interp.prepare(program), std::nullopt);
   auto failure = cuda.prepare(program);
   ASSERT_EQ(failure, std::nullopt) << *failure;
-  Random random(static_cast<uint64_t>(environment("KELPIE_SEED", 9)));
-  for (uint64_t longest : lengths) {
+  for (const std::vector<int64_t>& offsets : offsetsOfSpaces) {
     KernelData data;
-    const int64_t n = elements + static_cast<int64_t>(random() % 1000);
+    const int64_t n = offsets.back();
     data.extents.elements = n;
     std::vector<float> xs(static_cast<size_t>(n));  // sums are exact
     for (float& x : xs) x = static_cast<float>(static_cast<int>(random() % 100) - 50);
-    std::vector<int64_t> offsets = {0};
-    while (offsets.back() < n) {
-      int64_t length = random() % 8 == 0 ? 0 : 1 + static_cast<int64_t>(random() % longest);
-      offsets.push_back(std::min(n, offsets.back() + length));
-    }
-    offsets.insert(offsets.end(), random() % 700, n);
     data.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
     auto set = [&](const char* name, const void* values, size_t bytes) {
       const auto* first = static_cast<const std::byte*>(values);
@@ -138,9 +140,27 @@ void compareSegmentedKernels(const codegen::cuda::CudaOptions& options, int64_t 
       EXPECT_EQ(difference(runKernel(interp, program, number, data), runKernel(cuda, program, number, data),
                            program.kernels[number].info),
                 "")
-          << name << ", segments up to " << longest;
+          << name << ", " << data.extents.segments << " segments of " << n << " elements";
     }
   }
+}
+
+/// Segments of many lengths, some empty, of at least so many elements in all.
+void compareSegmentedKernels(const codegen::cuda::CudaOptions& options, int64_t elements = 9000,
+                             const std::vector<uint64_t>& lengths = {1, 3, 20, 300, 5000, 20'000},
+                             const std::vector<const char*>& kernels = kSegmentedKernels) {
+  Random random(static_cast<uint64_t>(environment("KELPIE_SEED", 9)));
+  std::vector<std::vector<int64_t>> all;
+  for (uint64_t longest : lengths) {
+    const int64_t n = elements + static_cast<int64_t>(random() % 1000);
+    std::vector<int64_t>& offsets = all.emplace_back(1, 0);
+    while (offsets.back() < n) {
+      int64_t length = random() % 8 == 0 ? 0 : 1 + static_cast<int64_t>(random() % longest);
+      offsets.push_back(std::min(n, offsets.back() + length));
+    }
+    offsets.insert(offsets.end(), random() % 700, n);
+  }
+  compareSegmentedKernels(options, random, all, kernels);
 }
 
 /// More is to be staged of segment ends than fits for a tile of nothing else: tiles stay long, and an end
@@ -179,6 +199,7 @@ TEST(CudaEmulation, ManyGroupsOfTiles) {
 TEST(CudaEmulation, LongRanges) {
   codegen::cuda::CudaOptions options = smallBlocks();
   options.maxChunks = 3;
+  options.mostOfGroups = 0;
   compareSegmentedKernels(options);
 }
 /// Several groups of ranges (look_back.cuh), within which many or no segments end.
@@ -186,6 +207,25 @@ TEST(CudaEmulation, ManyRanges) { compareSegmentedKernels(tinyBlocks()); }
 /// More groups than are read at once.
 TEST(CudaEmulation, ManyGroupsOfRanges) {
   compareSegmentedKernels(tinyBlocks(), 100'000, {30, 3000, 200'000}, {"segmented_sum"});
+}
+
+/// Segments that suit groups of threads of all sizes; some of which are too long for theirs, so that their
+/// blocks fold ranges; and so long ones that all blocks do.
+TEST(CudaEmulation, Groups) {
+  Random random(static_cast<uint64_t>(environment("KELPIE_SEED", 21)));
+  std::vector<std::vector<int64_t>> all;
+  for (const int64_t mean : {1, 2, 7, 40, 150, 400}) {
+    for (const int64_t longest : {int64_t{0}, 40 * mean, int64_t{8000}}) {
+      std::vector<int64_t>& offsets = all.emplace_back(1, 0);
+      for (int64_t k = 0; k * mean < 6000; ++k) {
+        const bool isLongest = longest > 0 && k * mean >= 3000 && (k - 1) * mean < 3000;
+        const auto length = static_cast<int64_t>(random() % static_cast<uint64_t>(2 * mean + 1));
+        offsets.push_back(offsets.back() + (isLongest ? longest : length));
+        if (mean == 7) offsets.push_back(offsets.back());
+      }
+    }
+  }
+  compareSegmentedKernels(smallGroups(), random, all, {"segmented_sum", "segmented_weighted_sum"});
 }
 
 /// More empty segments begin in a tile than are read: heads are searched for.
@@ -225,11 +265,11 @@ TEST(CudaEmulation, ManyEmptySegments) {
 }
 /// Errors are looked for after the work, in a loop of its own: the first one is found wherever it is, and
 /// there is none where every check holds.
-TEST(CudaEmulation, ErrorsOfGathersAreFound) {
+void findErrorsOfGathers(const codegen::cuda::CudaOptions& options) {
   KnownKernels known;
   runtime::ProgramKernels program = known.programKernels();
   runtime::InterpTarget interp;
-  runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(11), tinyBlocks());
+  runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(11), options);
   ASSERT_EQ(interp.prepare(program), std::nullopt);
   auto failure = cuda.prepare(program);
   ASSERT_EQ(failure, std::nullopt) << *failure;
@@ -281,6 +321,8 @@ TEST(CudaEmulation, ErrorsOfGathersAreFound) {
     }
   }
 }
+TEST(CudaEmulation, ErrorsOfGathersAreFound) { findErrorsOfGathers(tinyBlocks()); }
+TEST(CudaEmulation, ErrorsOfGathersAreFoundByGroups) { findErrorsOfGathers(smallGroups()); }
 TEST(CudaEmulation, ManyTiles) {
   compare(5, SpaceKind::Flat, 3, false, {9000}, {Lengths::Mixed}, tinyBlocks());
   compare(6, SpaceKind::Offsets, 4, false, {5000}, {Lengths::Mixed, Lengths::Long, Lengths::Giant},

@@ -1,0 +1,13 @@
+// A pass over ranges for small inputs, whose blocks take whole segments where these are about equally long
+// (segment_groups.cuh).
+#pragma once
+
+#include "codegen/cuda/pass_text.h"
+
+namespace kelpie::codegen::cuda {
+
+/// Behind the declaration of `result`: declares `groups`, and does all the work of a block whose segments
+/// suit it.
+void writeGroups(PassText& t);
+
+}  // namespace kelpie::codegen::cuda

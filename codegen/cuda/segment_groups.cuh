@@ -1,0 +1,140 @@
+// Reductions of whole segments by groups of threads, for small inputs whose segments are about equally long.
+//
+// Every block has the same number of segments, and shares its threads out: each segment that is not empty
+// gets an equal, contiguous group of them, of a power of two; where a block has more segments than threads,
+// each gets a thread, in rounds. The threads of a group take every so many-th element, many at once, and fold
+// what they have by a fixed tree. So a result waits for two offsets, for the elements, and for nothing else:
+// no place is searched for, and nothing comes from other blocks. Where lengths differ too much for that,
+// ranges (segment_ranges.cuh) do the work: those of the block alone, if just some of its segments are too
+// long for their groups, and those of the whole space, if some block has too many elements; all blocks find
+// that out by themselves. Which way is taken depends on the offsets alone, so results are reproducible.
+//
+// L as in segment_reduce.cuh; its operator commutes.
+#pragma once
+
+#include "segment_ranges.cuh"
+
+namespace kelpie {
+
+/// kOfThread: elements that a thread has on the way.
+template <class L, int kWarps, int kOfThread>
+struct SegmentGroups {
+  using Value = typename L::Value;
+  static constexpr int kThreads = 32 * kWarps, kAtOnce = kOfThread;
+  static constexpr int kPart = kAtOnce < 4 ? kAtOnce : 4;  ///< of these, taken or left together
+  static constexpr int kUneven = 8;  ///< times as much as all have on average is too much
+  struct Shared {
+    Value totals[kWarps];
+    uint32_t uneven[kWarps], unsuited[kWarps];  ///< threads that have met such blocks, such segments
+    int filled[kWarps];                         ///< segments of these threads that are not empty
+    uint16_t segments[kThreads];                ///< those that are not empty, if there is one round
+  };
+
+  Cut from, to;            ///< of the block
+  bool even = true;        ///< no block has too many elements
+  bool suited = true;      ///< groups suffice for the segments of the block
+  int length = 0;          ///< if there is one round, of segment number threadIdx.x of the block
+  int groups;              ///< of a round
+  int bits;                ///< log2 of the threads of a group
+  int number;              ///< of the segment of this thread, from the first of the block on, or -1
+  int first = 0, end = 0;  ///< its elements, likewise; every 2^bits-th is this thread's
+  Value own;
+
+  /// Takes segments block * together and so on, of `extent` < 2^31 elements. Contains barriers.
+  template <class Segments>
+  __device__ __forceinline__ SegmentGroups(int64_t block, int64_t blocks, int64_t together,
+                                           const Segments& segments, int64_t extent, Shared& shared) {
+    const auto cut = [&](int64_t number) {
+      const int64_t s = number * together < segments.count ? number * together : segments.count;
+      const int64_t begin = segments.begin(s);
+      return Cut{s, begin, begin};
+    };
+    from = cut(block);
+    to = cut(block + 1);
+    const auto theirs = segments.from(from.segment);
+    const int thread = threadIdx.x;
+    if (oneRound() && thread < count()) length = int(theirs.begin(thread + 1) - theirs.begin(thread));
+    const int average = int(uint32_t(extent) / uint32_t(blocks) / kThreads);  // of a thread
+    const int most = kUneven * (average > kAtOnce ? average : kAtOnce);
+    KELPIE_UNROLL_4
+    for (int64_t k = thread; k < blocks; k += kThreads)
+      even = even && cut(k + 1).begin - cut(k).begin <= int64_t(most) * kThreads;
+    const uint32_t filled = __ballot_sync(kFullWarp, length > 0);
+    const uint32_t uneven = __ballot_sync(kFullWarp, !even);
+    if (laneIndex() == 0) {
+      shared.filled[warpIndex()] = __popc(filled);
+      shared.uneven[warpIndex()] = uneven;
+    }
+    __syncthreads();
+    int before = __popc(filled & ((1u << laneIndex()) - 1));
+    groups = 0;
+    KELPIE_UNROLL
+    for (int warp = 0; warp < kWarps; ++warp) {
+      even = even && shared.uneven[warp] == 0;
+      if (warp < warpIndex()) before += shared.filled[warp];
+      groups += shared.filled[warp];
+    }
+    if (length > 0) shared.segments[before] = uint16_t(thread);
+    if (!oneRound()) groups = kThreads;
+    bits = __clz(groups > 1 ? groups - 1 : 0) - __clz(kThreads - 1);
+    if (oneRound()) {
+      suited = length >> bits <= most;
+    } else {
+      KELPIE_UNROLL_4
+      for (int k = thread; k < count(); k += kThreads)
+        suited = suited && theirs.begin(k + 1) - theirs.begin(k) <= most;
+    }
+    const uint32_t unsuited = __ballot_sync(kFullWarp, !suited);
+    if (laneIndex() == 0) shared.unsuited[warpIndex()] = unsuited;
+    __syncthreads();
+    KELPIE_UNROLL
+    for (int warp = 0; warp < kWarps; ++warp) suited = suited && shared.unsuited[warp] == 0;
+  }
+
+  __device__ __forceinline__ int count() const { return int(to.segment - from.segment); }
+  __device__ __forceinline__ bool oneRound() const { return count() <= kThreads; }
+  __device__ __forceinline__ int rounds() const { return (count() + kThreads - 1) / kThreads; }
+  __device__ __forceinline__ int64_t segment() const { return from.segment + number; }
+
+  /// Takes the segment of a round.
+  template <class Segments>
+  __device__ __forceinline__ void begin(int round, const Segments& segments, const Shared& shared) {
+    const int group = threadIdx.x >> bits, within = threadIdx.x & ((1 << bits) - 1);
+    number = -1;
+    if (!oneRound()) {
+      if (round * kThreads + group < count()) number = round * kThreads + group;
+    } else if (group < groups) {
+      number = shared.segments[group];
+    }
+    first = end = 0;
+    own = L::identity();
+    if (number < 0) return;
+    first = int(segments.begin(segment()) - from.element) + within;
+    end = int(segments.begin(segment() + 1) - from.element);
+  }
+  /// How many of these more a thread has, at least.
+  __device__ __forceinline__ bool has(int elements) const { return first + ((elements - 1) << bits) < end; }
+
+  /// Calls result(segment, value) once for each segment of a round. Contains a barrier where groups are
+  /// larger than warps; then there is one round only.
+  template <class Result>
+  __device__ __forceinline__ void finish(Shared& shared, const Result& result) {
+    KELPIE_UNROLL
+    for (int bit = 0; bit < 5; ++bit)
+      if (bit < bits) own = L::combine(own, shuffleXor(own, 1 << bit), false);
+    if (bits > 5) {
+      if (laneIndex() == 0) shared.totals[warpIndex()] = own;
+      __syncthreads();
+      KELPIE_UNROLL
+      for (int warp = 1; warp < kWarps; ++warp)
+        if (warp >> (bits - 5) == 0)
+          own = L::combine(own, shared.totals[(warpIndex() + warp) % kWarps], false);
+    }
+    if ((threadIdx.x & ((1 << bits) - 1)) == 0 && number >= 0)
+      result(segment(), L::combine(L::identity(), own, false));
+    if (oneRound() && int(threadIdx.x) < count() && length == 0)
+      result(from.segment + threadIdx.x, L::combine(L::identity(), L::identity(), false));
+  }
+};
+
+}  // namespace kelpie
