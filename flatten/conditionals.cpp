@@ -98,6 +98,38 @@ std::vector<StorePtr> Flattener::compileUnlessEmpty(ExprRef instances, const Com
   return stores;
 }
 
+namespace {
+
+/// The length that is zero for all instances but those for which `condition` is `taken`; null: there is none.
+ExprRef lengthOfOthersZero(ExprRef condition, bool taken) {
+  if (condition->kind != ExprKind::Op) return nullptr;
+  const ExprRef a = condition->operands[0];
+  if (condition->op == ScalarOp::Not) return lengthOfOthersZero(a, !taken);
+  if (!isComparison(condition->op)) return nullptr;
+  const ExprRef b = condition->operands[1];
+  const bool zeroFirst = lcu::asIndex(a) == 0, zeroSecond = lcu::asIndex(b) == 0;
+  const ExprRef length = zeroFirst ? b : a;
+  if (zeroFirst == zeroSecond || !length->nonNegative) return nullptr;
+  switch (condition->op) {  // of what is never below zero
+    case ScalarOp::Equal:
+      return taken ? nullptr : length;
+    case ScalarOp::NotEqual:
+      return taken ? length : nullptr;
+    case ScalarOp::Greater:  // than zero; or zero than it, which is never so
+      return taken && zeroSecond ? length : nullptr;
+    case ScalarOp::Less:
+      return taken && zeroFirst ? length : nullptr;
+    case ScalarOp::LessEqual:
+      return !taken && zeroSecond ? length : nullptr;
+    case ScalarOp::GreaterEqual:
+      return !taken && zeroFirst ? length : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
 /// A branch, compiled for the instances that take it and stored, or delayed for all instances.
 struct Flattener::Side {
   ExprRef count = nullptr;       ///< of the instances that take it; null: delayed
@@ -110,8 +142,8 @@ struct Flattener::Sides {
   Side first, second;
 };
 
-Flattener::Side Flattener::compileBranch(const core::ExpPtr& branch, ExprRef condition, bool owned,
-                                         Context& context, Frame& frame) {
+Flattener::Side Flattener::compileBranch(const core::ExpPtr& branch, ExprRef condition, ExprRef positive,
+                                         bool owned, Context& context, Frame& frame) {
   lcu::Soac filter;
   filter.kind = SoacKind::Filter;
   filter.space = flat(context.space.extent);
@@ -123,6 +155,7 @@ Flattener::Side Flattener::compileBranch(const core::ExpPtr& branch, ExprRef con
   auto compileIn = [&](Form form) {
     Context& inside = newContext(Context::Kind::Restrict, &context, flat(count), block_);
     inside.active = found[1];
+    inside.positive = positive;
     if (!owned) return compileStored(branch, inside, frame, form);
     Values row = compile(branch, inside, frame);
     for (Value& v : row)
@@ -166,12 +199,14 @@ Flattener::Sides Flattener::compileSides(const core::Exp& e, const core::If& nod
   auto first = [&] {
     sides.first = thenDelayable && !leaves
                       ? compileDelayed(node.thenBranch, sides.condition, true, context, frame)
-                      : compileBranch(node.thenBranch, sides.condition, thenDelayable, context, frame);
+                      : compileBranch(node.thenBranch, sides.condition, lengthOfOthersZero(condition, true),
+                                      thenDelayable, context, frame);
   };
   auto second = [&] {
     sides.second = elseDelayable && !leaves
                        ? compileDelayed(node.elseBranch, sides.condition, false, context, frame)
-                       : compileBranch(node.elseBranch, other, elseDelayable, context, frame);
+                       : compileBranch(node.elseBranch, other, lengthOfOthersZero(condition, false),
+                                       elseDelayable, context, frame);
   };
   if (thenDelayable || !elseDelayable) {  // of two that have effects the first one goes first
     first();

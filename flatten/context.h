@@ -26,6 +26,7 @@ struct Context {
   Context* parent = nullptr;
   Space space;                  ///< of the instances; unused for Root
   VarId active = 0;             ///< Restrict
+  ExprRef positive = nullptr;   ///< Restrict, or null: a length of P that is zero for all other instances
   lcu::Block* block = nullptr;  ///< where statements that compute values of this context go
 
   /// Expressions of this context that have been stored: expression -> how to read it now.

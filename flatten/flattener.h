@@ -65,10 +65,11 @@ class Flattener {
   bool recurses(const core::If& node) const;
   Sides compileSides(const core::Exp& e, const core::If& node, ExprRef condition, Context& context,
                      Frame& frame);
-  /// The branch for the instances with `condition`, stored; nothing runs when there are none. `owned`:
-  /// sequences are copied, so that nothing of what the branch reads is needed any more.
-  Side compileBranch(const core::ExpPtr& branch, ExprRef condition, bool owned, Context& context,
-                     Frame& frame);
+  /// The branch for the instances with `condition`, stored; nothing runs when there are none. `positive`: as
+  /// of the context. `owned`: sequences are copied, so that nothing of what the branch reads is needed any
+  /// more.
+  Side compileBranch(const core::ExpPtr& branch, ExprRef condition, ExprRef positive, bool owned,
+                     Context& context, Frame& frame);
   /// The branch for all instances, inside thunks; only those where `condition` is `taken` use it.
   Side compileDelayed(const core::ExpPtr& branch, ExprRef condition, bool taken, Context& context,
                       Frame& frame);
@@ -141,6 +142,7 @@ class Flattener {
   Value translate(const Value& v, Context& from, Context& to);
   ViewPtr translate(const ViewPtr& v, Context& from, Context& to);
   ExprRef step(ExprRef e, Context& parent, Context& child);
+  Space withoutEmpty(const Space& space, ExprRef length, Context& context);
   bool dividable(ExprRef e, const Context& context) const;
   ExprRef ofInstance(ExprRef e, const Space& space, ExprRef instance);
   ExprRef overInstances(ExprRef e, Context& context);

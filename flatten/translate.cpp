@@ -168,8 +168,28 @@ Value Flattener::translate(const Value& v, Context& from, Context& to) {
   result.elements = sequence.elements;
   result.length = translate(sequence.length, from, to);
   for (const ViewPtr& view : sequence.views) result.views.push_back(translate(view, from, to));
-  // Between roots a flat space stays what it is; elsewhere the descriptor belongs to the other instances.
+  // Between roots a flat space stays what it is; elsewhere the descriptor belongs to the other instances. But
+  // where these have no elements, what is left covers the stores as before.
+  const bool others = to.parent == &from && to.positive != nullptr && to.positive == sequence.length &&
+                      result.length->usesParam;
+  if (others && sequence.descriptor && sequence.descriptor->kind == SpaceKind::Offsets) {
+    result.descriptor = withoutEmpty(*sequence.descriptor, result.length, to);
+    for (size_t k = 0; k < result.views.size(); ++k) {
+      if (!sequence.views[k]->aligned) continue;
+      const View& view = *result.views[k];
+      result.views[k] = direct(view.start, view.stride, view.store, true);
+    }
+  }
   return {result};
+}
+
+/// The segments of the context's instances, which are all of those of `space` that have elements: so many
+/// elements, as the host may know already.
+Space Flattener::withoutEmpty(const Space& space, ExprRef length, Context& context) {
+  const bool known = context.spaces.contains(length);
+  Space result = spaceFor(length, context);
+  if (!known) context.spaces[length].extent = result.extent = space.extent;
+  return result;
 }
 
 // ---- spaces -----------------------------------------------------------------------------------------------

@@ -27,6 +27,8 @@ const char* const kPrelude =
     " g = {e in a | e > p}; r = {qs(v) : v in [l, g]} in r[0] ++ q ++ r[1];\n"
     "function paths(n, m) = if n < 1 or m < 1 then 1 else paths(n - 1, m) + paths(rem(n, 4), m - 1);\n"
     "function tree(n) = 1 + sum({tree(i) : i in [0:n]});\n"
+    "function sinking(v) = if #v == 0 then 0 else max_val(v) + sum({x - v[0] : x in v})"
+    " + sinking({x - 1 : x in v | x > v[0]});\n"
     "function ties(v) = let m = max_val(v) in sum({if x == m then i + 1 else 0 : x in v; i in [0:#v]});\n"
     "function halves(v) = if #v < 2 then v else flatten(reverse({halves(w) : w in bottop(v)}));\n"
     "function fold(v, k) = if #v < 2 then k else fold({a + b : a in take(v, #v / 2); b in drop(v, #v - #v / "
@@ -226,7 +228,7 @@ class Generator {
   }
 
   std::string intExpression(int d) {
-    switch (pick(17)) {
+    switch (pick(18)) {
       case 0:
         return "sum(" + expression(sequence(int_), d) + ")";
       case 1:
@@ -257,6 +259,8 @@ class Generator {
         return "rem(max_index(" + expression(sequence(int_), d) + "), 100)";
       case 14:
         return "ties(" + expression(sequence(int_), d) + ")";
+      case 15:
+        return "rem(sinking(" + expression(sequence(int_), d) + "), 101)";
       default:
         return "rem((" + expression(int_, d) + (pick(2) ? " + " : " * ") + expression(int_, d) + "), 101)";
     }

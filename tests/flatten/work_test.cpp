@@ -73,6 +73,18 @@ TEST(Work, AllPairsForcesAreSummedWhereTheyArise) {
   EXPECT_LE(cost.peak, 2 * 200 * 8 + kSmallChange);
 }
 
+// The elements of those that are not empty lie side by side: nobody asks where each one begins.
+TEST(Work, BranchesOfTheEmptyLeaveElementsInPlace) {
+  const double n = 100 * 40 * (1 + 2 + 3 + 4);
+  for (const char* condition : {"#v == 0", "0 == #v", "not(#v > 0)", "#v <= 0"}) {
+    Cost cost = costOf(
+        "vs = {{float(i + j) : j in [0:rem(i, 5) * 40]} : i in [0:500]};"
+        "{if " +
+        std::string(condition) + " then 0.0 else sum({x * x : x in v}) : v in vs};");
+    EXPECT_LE(cost.read, 8 * n + 12 * 500 * 8) << condition << cost.outcome.lcu;
+  }
+}
+
 TEST(Work, SumsOfPrefixesReadThePrefixes) {
   const double work = 300 / 100 * 4950;  // the sum of all k
   Cost cost = costOf("a = [0:20000]; ks = {rem(i * 37, 100) : i in [0:300]}; {sum(take(a, k)) : k in ks};");
