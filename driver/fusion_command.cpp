@@ -96,7 +96,8 @@ std::vector<fusion::FormReport> fusionReports(const std::vector<FormResult>& for
     if (!form.program) continue;
     // What ran was compiled for the values of the globals it reads.
     flatten::KnownGlobals globals;
-    if (runs && !runs->cells.empty()) globals = [&](uint32_t cell) { return runs->cells.at(cell); };
+    const bool ran = runs && runs->byProgram.contains(&*form.program);
+    if (ran && !runs->cells.empty()) globals = [&](uint32_t cell) { return runs->cells.at(cell); };
     lcu::Program program = pipeline.flatten(*form.program, globals);
     fusion::FusionReport report = pipeline.fuse(program, globals);
     if (request.format == FusionFormat::Json || request.format == FusionFormat::Html) {
@@ -105,10 +106,7 @@ std::vector<fusion::FormReport> fusionReports(const std::vector<FormResult>& for
         for (fusion::ClusterReport& cluster : region.clusters)
           if (const auto it = code.find(cluster.kernel); it != code.end()) cluster.code = it->second;
     }
-    if (runs) {
-      const auto run = runs->byProgram.find(&*form.program);
-      if (run != runs->byProgram.end()) addMeasured(report, run->second);
-    }
+    if (ran) addMeasured(report, runs->byProgram.at(&*form.program));
     std::erase_if(report.regions, [&](const auto& region) { return !concerns(region, request.function); });
     if (report.regions.empty() && !request.function.empty()) continue;
     reports.push_back({sources.describe(form.span), form.name, std::move(report)});

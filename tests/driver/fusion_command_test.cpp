@@ -218,6 +218,9 @@ TEST_F(FusionCommand, FunctionsThatNoFormCallsAreReported) {
   EXPECT_EQ(kelpie("fusion --function=Spread -", functions).status, 0) << "case does not matter in NESL";
   EXPECT_EQ(kelpie("fusion --function=next -", functions).status, 1) << "without a kernel";
   EXPECT_THAT(kelpie("fusion -", "limit = 3.5;\n" + functions).output, HasSubstr("3:1: mean"));
+  const Outcome notRun = kelpie("fusion --run --target=interp -", "limit = 3.5;\n" + functions);
+  EXPECT_EQ(notRun.status, 0) << notRun.messages;
+  EXPECT_THAT(notRun.output, HasSubstr("3:1: mean"));
   EXPECT_EQ(kelpie("fusion -", "").status, 0);
 }
 
