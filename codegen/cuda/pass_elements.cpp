@@ -220,6 +220,19 @@ bool usesSegments(const PassText& t, const StagePlan& stage) {
   });
 }
 
+/// Whether they need to know positions in segments.
+bool usesPositions(const PassText& t, const StagePlan& stage) {
+  return std::any_of(stage.bindings.begin(), stage.bindings.end(),
+                     [&](uint32_t b) { return t.info.bindings[b].usesPosition; });
+}
+
+/// Whether they have loops, which take longer than anything around them.
+bool hasLoops(const PassText& t, const StagePlan& stage) {
+  return std::any_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
+    return lcu::anyNode(thunksOf(t.kernel.bindings[b]), lcu::isUnbounded);
+  });
+}
+
 /// i, s and p of an item, as far as they are used.
 void writeIndices(PassText& t, const StagePlan& stage) {
   t.line(8, "const int64_t i = tile.base + offset;");
@@ -229,16 +242,13 @@ void writeIndices(PassText& t, const StagePlan& stage) {
            : t.plan.numbered() ? kNumberedSegment
                                : "tile.firstSegment + number[row][v]");
   }
-  if (std::any_of(stage.bindings.begin(), stage.bindings.end(),
-                  [&](uint32_t b) { return t.info.bindings[b].usesPosition; }))
-    t.line(8, "const int64_t p = i - segments.begin(s);");
+  if (usesPositions(t, stage)) t.line(8, "const int64_t p = i - segments.begin(s);");
 }
 
 /// Whether all that the thunks of a stage read can be found again for an item in a loop: what items of
-/// earlier stages left, and numbers of segments unless they are found row by row, is in registers.
+/// earlier stages left is in registers.
 bool findsAgain(const PassText& t, size_t number) {
   const StagePlan& stage = t.plan.stages[number];
-  if (usesSegments(t, stage) && !t.plan.numbered()) return false;
   return std::all_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
     const auto& reads = t.info.bindings[b].localReads;
     return std::none_of(reads.begin(), reads.end(), [&](VarId v) { return t.itemArrays.contains(v); });
@@ -277,11 +287,14 @@ void checkBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emit
 }  // namespace
 
 void checkElement(PassText& t, size_t number) {
+  const StagePlan& stage = t.plan.stages[number];
+  if (usesSegments(t, stage)) t.line(8, "const int64_t s = segments.of(i);");
+  if (usesPositions(t, stage)) t.line(8, "const int64_t p = i - segments.begin(s);");
   const auto packs = std::exchange(t.packNames, {});  // elements are loaded one by one
   Dialect d = t.dialect();
   t.failElement = "i";
   ExpressionEmitter emitter = elementEmitter(t, d, number);
-  for (uint32_t b : t.plan.stages[number].bindings) checkBinding(t, b, number, emitter);
+  for (uint32_t b : stage.bindings) checkBinding(t, b, number, emitter);
   t.packNames = packs;
 }
 
@@ -329,17 +342,15 @@ std::string checkedBefore(PassText& t, const std::string& noted) {
 
 /// Warps that have met errors look for them item by item, in a loop: it is short code that hardly ever runs.
 void writeSearchForErrors(PassText& t, size_t number) {
-  const StagePlan& stage = t.plan.stages[number];
   t.line(2, "if (__ballot_sync(kFullWarp, !good) != 0) {{");
   t.depth += 2;
   t.line(2, "KELPIE_NO_UNROLL");
   t.line(2, "{}", kRowLoop);
-  if (usesSegments(t, stage)) writeNumbers(t);
   t.line(4, "KELPIE_NO_UNROLL");
   t.line(4, "{}", kItemLoop);
   t.line(6, "const int offset = S::offset(row, v);");
   t.line(6, "{}", kInside);
-  writeIndices(t, stage);
+  t.line(8, "const int64_t i = tile.base + offset;");
   checkElement(t, number);
   for (int column : {6, 4, 2}) t.line(column, "}}");
   t.depth -= 2;
@@ -360,10 +371,11 @@ void finishStage(PassText& t, size_t number, size_t begin) {
   const bool checks = noteErrors(noted);
   const bool searches = checks && findsAgain(t, number);
   const bool numbered = usesSegments(t, stage) && t.plan.numbered(), permutes = onlyPermutes(t);
-  const bool copies =
-      !t.plan.merged() && ((checks && !searches) || numbered
-                               ? text.size() <= kShortWithChecks
-                               : text.size() <= kShort && (t.plan.ranges() || t.plan.scanned() || permutes));
+  // It pays most where items have much to do that does not depend on each other's checks.
+  const bool pays = (checks && (!searches || usesSegments(t, stage))) || numbered;
+  const bool mayPay = pays || t.plan.ranges() || t.plan.scanned() || permutes;
+  const bool copies = !t.plan.merged() && mayPay && text.size() <= (pays ? kShortWithChecks : kShort) &&
+                      !(searches && hasLoops(t, stage));
   const std::string whole = numbered ? "tile.count == S::kItems && numbers.alone" : "tile.count == S::kItems";
   if (!searches && !copies) return;
   t.text.resize(begin);

@@ -17,7 +17,7 @@ void writeLoads(PassText& t, size_t number);
 void writeStage(PassText& t, size_t number);
 /// Replaces the recording of errors by a note that there are some; tells whether there was any.
 bool noteErrors(std::string& text);
-/// The thunks of a stage for element `i`, only for their checks.
+/// The thunks of a stage for element `i`, only for their checks; the segment is searched for.
 void checkElement(PassText& t, size_t number);
 /// Behind the loop over the tiles of a range: looks for the errors that there were in any of them.
 void searchRangeForErrors(PassText& t);

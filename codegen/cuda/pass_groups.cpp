@@ -77,7 +77,6 @@ void writeSearchForErrors(PassText& t) {
   t.line(8, "KELPIE_NO_UNROLL");
   t.line(8, "for (int at = first; at < groups.end; at += 1 << groups.bits) {{");
   t.line(10, "const int64_t i = groups.from.element + at;");
-  writeIndices(t, 10);
   t.depth += 2;
   checkElement(t, 0);
   t.depth -= 2;

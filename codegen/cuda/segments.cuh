@@ -21,6 +21,15 @@ struct OffsetSegments {
   __device__ __forceinline__ OffsetSegments from(int64_t first) const {
     return {offsets + first, count - first};
   }
+  /// The segment of an element: the last that begins at or before it.
+  __device__ __forceinline__ int64_t of(int64_t element) const {
+    int64_t low = 0, high = count;
+    while (high - low > 1) {
+      const int64_t middle = (low + high) / 2;
+      (offsets[middle] <= element ? low : high) = middle;
+    }
+    return low;
+  }
   /// How many segment ends, of `weight` entries each, are among the first `diagonal` entries of the merged
   /// list, as a whole.
   __device__ __forceinline__ int64_t split(int64_t diagonal, int64_t extent, int weight) const {
@@ -47,6 +56,7 @@ struct RegularSegments {
   __device__ __forceinline__ RegularSegments from(int64_t first) const {
     return {length, count - first, begin(first)};
   }
+  __device__ __forceinline__ int64_t of(int64_t element) const { return (element - start) / length; }
   __device__ __forceinline__ int64_t split(int64_t diagonal, int64_t, int weight) const {
     const int64_t ends = diagonal / (length + weight);
     return ends < count ? ends : count;
