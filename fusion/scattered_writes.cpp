@@ -68,17 +68,23 @@ class Scatterer {
       if (!match) return false;
       written.push_back(*match);
     }
-    if (readers.size() == 1 && isWriter(written[0], permute)) {
-      replaceResult(block.stmts[at], block.stmts[readers[0]].results[0]);
-      erase(block, readers[0]);
-      return true;
-    }
+    // One reader may want the writers themselves, which stay its result.
+    size_t wantsWriters = readers.size();
     for (size_t k = 0; k < readers.size(); ++k) {
+      if (wantsWriters == readers.size() && isWriter(written[k], permute)) {
+        wantsWriters = k;
+        continue;
+      }
       for (const Written& w : written[k])
         if (!mayScatter(w, permute)) return false;
     }
     const std::string name = std::get<lcu::Launch>(block.stmts[at].node).kernel.name;
     for (size_t k = readers.size(); k-- > 0;) {
+      if (k == wantsWriters) {
+        replaceResult(block.stmts[at], block.stmts[readers[k]].results[0]);
+        erase(block, readers[k]);
+        continue;
+      }
       Stmt& stmt = block.stmts[readers[k]];
       std::optional<Stmt> base = writeOnto(stmt, permute, written[k]);
       if (readers.size() == 1) std::get<lcu::Launch>(stmt.node).kernel.name = name;
@@ -86,7 +92,7 @@ class Scatterer {
         block.stmts.insert(block.stmts.begin() + static_cast<ptrdiff_t>(readers[k]), std::move(*base));
       ++replaced_;
     }
-    erase(block, at);
+    if (wantsWriters == readers.size()) erase(block, at);
     return true;
   }
 
