@@ -14,21 +14,13 @@ using lcu::SoacKind;
 
 namespace {
 
-/// The block that takes no tile: the warps of levels follow each other.
+/// The block that takes no tile.
 void scanner(PassText& t) {
   t.line(2, "if (order < 0) {{");
   if (t.checksLate()) t.line(4, "if (failed) return;");
-  std::vector<size_t> levels;
-  for (size_t k = 0; k < t.plan.levels.size(); ++k)
-    if (!t.plan.levels[k].fields.empty()) levels.push_back(k);
-  for (size_t k : levels) t.line(4, "if (threadIdx.x == 0) shared.{}.start();", t.scannerName(k));
-  t.line(4, "__syncthreads();");
-  const size_t warps = static_cast<size_t>(t.plan.shape.threads / 32) / levels.size();
-  for (size_t j = 0; j < levels.size(); ++j) {
-    const size_t k = levels[j];
-    t.line(4, "if (warpIndex() / {} == {})", warps, j);
-    t.line(6, "scanTiles<{}, {}>({}, shared.{}, warpIndex() % {});", t.levelType(k), warps, t.states(k),
-           t.scannerName(k), warps);
+  for (size_t k = 0; k < t.plan.levels.size(); ++k) {
+    if (t.plan.levels[k].fields.empty()) continue;
+    t.line(4, "if (warpIndex() == {}) scanTiles<{}>({});", k, t.levelType(k), t.states(k));
   }
   if (t.plan.finishes()) {
     t.line(2, "}} else {{");
@@ -107,7 +99,6 @@ void writeStructures(PassText& t) {
     } else {
       t.line(2, "BlockScan<S, {}>::Shared {};", t.levelName(k), t.scanName(k));
     }
-    t.line(2, "ScannerBase<{}> {};", t.levelType(k), t.scannerName(k));
   }
   if (!t.plan.reductions.empty()) t.line(2, "BlockReduce<kWarps, Reduction>::Shared reduction;");
   for (const LevelPlan& level : t.plan.levels) {

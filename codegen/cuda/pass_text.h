@@ -61,7 +61,6 @@ class PassText {
   FieldNames fieldNames() const;
   std::string levelName(size_t k) const { return fmt::format("Level{}", k + 1); }
   std::string scanName(size_t k) const { return fmt::format("scan{}", k + 1); }
-  std::string scannerName(size_t k) const { return fmt::format("scanner{}", k + 1); }
   std::string levelType(size_t k) const;
   /// An expression: the state words of a level.
   std::string states(size_t k) const;

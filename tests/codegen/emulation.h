@@ -85,7 +85,6 @@ void invoke(void (*kernel)(Parameters...), void** arguments) {
 inline void __syncthreads() { kelpie_machine->syncThreads(); }
 inline void __syncwarp() { kelpie_machine->gather(0); }
 inline void __threadfence() {}
-inline void __threadfence_block() {}
 inline void __threadfence_system() {}
 inline int __popc(uint32_t x) { return __builtin_popcount(x); }
 inline int __clz(uint32_t x) { return x == 0 ? 32 : __builtin_clz(x); }
