@@ -24,7 +24,7 @@ struct ThunkSample {
     double sectors = 0;   ///< different aligned pieces of 32 bytes, of each group of neighbouring elements
     double granules = 0;  ///< the same, of 64 bytes
     double blocks = 0;    ///< the same, of 1024 bytes
-    double fresh = 0;     ///< those of `sectors` whose granule no element visits that is up to kWindow before
+    double fresh = 0;     ///< those of `sectors` whose granule no element visits shortly before (kRemembered)
     double visited = 0;   ///< bytes of the different pieces that the launch visits, once for each of `number`
 
     void add(const Positions& other, double weight) {
@@ -60,8 +60,9 @@ inline bool loadsInOrder(lcu::ExprRef load) {
   return position->kind == lcu::ExprKind::Param && position->index < 2;
 }
 
-/// Elements of a group of neighbours, and of a stretch after which a cache may have forgotten what it held.
+/// Elements of a group of neighbours.
 constexpr int kNeighbours = 256;
-constexpr int kWindow = 1 << 20;
+/// Bytes that pass before a cache has forgotten what it held.
+constexpr double kRemembered = 1 << 25;
 
 }  // namespace kelpie::codegen

@@ -73,8 +73,8 @@ struct LaunchRequest {
   const std::atomic<bool>* interrupt = nullptr;
 };
 
-/// lcu::Grade: keys[elements] of `type`, order[elements] of Int64, sorted[elements] of `type`; one of the last
-/// two may be null, where it is not wanted.
+/// lcu::Grade: keys[elements] of `type`, order[elements] of Int64, sorted[elements] of `type`; one of the
+/// last two may be null, where it is not wanted.
 struct GradeRequest {
   ScalarType type;
   DevicePointer keys, order, sorted;
@@ -153,6 +153,8 @@ class Target {
   /// The program will not be launched again and is about to be destroyed.
   virtual void release(const ProgramKernels& program) = 0;
   virtual Failure launch(const LaunchRequest& request) = 0;
+  /// At how many places far from each other a launch works at the same time, each through neighbours.
+  virtual int64_t streams(const LaunchRequest& /*request*/) { return 1; }
   virtual Failure grade(const GradeRequest& request) = 0;
 
   /// Waits for everything; gives the recorded error.

@@ -145,7 +145,9 @@ codegen::ThunkSample ThunkSampler::look(const LaunchRequest& request, const std:
   if (context_.target.synchronise(error) || error) return {};  // memory need not be set
   const KernelEntry& entry = plan_.kernels.kernels[request.kernel];
   if (!known.code) known.code = std::make_unique<KernelCode>(entry);
-  if (context_.target.hostAddressable()) return sampleThunks(*known.code, request, bytes, nullptr, kMostTime);
+  const int64_t streams = context_.target.streams(request);
+  if (context_.target.hostAddressable())
+    return sampleThunks(*known.code, request, bytes, nullptr, streams, kMostTime);
 
   std::vector<KernelArgument> arguments(request.arguments.begin(), request.arguments.end());
   RemoteArrays remote(context_.target);
@@ -160,7 +162,7 @@ codegen::ThunkSample ThunkSampler::look(const LaunchRequest& request, const std:
   }
   LaunchRequest onHost = request;
   onHost.arguments = arguments;
-  codegen::ThunkSample sample = sampleThunks(*known.code, onHost, bytes, &remote, kMostTime);
+  codegen::ThunkSample sample = sampleThunks(*known.code, onHost, bytes, &remote, streams, kMostTime);
   return remote.failed() ? codegen::ThunkSample() : sample;
 }
 

@@ -62,6 +62,9 @@ int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   return grid == Grid::Ranges ? std::min(tiles, maxChunks) : tiles;
 }
 
+int64_t CudaPass::streams(const LaunchExtents& extents) const {
+  return grid == Grid::Ranges ? tiles(extents) * (shape.threads / kWarp) : 1;
+}
 int64_t CudaPass::blocks(int64_t tiles) const {
   if (grid == Grid::Chunks) {
     constexpr int64_t kAtOnce = 4 * kMultiprocessors;

@@ -87,6 +87,8 @@ struct CudaPass {
   /// Tiles of a launch; ranges, where blocks work on those.
   int64_t tiles(const LaunchExtents& extents) const;
   int64_t blocks(int64_t tiles) const;
+  /// Places far from each other at which a launch works at the same time.
+  int64_t streams(const LaunchExtents& extents) const;
 };
 
 /// Where the stack of a thread ends a recursion, this is recorded instead of a site of the program. It is

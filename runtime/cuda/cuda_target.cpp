@@ -306,6 +306,15 @@ Failure CudaTarget::launch(const LaunchRequest& request) {
   return timed([&] { return launchPasses(request, kernel); });
 }
 
+int64_t CudaTarget::streams(const LaunchRequest& request) {
+  const auto it = programs_.find(request.program);
+  if (it == programs_.end()) return 1;
+  int64_t streams = 1;
+  for (const codegen::cuda::CudaPass& pass : it->second[request.kernel].text.passes)
+    streams = std::max(streams, pass.streams(request.extents));
+  return streams;
+}
+
 Failure CudaTarget::finishRecursive(const LaunchRequest& request) {
   ErrorWord word{};
   if (auto failure = device_->download(&word, error_, sizeof word)) return failure;

@@ -66,9 +66,10 @@ class SampledMemory {
 };
 
 /// Evaluates the thunks for some of the elements, and writes nothing. `bytes` of the arrays by parameter;
-/// `memory` may be null: all is there. What the time does not suffice for is left out.
+/// `memory` may be null: all is there. `streams`: of the launch (Target::streams). What the time does not
+/// suffice for is left out.
 codegen::ThunkSample sampleThunks(const KernelCode& code, const LaunchRequest& request,
-                                  std::span<const size_t> bytes, SampledMemory* memory,
+                                  std::span<const size_t> bytes, SampledMemory* memory, int64_t streams,
                                   std::chrono::milliseconds most);
 
 }  // namespace kelpie::runtime

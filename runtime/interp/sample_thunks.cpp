@@ -1,6 +1,8 @@
 // Thunks evaluated for some of a launch's elements (codegen/thunk_sample.h).
+#include <array>
 #include <cmath>
-#include <limits>
+#include <map>
+#include <numeric>
 #include <unordered_set>
 
 #include "runtime/interp/launch_evaluation.h"
@@ -17,6 +19,8 @@ struct NotThere {};
 
 /// Which elements are looked at: all, or groups of neighbours that are spread evenly, and many short runs of
 /// neighbours in each of two windows. The former tell most, the latter whether a place is visited again soon.
+/// A window is what a launch works on while a cache remembers: neighbours of one element, or a few neighbours
+/// in each of so many streams (Target::streams).
 class ChosenElements {
  public:
   struct Batch {
@@ -26,98 +30,161 @@ class ChosenElements {
   explicit ChosenElements(int64_t elements) : n_(elements) {
     groups_ = (elements + kNeighbours - 1) / kNeighbours;
     complete_ = groups_ <= 2 * kGroups;
-    window_ = std::min<int64_t>(codegen::kWindow, elements / 3);
   }
   bool complete() const { return complete_; }
+  /// Batches before windows are chosen, and in all.
+  int64_t first() const { return complete_ ? groups_ : kFirst; }
   int64_t batches() const { return complete_ ? groups_ : 2 * kGroups; }
-  int64_t ofWindow() const { return window_; }
+  int64_t ofWindow() const { return streams_ * ofStream_; }
+  /// `elements` of a window.
+  void chooseWindows(int64_t streams, int64_t elements) {
+    elements = std::clamp<int64_t>(elements, kNeighbours, n_ / 3);
+    streams_ = std::clamp<int64_t>(streams, 1, elements / kRun);
+    ofStream_ = elements / streams_ / kRun * kRun;
+    // Anywhere in the windows: at even distances nobody would meet what a neighbour visits.
+    const int64_t all = ofWindow() / kRun;
+    uint64_t seed = 0;
+    for (std::vector<int64_t>& runs : runs_) {
+      std::unordered_set<int64_t> chosen;
+      while (static_cast<int64_t>(runs.size()) < std::min(all, kGroups / 2 * kRuns))
+        if (const int64_t run = mixed(++seed) % all; chosen.insert(run).second) runs.push_back(run);
+    }
+  }
   /// Any first few are spread, too.
   Batch operator[](int64_t k) const {
     if (complete_) return {{{k * kNeighbours, std::min(n_, (k + 1) * kNeighbours)}}, -1};
-    const int64_t place = k / 2 * kStride % kGroups;
-    Batch batch;
-    if (k % 2 == 0) {
-      const int64_t group = somewhere(place, kGroups, groups_, k);
-      batch.runs.emplace_back(group * kNeighbours, std::min(n_, (group + 1) * kNeighbours));
-      return batch;
-    }
-    batch.window = static_cast<int>(k / 2 % 2);
-    const int64_t runs = window_ / kRun, begin = (1 + batch.window) * n_ / 3 - window_ / 2;
-    constexpr int64_t kRuns = kNeighbours / kRun;
-    for (int64_t r = 0; r < kRuns; ++r) {
-      const int64_t run = somewhere(place / 2 * kRuns + r, kGroups / 2 * kRuns, runs, k * kRuns + r);
-      batch.runs.emplace_back(begin + run * kRun, begin + (run + 1) * kRun);
-    }
-    return batch;
+    // The first are groups, the last are of windows; between them they alternate.
+    if (k < kFirst) return group(k);
+    if (k >= 2 * kGroups - kFirst) return inWindow(k - kGroups);
+    return (k - kFirst) % 2 == 0 ? inWindow((k - kFirst) / 2) : group(kFirst + (k - kFirst) / 2);
   }
 
  private:
   static constexpr int64_t kGroups = 48, kStride = 19;  ///< without a common divisor
-  static constexpr int64_t kRun = 8;
+  static constexpr int64_t kFirst = 2;                  ///< groups
+  static constexpr int64_t kRun = 8, kRuns = kNeighbours / kRun;
 
-  /// In the part of [0, all) with the number `part`; at even distances, positions with a period would tell
-  /// too much.
-  static int64_t somewhere(int64_t part, int64_t parts, int64_t all, int64_t seed) {
-    auto mixed = static_cast<uint64_t>(seed + 1) * 0x9e3779b97f4a7c15u;
-    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
-    mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu >> 33;
-    const int64_t first = part * all / parts, end = (part + 1) * all / parts;
-    return first + static_cast<int64_t>(mixed) % std::max<int64_t>(1, end - first);
+  Batch group(int64_t number) const {
+    const int64_t place = number * kStride % kGroups;
+    const int64_t first = place * groups_ / kGroups, end = (place + 1) * groups_ / kGroups;
+    const auto seed = static_cast<uint64_t>(2 * number + 1);
+    const int64_t group = first + mixed(seed) % std::max<int64_t>(1, end - first);
+    return {{{group * kNeighbours, std::min(n_, (group + 1) * kNeighbours)}}, -1};
+  }
+  Batch inWindow(int64_t number) const {
+    Batch batch;
+    batch.window = static_cast<int>(number % 2);
+    const std::vector<int64_t>& runs = runs_[static_cast<size_t>(batch.window)];
+    const int64_t ofStream = ofStream_ / kRun, length = n_ / streams_;
+    const auto from = static_cast<size_t>(number / 2 * kRuns);
+    for (size_t r = from; r < std::min(runs.size(), from + kRuns); ++r) {
+      const int64_t begin = runs[r] / ofStream * length + (1 + batch.window) * length / 3 - ofStream_ / 2;
+      const int64_t first = begin + runs[r] % ofStream * kRun;
+      batch.runs.emplace_back(first, first + kRun);
+    }
+    return batch;
   }
 
-  int64_t n_, groups_ = 0, window_ = 0;
+  static int64_t mixed(uint64_t seed) {
+    seed *= 0x9e3779b97f4a7c15u;
+    seed = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9u;
+    return static_cast<int64_t>((seed ^ seed >> 27) * 0x94d049bb133111ebu >> 33);
+  }
+
+  int64_t n_, groups_ = 0;
+  int64_t streams_ = 1, ofStream_ = 0;        ///< of a window, and elements of it in each
+  std::array<std::vector<int64_t>, 2> runs_;  ///< by window: numbers of those that are looked at
   bool complete_ = true;
 };
 
-/// How often pieces were drawn, and what that tells of many more draws: a part of them goes to pieces that
-/// are drawn again and again, each as likely as the other, the rest to pieces of which there are endlessly
-/// many.
+/// How often pieces of an array were drawn in each of several windows, and what that tells of many more
+/// draws.
+///
+/// Pieces differ in how often they are drawn: the root of a tree always, its leaves hardly ever. So there are
+/// taken to be a few classes: all pieces of the array equally often; half of them, a quarter, and so on; and
+/// pieces that are hardly ever drawn again. How many pieces belong to each is what makes the counts most
+/// likely (expectation maximisation for a mixture of Poisson distributions, in which pieces that were not
+/// drawn are not seen); where counts do not tell, all are of one class.
 class Draws {
  public:
-  void add(const std::unordered_set<int64_t>& pieces) {
-    for (int64_t piece : pieces) ++times_[piece];
+  /// `pieces` of the array.
+  Draws(double pieces, size_t windows) : pieces_(std::max(1.0, pieces)), times_(windows) {}
+  void add(const std::unordered_set<int64_t>& pieces, size_t window = 0) {
+    for (int64_t piece : pieces) ++times_[window][piece];
     number_ += static_cast<double>(pieces.size());
   }
   double number() const { return number_; }
-  double distinct() const { return static_cast<double>(times_.size()); }
-  /// Different pieces among so many draws.
-  double among(double draws) const {
-    const auto [share, pieces] = repeated();
-    const double again = share * draws;
-    return again <= 0 ? draws : pieces * -std::expm1(-again / pieces) + draws - again;
+  double distinct() const {
+    return std::accumulate(times_.begin(), times_.end(), 0.0, [](double sum, const auto& window) {
+      return sum + static_cast<double>(window.size());
+    });
   }
-  /// All pieces there are; infinite where not all are drawn again.
+  /// Different pieces, over all windows, if there were so many times as many draws.
+  double among(double factor) const {
+    const std::vector<double> pieces = classes();
+    double result = 0;
+    for (size_t k = 0; k < pieces.size(); ++k) result += pieces[k] * -std::expm1(-timesOf(k) * factor);
+    return std::min(result, factor * number_);
+  }
+  /// Different pieces that there are to draw, of one window.
   double all() const {
-    const auto [share, pieces] = repeated();
-    constexpr double kAll = 0.95;
-    return share < kAll ? std::numeric_limits<double>::infinity() : pieces;
+    const std::vector<double> pieces = classes();
+    return std::min(pieces_, std::accumulate(pieces.begin(), pieces.end(), 0.0));
   }
 
  private:
-  /// Share of the draws that goes to pieces that are drawn again, and how many of those there are. With x
-  /// draws for each of p, p e^-x x^k / k! are drawn k times.
-  std::pair<double, double> repeated() const {
-    double twice = 0, thrice = 0;
-    for (const auto& [piece, times] : times_) {
-      twice += times == 2;
-      thrice += times == 3;
-    }
-    const double meetings = number_ - distinct();
-    constexpr double kFew = 5, kMany = 20;  // less may be chance
-    if (meetings < kFew) return {0, 0};
-    if (thrice >= kMany && twice >= kMany) {
-      const double x = 3 * thrice / twice, share = 2 * twice * std::exp(x) / (number_ * x);
-      if (share < 1) return {share, share * number_ / x};
-    }
-    double low = 1e-9, high = 1e6;  // draws for each piece
+  static constexpr double kRarely = 1.0 / 64;  ///< of what would be equally often
+  /// How often a piece of the class is drawn in a window, on average.
+  double timesOf(size_t k) const {
+    const double equally = number_ / static_cast<double>(times_.size()) / pieces_;
+    return k == 0 ? kRarely * equally : std::ldexp(equally, static_cast<int>(k) - 1);
+  }
+
+  /// How often a piece is drawn if all that are drawn at all are equally often.
+  double onAverage() const {
+    double low = 1e-9, high = 1e9;
     for (int k = 0; k < 100; ++k) {
       const double middle = std::sqrt(low * high);
       (-std::expm1(-middle) / middle > distinct() / number_ ? low : high) = middle;
     }
-    return {1, number_ / low};
+    return low;
+  }
+  /// The number of pieces in each class, over all windows.
+  std::vector<double> classes() const {
+    if (number_ == 0) return {};
+    const size_t all = 2 + static_cast<size_t>(std::log2(pieces_));
+    std::map<uint32_t, double> counts;  // of pieces drawn so many times
+    for (const auto& window : times_)
+      for (const auto& [piece, times] : window) ++counts[times];
+    std::vector<std::vector<double>> likely;  // of such a piece in each class
+    for (const auto& [times, count] : counts) {
+      std::vector<double>& row = likely.emplace_back();
+      for (size_t k = 0; k < all; ++k) {
+        const double x = timesOf(k);
+        row.push_back(std::exp(times * std::log(x) - x - std::lgamma(times + 1.0)) / -std::expm1(-x));
+      }
+    }
+    constexpr double kElsewhere = 0.02;
+    std::vector<double> seen(all, kElsewhere);  // pieces of each class
+    const double ofOne = std::log2(onAverage() / timesOf(1));
+    seen[static_cast<size_t>(std::clamp(std::round(ofOne) + 1, 0.0, static_cast<double>(all - 1)))] = 1;
+    constexpr int kRounds = 1000;
+    for (int round = 0; round < kRounds; ++round) {
+      std::vector<double> next(all);
+      size_t row = 0;
+      for (const auto& [times, count] : counts) {
+        const double sum = std::inner_product(seen.begin(), seen.end(), likely[row].begin(), 0.0);
+        for (size_t k = 0; k < all && sum > 0; ++k) next[k] += count * seen[k] * likely[row][k] / sum;
+        ++row;
+      }
+      seen = std::move(next);
+    }
+    for (size_t k = 0; k < all; ++k) seen[k] /= -std::expm1(-timesOf(k));
+    return seen;
   }
 
-  std::unordered_map<int64_t, uint32_t> times_;
+  double pieces_;
+  std::vector<std::unordered_map<int64_t, uint32_t>> times_;  ///< by window
   double number_ = 0;
 };
 
@@ -126,7 +193,11 @@ class VisitedArray {
  public:
   /// `bytes` of the array, `width` of an element; `inOrder`: element i loads it at i, too.
   VisitedArray(double bytes, int64_t width, bool inOrder)
-      : bytes_(bytes), width_(width), loadedInOrder_(inOrder) {}
+      : bytes_(bytes),
+        width_(width),
+        loadedInOrder_(inOrder),
+        everywhere_(bytes / 64, 1),
+        inWindow_(bytes / 64, 2) {}
 
   /// Before the positions of a run, which are added load by load.
   void beginRun(int64_t begin, int64_t end) {
@@ -146,7 +217,7 @@ class VisitedArray {
   size_t blocks() const { return blocks_.size(); }
   void endRun(int window) {
     if (window >= 0) {
-      inWindow_[window].add(granules_);
+      inWindow_.add(granules_, static_cast<size_t>(window));
       return;
     }
     everywhere_.add(granules_);
@@ -159,12 +230,13 @@ class VisitedArray {
     if (gathered_ == 0) return 1;
     if (chosen.complete()) return std::min(1.0, everywhere_.distinct() / everywhere_.number());
     if (probed == 0) return 1;
-    const auto window = static_cast<double>(chosen.ofWindow());
-    double distinct = 0;
-    for (const Draws& draws : inWindow_) distinct += draws.among(draws.number() * 2 * window / probed) / 2;
-    const double inOrder = (everywhere_.number() - gathered_) / looked * window;
-    return std::clamp((distinct - inOrder) / (gathered_ / looked * window), 0.0, 1.0);
+    const auto windows = 2 * static_cast<double>(chosen.ofWindow());
+    const double distinct = inWindow_.among(windows / probed);
+    const double inOrder = (everywhere_.number() - gathered_) / looked * windows;
+    return std::clamp((distinct - inOrder) / (gathered_ / looked * windows), 0.0, 1.0);
   }
+  /// Of the groups, in pieces of 64.
+  double gatheredBytes() const { return 64 * gathered_; }
   /// Bytes.
   double visited(const ChosenElements& chosen) const {
     return std::min(bytes_, 64 * (chosen.complete() ? everywhere_.distinct() : everywhere_.all()));
@@ -176,7 +248,7 @@ class VisitedArray {
   bool loadedInOrder_;
   std::unordered_set<int64_t> sectors_, granules_, blocks_;  ///< of the run at hand
   double inOrder_ = 0;  ///< granules of the run at hand that are loaded in order
-  Draws everywhere_, inWindow_[2];
+  Draws everywhere_, inWindow_;
   double gathered_ = 0;
 };
 
@@ -186,7 +258,8 @@ class VisitedArray {
 class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
  public:
   /// `bytes` of the arrays behind the parameters.
-  SampledBinding(LaunchEvaluation& launch, uint32_t b, std::span<const size_t> bytes, SampledMemory* memory)
+  SampledBinding(LaunchEvaluation& launch, uint32_t b, std::span<const size_t> bytes, SampledMemory* memory,
+                 int64_t streams)
       : launch_(launch),
         soac_(launch.kernel_.bindings[b]),
         epilogue_(launch.info_.bindings[b].role == BindingRole::Epilogue),
@@ -194,7 +267,8 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
         entered_(code_.thunks.blockCount() + code_.late.blockCount()),
         thunks_(launch.instantiate(code_.thunks, entered_.data())),
         late_(launch.instantiate(code_.late, entered_.data() + code_.thunks.blockCount())),
-        memory_(memory) {
+        memory_(memory),
+        streams_(streams) {
     for (const ExpressionCode* code : {&code_.thunks, &code_.late})
       for (const lcu::ExprRef load : code->gathers()) loads_.push_back({arrayOf(load, bytes)});
     if (soac_.kind != SoacKind::Permute) return;
@@ -210,10 +284,11 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   /// Appends what it finds to the sample; all zero if the deadline comes before the first group is done.
   void run(codegen::ThunkSample& sample, Deadline deadline) {
     const int64_t n = epilogue_ ? launch_.m_ : launch_.n_;
-    const ChosenElements chosen(n);
+    ChosenElements chosen(n);
     std::vector<double> entered(entered_.size()), inStep(entered_.size());
     double looked = 0, probed = 0;
     for (int64_t k = 0; k < chosen.batches(); ++k) {
+      if (k == chosen.first()) chosen.chooseWindows(epilogue_ ? 1 : streams_, remembered(looked));
       const ChosenElements::Batch batch = chosen[k];
       if (!evaluate(batch, deadline)) break;
       for (const auto& [begin, end] : batch.runs) {
@@ -244,6 +319,26 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     size_t array;
     codegen::ThunkSample::Positions found = {};
   };
+  /// How many elements pass before a cache has forgotten what it held: by what is loaded and stored.
+  int64_t remembered(double looked) const {
+    double bytes = 0;
+    for (const auto& parameter : launch_.info_.parameters) {
+      const bool inOrder =
+          parameter.kind == ParameterKind::Array &&
+          std::any_of(launch_.kernel_.bindings.begin(), launch_.kernel_.bindings.end(),
+                      [&](const Soac& soac) {
+                        return lcu::anyNode(codegen::thunksOf(soac), [&](lcu::ExprRef e) {
+                          return e->kind == lcu::ExprKind::Load && e->index == parameter.var &&
+                                 e->operands[0]->kind == lcu::ExprKind::Param && e->operands[0]->index == 0;
+                        });
+                      });
+      if (inOrder) bytes += sizeOf(parameter.type);
+    }
+    for (const auto& output : launch_.info_.outputs)
+      if (output.extent == codegen::ExtentKind::Elements) bytes += sizeOf(output.type);
+    for (const VisitedArray& array : arrays_) bytes += array.gatheredBytes() / looked;
+    return static_cast<int64_t>(codegen::kRemembered / std::max(1.0, bytes));
+  }
   /// Number of what is known of the array.
   size_t arrayOf(lcu::ExprRef load, std::span<const size_t> bytes) {
     const auto [known, isNew] = numbers_.try_emplace(load->index, arrays_.size());
@@ -399,6 +494,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   std::vector<uint64_t> entered_;  ///< by block, of one element
   Instance thunks_, late_;
   SampledMemory* memory_;
+  const int64_t streams_;
   std::vector<Load> loads_;  ///< at computed positions, then of a Permute
   std::vector<VisitedArray> arrays_;
   std::unordered_map<VarId, size_t> numbers_;  ///< in arrays_
@@ -411,7 +507,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
 };
 
 codegen::ThunkSample LaunchEvaluation::sample(std::span<const size_t> bytes, SampledMemory* memory,
-                                              std::chrono::milliseconds most) {
+                                              int64_t streams, std::chrono::milliseconds most) {
   bindParameters();
   const auto end = std::chrono::steady_clock::now() + most;
   codegen::ThunkSample sample;
@@ -425,7 +521,7 @@ codegen::ThunkSample LaunchEvaluation::sample(std::span<const size_t> bytes, Sam
       const auto left = static_cast<int64_t>(kernel_.bindings.size() - b);
       const Deadline deadline = now + std::max(end - now, Deadline::duration(0)) / left;
       log_.setDeadline(deadline);
-      SampledBinding(*this, b, bytes, memory).run(sample, deadline);
+      SampledBinding(*this, b, bytes, memory, streams).run(sample, deadline);
     }
     sample.entered.resize(blocks);
     sample.inStep.resize(blocks);
@@ -435,10 +531,10 @@ codegen::ThunkSample LaunchEvaluation::sample(std::span<const size_t> bytes, Sam
 }
 
 codegen::ThunkSample sampleThunks(const KernelCode& code, const LaunchRequest& request,
-                                  std::span<const size_t> bytes, SampledMemory* memory,
+                                  std::span<const size_t> bytes, SampledMemory* memory, int64_t streams,
                                   std::chrono::milliseconds most) {
   LaunchWork work;
-  return LaunchEvaluation(code, request, work, std::nullopt).sample(bytes, memory, most);
+  return LaunchEvaluation(code, request, work, std::nullopt).sample(bytes, memory, streams, most);
 }
 
 }  // namespace kelpie::runtime
