@@ -1,4 +1,4 @@
-// What one target costs: the constants of the cost model (cost_model.h), measured by scripts/calibrate.sh.
+// What one target costs: the constants of the cost model (cost_model.h).
 //
 // Times are microseconds. A kernel takes `launch`, plus the time of its loads and stores, plus that of its
 // work (arithmetic, and what scans and filters add) as far as the two do not overlap, plus what nothing
@@ -14,19 +14,21 @@ struct TargetCosts {
   double launch;  ///< one kernel
 
   // Memory.
-  double byte;           ///< one byte loaded or stored in order
-  double storedByte;     ///< one byte stored, where little is loaded
-  double besideLoad;     ///< a load of what a neighbour loads, too
-  double cachedLoad;     ///< a load at an arbitrary position that finds its element in a core's own cache
-  double sharedLoad;     ///< the same in the cache of all cores
-  double segmentedLoad;  ///< the same in a segmented reduction
-  double randomLoad;     ///< a load at an arbitrary position of a large array
+  double byte;        ///< one byte loaded or stored in order
+  double storedByte;  ///< one byte stored, where little is loaded
+  double besideLoad;  ///< a load of what a neighbour loads, too
+  double cachedLoad;  ///< a load at an arbitrary position that finds its element in a core's own cache
+  double sharedLoad;  ///< the same in the cache of all cores
+  double randomLoad;  ///< a load at an arbitrary position of a large array
   double ownBytes, cacheBytes;  ///< what the two caches hold: of a larger array, only this part is there
   double guardedLoad;    ///< beyond its bytes, a load in order of what a filter passes on and its condition
                          ///< does not read
   double checkedFilter;  ///< a check in a filter: nothing goes on before it is known
 
   // Arithmetic on one element.
+  double element;           ///< what any element takes: its place, and whether it is there
+  double access;            ///< a load or store in order, beyond its bytes
+  double iteration;         ///< one turn of a loop
   double operation;         ///< of floats: add, multiply, compare
   double integerOperation;  ///< of integers and truth values: add, compare, choose, shift
   double integerProduct;
@@ -37,8 +39,10 @@ struct TargetCosts {
   double longDivision;  ///< of integers, when the dividend is a product
   double division;      ///< of floats; square root
   double exponential, logarithm, trigonometric;
-  double float32;       ///< the last four, of floats, for 32 bits, relative to 64
-  double pipesOverlap;  ///< share of the shorter of arithmetic of integers and of floats that hides
+  double float32;        ///< the last four, of floats, for 32 bits, relative to 64
+  double segmentedWork;  ///< arithmetic in a segmented reduction, relative to that elsewhere
+  double cachesOverlap;  ///< share of the shorter of memory and caches that hides
+  double pipesOverlap;   ///< share of the shorter of arithmetic of integers and of floats that hides
   /// Share of the shorter of memory and work that hides behind the other: without and with scans or filters.
   double overlap, collectiveOverlap;
   double segmentedOverlap;  ///< the same where elements need to know their segment; at most the former
@@ -50,7 +54,7 @@ struct TargetCosts {
   double furtherScan, furtherFilter;    ///< one element, of each after the first of its kernel
   double segmentedElement, segment;     ///< for knowing one's segment
   double keptElement;                   ///< the same in a kernel with a segmented filter
-  double numberedElement;               ///< more for a segmented reduction in a kernel that has to know it
+  double numberedElement;               ///< for a segmented reduction whose thunks need to know it
   double foldedElement, foldedSegment;  ///< a segmented reduction that need not know it
   double headedElement, headedSegment;  ///< a segmented scan that need not know it
   double rowElement;  ///< a segmented reduction whose loads depend on the segment or on the position alone

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <set>
 
 #include "fusion/effects.h"
 
@@ -124,13 +125,17 @@ AccessPattern patternOf(ExprRef position) {
 double CostModel::loads(AccessPattern pattern, lcu::VarId array, double count, double least) const {
   if (pattern == AccessPattern::Same) return 0;
   if (pattern != AccessPattern::Arbitrary) return count * sizeOf(program_.vars[array].type) * costs_.byte;
+  const GatherTime time = gathers(array, count, least);
+  return time.memory + time.shared + time.own;
+}
+
+GatherTime CostModel::gathers(lcu::VarId array, double count, double least) const {
   const lcu::VarInfo& var = program_.vars[array];
   const bool unknown = var.extent->kind == ExprKind::Size && !told_.contains(var.extent);
-  const double bytes =
-      std::max(1.0, sizeOf(var.type) * (unknown && least > 0 ? least : elements(var.extent)));
   Places anywhere;
-  anywhere.visited = bytes;
-  return count * gather(anywhere);
+  anywhere.visited = std::max(1.0, sizeOf(var.type) * (unknown && least > 0 ? least : elements(var.extent)));
+  const GatherTime one = gather(anywhere);
+  return {count * one.memory, count * one.shared, count * one.own};
 }
 
 namespace {
@@ -142,14 +147,13 @@ double CostModel::missing(const Places& places) const {
   return std::min(places.fresh, std::max(0.0, 1 - costs_.cacheBytes / std::max(1.0, places.visited)));
 }
 
-double CostModel::gather(const Places& places, bool segmented) const {
+GatherTime CostModel::gather(const Places& places) const {
   const double own = std::min(1.0, costs_.ownBytes / std::max(1.0, places.visited));
   const double far = std::min(missing(places), 1 - own);
-  const double shared = segmented ? costs_.segmentedLoad : costs_.sharedLoad;
   const double inOrder = std::min(costs_.randomLoad, kGranule * costs_.byte);
   const double granule = inOrder + places.scatter * (costs_.randomLoad - inOrder);
-  return places.sectors * (own * costs_.cachedLoad + (1 - own - far) * shared) +
-         far * places.granules * granule + (1 - std::min(1.0, places.sectors)) * costs_.besideLoad;
+  return {far * places.granules * granule, places.sectors * (1 - own - far) * costs_.sharedLoad,
+          places.sectors * own * costs_.cachedLoad + (1 - std::min(1.0, places.sectors)) * costs_.besideLoad};
 }
 
 double CostModel::permuting(const lcu::Soac& soac, double count, double bytes,
@@ -273,6 +277,7 @@ double CostModel::operation(ExprRef e, const ElementFacts& facts) const {
     case ScalarOp::Div:
     case ScalarOp::Rem:
       if (isFloat(type)) return float32 * costs_.division;
+      if (facts.divided(e)) return simple(type, costs_.integerProduct) + ofType(type);
       if (e->operands[1]->kind == ExprKind::Constant) {
         constexpr double kShift = 4;  // operations: for negative numbers, too
         const bool shift = std::has_single_bit(static_cast<uint64_t>(e->operands[1]->constant.i));
@@ -341,6 +346,7 @@ double bitsOf(ExprRef e, const std::vector<double>& operands) {
 }  // namespace
 
 ElementFacts::ElementFacts(const std::vector<ExprRef>& thunks) {
+  std::set<std::pair<ExprRef, ExprRef>> divisions;
   lcu::forEachNode(thunks, [&](ExprRef e) {
     Facts own;
     own.varies = e->kind == ExprKind::Param;
@@ -352,6 +358,8 @@ ElementFacts::ElementFacts(const std::vector<ExprRef>& thunks) {
       bits.push_back(facts_[operand].bits);
     }
     own.bits = bitsOf(e, bits);
+    if (e->kind == ExprKind::Op && (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) && !isFloat(e->type))
+      own.divided = !divisions.insert({e->operands[0], e->operands[1]}).second;
     facts_[e] = own;
   });
 }
@@ -430,20 +438,23 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
   }
   if (rows) return elements * costs_.rowElement;
   if (filters) return elements * costs_.keptElement + segments * costs_.segment;
-  if (numbered) {
-    return elements * (costs_.segmentedElement + (reduces ? costs_.numberedElement : 0)) +
-           segments * costs_.segment;
-  }
+  // Of the pieces in which a warp folds segments, those count in which one ends.
+  constexpr double kPiece = 256;
+  const double ending = costs_.lockStep && elements > 0 ? std::min(1.0, segments * kPiece / elements) : 1;
+  if (numbered && reduces && !scans)
+    return ending * elements * costs_.numberedElement + segments * costs_.segment;
+  if (numbered) return elements * costs_.segmentedElement + segments * costs_.segment;
   double time = 0;
-  if (reduces) time = elements * costs_.foldedElement + segments * costs_.foldedSegment;
+  if (reduces) time = ending * elements * costs_.foldedElement + segments * costs_.foldedSegment;
   if (scans) time = std::max(time, elements * costs_.headedElement + segments * costs_.headedSegment);
   return time;
 }
 
 double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime>& members) const {
   double arithmetic = 0, integers = 0, collective = 0, exposed = 0, further = 0, first = 0;
-  bool numbered = false;
+  bool numbered = false, folds = false;
   for (const SoacTime& member : members) {
+    folds |= member.kind == SoacKind::Reduce && member.segments > 0 && !member.rows;
     arithmetic += member.arithmetic;
     integers += member.integers;
     collective += member.collective;
@@ -454,14 +465,25 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
     first = std::max(first, member.further);
   }
   arithmetic += integers - costs_.pipesOverlap * std::min(integers, arithmetic);
+  if (folds) arithmetic *= costs_.segmentedWork;
   const double passes = collective > 0 ? costs_.passes : 1;
   double overlap = collective > 0 ? costs_.collectiveOverlap : costs_.overlap;
   if (numbered) overlap = std::min(overlap, costs_.segmentedOverlap);
+  const auto both = [](double a, double b, double hidden) {
+    return std::max(a, b) + (1 - hidden) * std::min(a, b);
+  };
   const double storing = costs_.byte > 0 ? memory.stores * costs_.storedByte / costs_.byte : 0;
-  const double moving = std::max(passes * memory.loads + memory.stores, storing);
-  const double working = passes * arithmetic + collective;
-  return costs_.launch + std::max(moving, working) + (1 - overlap) * std::min(moving, working) + exposed +
-         memory.dependent + further - first + segmentTime(members);
+  // What comes from memory or goes there passes by the shared cache.
+  const double inOrder = passes * memory.loads + memory.stores;
+  const double bySector = costs_.byte > 0 ? costs_.sharedLoad / (kSector * costs_.byte) : 0;
+  const double shared =
+      passes * memory.shared +
+      (costs_.cachesOverlap > 0 && memory.shared > 0 ? inOrder * std::min(1.0, bySector) : 0);
+  const double moving = both(both(std::max(inOrder, storing), shared, costs_.cachesOverlap),
+                             passes * memory.own, costs_.cachesOverlap);
+  const double working = passes * arithmetic + collective + (numbered ? segmentTime(members) : 0);
+  return costs_.launch + both(moving, working, overlap) + exposed + memory.dependent + further - first +
+         (numbered ? 0 : segmentTime(members));
 }
 
 double CostModel::collectiveBytes(const lcu::Soac& soac) const {

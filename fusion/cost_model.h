@@ -50,10 +50,12 @@ class ElementFacts {
   bool inLoop(lcu::ExprRef e) const { return of(e).inLoop; }
   /// About how many bits an integer takes: what is loaded, and places, are taken to be as large as arrays.
   double bits(lcu::ExprRef e) const { return of(e).bits; }
+  /// A quotient or remainder, where the other of the same integers is computed, too.
+  bool divided(lcu::ExprRef e) const { return of(e).divided; }
 
  private:
   struct Facts {
-    bool varies = false, inLoop = false;
+    bool varies = false, inLoop = false, divided = false;
     double bits = 0;
   };
   const Facts& of(lcu::ExprRef e) const { return facts_.at(e); }
@@ -72,7 +74,14 @@ struct Places {
 /// Time of loads and of stores.
 struct MemoryTime {
   double loads = 0, stores = 0;
+  double shared = 0;     ///< of the cache of all cores, for what does not come from memory
+  double own = 0;        ///< of the caches of the cores
   double dependent = 0;  ///< of loads in loops: the next iteration waits for them
+};
+
+/// Of loads at computed positions: of memory and of the two caches, which work at the same time.
+struct GatherTime {
+  double memory = 0, shared = 0, own = 0;
 };
 
 struct SizeClasses {
@@ -94,6 +103,8 @@ class CostModel {
   /// Time of `count` loads from an array that, if nothing else tells its size, has `least` elements. Of
   /// several Shifted ones, all but the first are in a cache.
   double loads(AccessPattern pattern, lcu::VarId array, double count, double least) const;
+  /// The same for Arbitrary ones, by where they come from.
+  GatherTime gathers(lcu::VarId array, double count, double least) const;
   /// Share of the elements for which a thunk takes the branch of a choice. Less than one only if the
   /// condition tells places that a permute has filled from others: if it throws m elements at n places,
   /// between 1 - exp(-m/n) (at random) and m/n (all differ) are filled, and the middle is taken.
@@ -109,8 +120,8 @@ class CostModel {
   static bool ofIntegers(lcu::ExprRef e);
   /// One operation on one element.
   double operation(lcu::ExprRef e, const ElementFacts& facts) const;
-  /// A load at a computed position; `segmented`: in a segmented reduction.
-  double gather(const Places& places, bool segmented = false) const;
+  /// A load at a computed position.
+  GatherTime gather(const Places& places) const;
   /// What nothing hides of a permute of `count` elements to results of so many bytes.
   double permuting(const lcu::Soac& soac, double count, double bytes,
                    const std::optional<Places>& places = std::nullopt) const;

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "codegen/cuda/pass_split.h"
 #include "codegen/expression_schedule.h"
 #include "codegen/kernel_analysis.h"
 #include "fusion/dependence_graph.h"
@@ -35,7 +36,7 @@ bool goesByRows(const lcu::Kernel& kernel, const codegen::KernelInfo& info) {
   for (size_t b = 0; b < kernel.bindings.size(); ++b) {
     const Soac& soac = kernel.bindings[b];
     if (soac.kind != SoacKind::Reduce || !(soac.space == info.space) ||
-        !info.bindings[b].localReads.empty() || !codegen::lanewiseOperations(soac.combine))
+        !info.bindings[b].localReads.empty() || !codegen::commutes(soac.combine))
       return false;
     const bool other = lcu::anyNode(codegen::thunksOf(soac), [](ExprRef e) {
       if (e->kind == ExprKind::Recursion) return true;
@@ -59,24 +60,38 @@ class Account {
         info_(codegen::analyseKernel(kernel, program)) {
     if (info_.space.extent) n_ = sizes.elements ? *sizes.elements : model.elements(info_.space.extent);
     rows_ = goesByRows(kernel, info_);
-    reducesSegments_ = std::any_of(kernel.bindings.begin(), kernel.bindings.end(), [](const Soac& soac) {
-      return soac.kind == SoacKind::Reduce && soac.space.segmented();
-    });
     if (info_.space.segmented()) m_ = sizes.segments ? *sizes.segments : model.elements(info_.space.segments);
+    passOf_.resize(kernel.bindings.size());
+    if (!model.costs().lockStep) return;
+    const std::vector<codegen::cuda::KernelPart> parts = codegen::cuda::splitIntoPasses(kernel);
+    for (size_t p = 0; p < parts.size(); ++p)
+      for (uint32_t b : parts[p].bindings) passOf_[b] = p;
+    passes_.resize(std::max<size_t>(1, parts.size()));
   }
 
   double run(double bytesWritten) {
-    for (size_t b = 0; b < kernel_.bindings.size(); ++b) binding(kernel_.bindings[b], info_.bindings[b].role);
-    for (const auto& [var, reads] : inOrder_) {
-      const double element = sizeOf(program_.vars[var].type) * model_.costs().byte;
-      const double again = model_.costs().besideLoad;
-      if (reads.atElements || reads.shifted > 0)
-        memory_.loads += n_ * (element + again * std::max(0, reads.shifted - (reads.atElements ? 0 : 1)));
-      if (reads.atSegments) memory_.loads += m_ * element;
+    for (size_t b = 0; b < kernel_.bindings.size(); ++b) {
+      pass_ = &passes_[passOf_[b]];
+      binding(kernel_.bindings[b], info_.bindings[b].role);
     }
-    if (info_.offsetsParameter) memory_.loads += 8 * (m_ + 1) * model_.costs().byte;
-    memory_.stores = bytesWritten * model_.costs().byte;
-    return model_.predicted(memory_, members_);
+    passes_[0].memory.stores = bytesWritten * model_.costs().byte;
+    double time = model_.costs().launch;
+    for (Pass& pass : passes_) {
+      pass_ = &pass;
+      for (const auto& [var, reads] : pass.inOrder) {
+        const double element = sizeOf(program_.vars[var].type) * model_.costs().byte;
+        const double again = model_.costs().besideLoad;
+        if (reads.atElements || reads.shifted > 0) {
+          const int more = std::max(0, reads.shifted - (reads.atElements ? 0 : 1));
+          addLoads({n_ * element, 0, n_ * again * more}, false);
+        }
+        if (reads.atSegments) pass.memory.loads += m_ * element;
+      }
+      if (info_.offsetsParameter) pass.memory.loads += 8 * (m_ + 1) * model_.costs().byte;
+      if (!pass.members.empty()) pass.members[0].integers += n_ * model_.costs().element + accesses(pass);
+      time += model_.predicted(pass.memory, pass.members) - model_.costs().launch;
+    }
+    return time;
   }
 
  private:
@@ -84,6 +99,28 @@ class Account {
     bool atElements = false, atSegments = false;
     int shifted = 0;  ///< positions near %i
   };
+  /// Over the elements: GPUs may need several (codegen/cuda/pass_split.h).
+  struct Pass {
+    std::map<VarId, Reads> inOrder;
+    std::set<std::pair<ExprRef, BindingRole>> evaluated;  ///< for every element
+    MemoryTime memory;
+    std::vector<SoacTime> members;
+  };
+
+  /// Time of loads and stores in order beyond their bytes.
+  double accesses(const Pass& pass) const {
+    double number = 0;
+    for (const auto& [var, reads] : pass.inOrder)
+      number += n_ * ((reads.atElements ? 1 : 0) + reads.shifted) + m_ * (reads.atSegments ? 1 : 0);
+    for (size_t b = 0; b < kernel_.bindings.size(); ++b) {
+      const Soac& soac = kernel_.bindings[b];
+      const bool stores = soac.kind == SoacKind::Map || soac.kind == SoacKind::Scan;
+      if (&passes_[passOf_[b]] != &pass || !stores) continue;
+      for (VarId v : soac.results)
+        if (info_.output(v)) number += info_.bindings[b].role == BindingRole::Epilogue ? m_ : n_;
+    }
+    return number * model_.costs().access;
+  }
 
   void binding(const Soac& soac, BindingRole role) {
     const double times = role == BindingRole::Finish ? 1 : role == BindingRole::Epilogue ? m_ : n_;
@@ -102,7 +139,7 @@ class Account {
           model_.permuting(soac, times, target(soac) * width,
                            positions.number > 0 ? std::optional(placesOf(positions)) : std::nullopt);
     }
-    members_.push_back(time);
+    pass_->members.push_back(time);
   }
 
   /// Adds arithmetic and loads of thunks that are evaluated `times` times.
@@ -110,16 +147,19 @@ class Account {
     const Schedule schedule = codegen::scheduleExpressions(roots);
     const std::vector<double> threads = entries(schedule, times, sample_.entered);
     const std::vector<double> inStep = entries(schedule, times, sample_.inStep);
+    sampled_ = blocks_ < sample_.entered.size() && sample_.entered[blocks_] > 0;
     blocks_ += schedule.blocks.size();
     const ElementFacts facts(roots);
     std::vector<bool> shared(schedule.blocks.size(), false), repeated(schedule.blocks.size(), false);
     for (size_t b = 0; b < schedule.blocks.size(); ++b) {
       for (const ScheduleStep& step : schedule.blocks[b].steps) {
-        const bool again = shared[b] || (b == 0 && !evaluated_.insert({step.node, role}).second);
+        const bool again = shared[b] || (b == 0 && !pass_->evaluated.insert({step.node, role}).second);
         for (uint32_t nested : {step.first, step.second}) {
           if (nested == 0) continue;
           shared[nested] = shared[nested] || again;
           repeated[nested] = repeated[b] || step.node->kind != ExprKind::If;
+          if (!again && step.node->kind != ExprKind::If)
+            time.integers += (model_.costs().lockStep ? inStep : threads)[nested] * model_.costs().iteration;
         }
         const bool load = step.node->kind == ExprKind::Load;
         const ThunkSample::Positions positions =
@@ -169,7 +209,7 @@ class Account {
             const ThunkSample::Positions& positions) {
     if (!info_.parameter(ParameterKind::Array, e->index)) return;
     const ExprRef at = e->operands[0];
-    Reads& reads = inOrder_[e->index];
+    Reads& reads = pass_->inOrder[e->index];
     if (codegen::loadsInOrder(e)) {
       (role == BindingRole::Epilogue || at->index == 1 ? reads.atSegments : reads.atElements) = true;
       return;
@@ -178,14 +218,27 @@ class Account {
     const AccessPattern pattern = patternOf(at);
     if (pattern == AccessPattern::Same) return;
     times *= shareOf(at);
+    if (sampled_ && positions.number == 0) return;  // in a branch that no element takes
     if (positions.number > 0) {
-      const double time = times * model_.gather(placesOf(positions), reducesSegments_ && !rows_);
-      (repeated ? memory_.dependent : memory_.loads) += time;
+      const GatherTime one = model_.gather(placesOf(positions));
+      addLoads({times * one.memory, times * one.shared, times * one.own}, repeated);
     } else if (pattern == AccessPattern::Shifted) {
-      ++reads.shifted;
+      if (role == BindingRole::Epilogue) {
+        reads.atSegments = true;
+      } else {
+        ++reads.shifted;
+      }
     } else {
-      const double time = model_.loads(pattern, e->index, times, n_);
-      (repeated ? memory_.dependent : memory_.loads) += time;
+      addLoads(model_.gathers(e->index, times, n_), repeated);
+    }
+  }
+  void addLoads(const GatherTime& time, bool repeated) {
+    if (repeated) {
+      pass_->memory.dependent += time.memory + time.shared + time.own;
+    } else {
+      pass_->memory.loads += time.memory;
+      pass_->memory.shared += time.shared;
+      pass_->memory.own += time.own;
     }
   }
 
@@ -227,12 +280,12 @@ class Account {
   const ThunkSample& sample_;
   const codegen::KernelInfo info_;
   double n_ = 0, m_ = 0;
-  bool rows_ = false, reducesSegments_ = false;
+  bool rows_ = false;
   size_t blocks_ = 0, positions_ = 0;  ///< of the thunks so far
-  std::map<VarId, Reads> inOrder_;
-  std::set<std::pair<ExprRef, BindingRole>> evaluated_;  ///< for every element
-  MemoryTime memory_;
-  std::vector<SoacTime> members_;
+  std::vector<Pass> passes_ = std::vector<Pass>(1);
+  std::vector<size_t> passOf_;  ///< by binding
+  Pass* pass_ = nullptr;        ///< of the binding at hand
+  bool sampled_ = false;        ///< its thunks at hand are
 };
 
 }  // namespace

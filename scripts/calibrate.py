@@ -102,6 +102,11 @@ class Measured:
         result[8192] = max(self.operation, self.extra("from_cache_often_map", self.kernels["copying_map"][1]) / many)
         result[1 << 17] = max(result[1 << 17], result[8192])
         self.beside = max(self.operation, self.extra("beside_map", self.kernels["copying_map"][1]) / many)
+        if self.profile["target"] == "cuda":  # what is in order passes by the shared cache at the same time
+            for name, size in sizes.items():
+                time, moved, n = self.time(f"from_{name}_map"), self.kernels[f"from_{name}_map"][1], self.n
+                if (1 << 20) <= size <= (1 << 24):
+                    result[size] = time / (n + in_order * moved / 32)
         far = self.extra("from_far_map", self.kernels["from_far_map"][1] * in_order) - checks
         return result, far
 
@@ -216,10 +221,7 @@ def constants(wide, narrow, fused, far_bytes, target):
     flat = wide.extra("scanning_scan")
     headed = (max(0.0, running[0] - flat), running[1])
     numbered = fused.kernels["numbered_lists_map_reduce"]
-    numbered_element = max(0.0, (numbered[0] - wide.launch - wide.byte * numbered[1]) / numbered[2] - segmented[0])
-    gathers = wide.kernels["short_gathers_reduce"]
-    segmented_load = max(shared, (gathers[0] - wide.launch - (gathers[1] - 8 * wide.n) * wide.byte - gathers[3] * folded[1])
-                         / wide.n - folded[0])
+    numbered_element = max(0.0, (numbered[0] - wide.launch - wide.byte * numbered[1]) / numbered[2])
     rows = fused.kernels["numbered_sums_map_map_reduce"]
     row_element = max(0.0, (rows[0] - wide.launch) / rows[2] - 3 * wide.integer)  # one comparison, conversion, sum
     guarded = max(0.0, wide.extra("picking_filter") - wide.extra("filtering_filter"))
@@ -234,7 +236,6 @@ def constants(wide, narrow, fused, far_bytes, target):
         "besideLoad": wide.beside,
         "cachedLoad": cached,
         "sharedLoad": shared,
-        "segmentedLoad": segmented_load,
         "randomLoad": random,
         "ownBytes": own,
         "cacheBytes": cache,
@@ -297,11 +298,17 @@ def main():
     if options.write:
         with open(options.write, encoding="utf-8") as file:
             source = file.read()
-        block = re.compile(rf'(\.name = "{target}",\n)(.*?)(    \.lockStep)', re.S)
-        if not block.search(source):
+        begin = source.find(f'.name = "{target}"')
+        end = source.find("};", begin)
+        if begin < 0:
             sys.exit(f"calibrate.py: {options.write} has no constants of {target}")
+        block = source[begin:end]
+        for name, value in found.items():
+            block, count = re.subn(rf"(\.{name} = )[^,]*", lambda m: f"{m[1]}{value:.3g}", block)
+            if count != 1:
+                sys.exit(f"calibrate.py: {options.write} has no constant {name} of {target}")
         with open(options.write, "w", encoding="utf-8") as file:
-            file.write(block.sub(lambda m: m[1] + text + m[3], source))
+            file.write(source[:begin] + block + source[end:])
 
 
 main()

@@ -51,7 +51,7 @@ TargetCosts free() {
   TargetCosts costs{};
   costs.name = "test";
   costs.launch = 5;
-  costs.ownBytes = costs.cacheBytes = costs.passes = 1;
+  costs.ownBytes = costs.cacheBytes = costs.passes = costs.segmentedWork = 1;
   costs.collectiveBudget = 100;
   return costs;
 }
@@ -126,7 +126,7 @@ TEST(Prediction, ReductionsOfSegmentsThatNeedTheirNumber) {
   costs.numberedElement = 100;
   costs.segment = 1000;
   EXPECT_DOUBLE_EQ(predicted(costs, sums("xs[i]"), 500, 50), 500);
-  EXPECT_DOUBLE_EQ(predicted(costs, sums("xs[i] + s"), 500, 50), 500 * 110 + 50 * 1000);
+  EXPECT_DOUBLE_EQ(predicted(costs, sums("xs[i] + s"), 500, 50), 500 * 100 + 50 * 1000);
 }
 
 const char* const kTwoFilters = R"(

@@ -10,6 +10,7 @@
 namespace kelpie::fusion {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 FusionReport reportOf(Strategy strategy) {
@@ -48,8 +49,9 @@ TEST(Report, TextShowsClustersStrategiesAndReasons) {
 }
 
 TEST(Report, PairsThatAStrategyMissesAreNoMatterOfCost) {
-  EXPECT_THAT(reportText(reportOf(Strategy::None), lookup),
-              HasSubstr("nothing is fused: the best schedule with both together takes 15.64 us instead"));
+  EXPECT_THAT(
+      reportText(reportOf(Strategy::None), lookup),
+      ContainsRegex("nothing is fused: the best schedule with both together takes [0-9.]+ us instead"));
   EXPECT_THAT(reportText(reportOf(Strategy::Delayed), lookup), HasSubstr("missed by delayed: the best"));
 }
 
