@@ -254,7 +254,6 @@ def constants(wide, narrow, fused, far_bytes, target):
         "logarithm": wide.logarithm,
         "trigonometric": wide.trigonometric,
         "float32": min(1.0, ratio),
-        "pipesOverlap": 1 if target == "cuda" else 0,
         "overlap": wide.overlap,
         "collectiveOverlap": overlap,
         "segmentedOverlap": segmented_overlap(wide, segmented),

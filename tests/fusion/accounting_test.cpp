@@ -250,5 +250,63 @@ TEST(Accounting, SamplesThatAreCutShortCountInFull) {
   EXPECT_NEAR(sample.positions[0].visited / kElements, 8 * kElements, 4e5);
 }
 
+/// Works at many places at the same time.
+class Scattered final : public runtime::HostTarget {
+ public:
+  explicit Scattered(int64_t streams) : HostTarget(0), streams_(streams) {}
+  std::string name() const override { return "scattered"; }
+  int64_t streams(const runtime::LaunchRequest& /*request*/) override { return streams_; }
+
+ protected:
+  runtime::Failure execute(const runtime::LaunchRequest& request,
+                           std::optional<runtime::DeviceError>& error) override {
+    interpret(request, error);
+    return std::nullopt;
+  }
+
+ private:
+  int64_t streams_;
+};
+
+/// Of table[places[i]]; or, if nothing is kept, of a filter that would pass these on.
+codegen::ThunkSample sampleOfGathers(const std::vector<int64_t>& places, int64_t streams, bool kept = true) {
+  testing::Builder b;
+  const lcu::VarId table = b.globalArray("table", testing::ints(places));
+  const lcu::ExprRef gathered = b.at(table, b.at(table));
+  b.result(b.launch(kept ? b.map(b.flat(table), {gathered})
+                         : b.filter(b.flat(table), {gathered}, b.arena().boolean(false)),
+                    "gather")
+               .back());
+  runtime::Executor executor(std::make_unique<Scattered>(streams));
+  runtime::RunStatistics statistics;
+  runtime::RunOptions options;
+  options.sampleThunks = true;
+  b.run(executor, options, &statistics);
+  return statistics.kernels.at(0).sample;
+}
+
+/// Neighbours of a row come to the same places again, if they come soon.
+TEST(Accounting, SamplesLookAtWhatALaunchWorksOnAtATime) {
+  constexpr int64_t kElements = 1 << 22, kSpan = 4096;
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < kElements; ++i)
+    places.push_back(std::min(kElements - 1, i + (i * 2654435761 >> 12) % kSpan));
+  const auto fresh = [&](int64_t streams) {
+    const codegen::ThunkSample sample = sampleOfGathers(places, streams);
+    return sample.positions.at(0).fresh / sample.positions.at(0).sectors;
+  };
+  EXPECT_LT(fresh(1), 0.3);
+  EXPECT_GT(fresh(1024), 0.45);
+}
+
+TEST(Accounting, SamplesOfWhatIsNeverEvaluatedAreNumbers) {
+  std::vector<int64_t> places(100'000, 0);
+  const codegen::ThunkSample sample = sampleOfGathers(places, 1, false);
+  ASSERT_EQ(sample.positions.size(), 1u);
+  EXPECT_EQ(sample.positions[0].number, 0);
+  EXPECT_EQ(sample.positions[0].fresh, 0);
+  EXPECT_EQ(sample.positions[0].visited, 0);
+}
+
 }  // namespace
 }  // namespace kelpie::fusion
