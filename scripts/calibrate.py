@@ -201,7 +201,7 @@ def segmented_overlap(m, segmented):
     return min(m.overlap, max(0.0, 1 - (both - max(memory, work)) / min(memory, work)))
 
 
-def constants(wide, narrow, fused, far_bytes, target):
+def constants(wide, narrow, fused, far_bytes):
     for m in (wide, narrow):
         m.find_arithmetic()
     loads, far = wide.loads()
@@ -290,7 +290,7 @@ def main():
     target = wide.profile["target"]
     far = next(k for k in wide.profile["kernels"] if k["kernel"].startswith("calibrate_map") and
                k["elements"] == max(x["elements"] for x in wide.profile["kernels"]))["elements"] * 8
-    found = constants(wide, narrow, fused, far, target)
+    found = constants(wide, narrow, fused, far)
     text = "".join(f"    .{name} = {value:.3g},\n" for name, value in found.items())
     print(f"{target}, copy {wide.profile['copyBytesPerSecond'] / 1e9:.1f} GB/s")
     print(text, end="")

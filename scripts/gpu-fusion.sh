@@ -15,9 +15,9 @@ CALIBRATE_ONLY_MEASURE=1 timeout 60 scripts/calibrate.sh "$target" "$kelpie" "$o
 
 programs=$(mktemp -d)
 trap 'rm -r "$programs"' EXIT
-for program in bench/prediction/*.nesl bench/prediction/held-out/{walk,pages,pixels,nearest,deal,exact}.nesl; do
+for program in bench/prediction/*.nesl bench/prediction/{held-out/{walk,pages,pixels,nearest,deal,exact},unseen/*}.nesl; do
   [ $((SECONDS - begin)) -gt 110 ] && echo "no time for $program" && continue
-  name=$(basename "$program" .nesl)
+  name=${program#bench/prediction/} name=${name%.nesl} name=${name//\//-}
   sed "s/^n = [0-9]*;/n = $elements;/" "$program" >"$programs/$name.nesl"
   # shellcheck disable=SC2086 # the command can be several words
   timeout 20 $kelpie fusion --run --target="$target" --format=json --profile "$output/reports/$name.prof" -o "$output/reports/$name.json" "$programs/$name.nesl" ||
