@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <random>
 #include <utility>
 
@@ -35,6 +36,7 @@ class Gpu : public testing::Test {
     if (!cuda_) GTEST_SKIP() << why;
     seed_ = static_cast<uint64_t>(environment("KELPIE_SEED", static_cast<int64_t>(std::random_device{}())));
     random_.seed(seed_);
+    std::cout << "KELPIE_SEED=" << seed_ << std::endl;  // what compute-sanitizer finds can be repeated
   }
 
   void compare(SpaceKind space, bool canFail, const std::vector<Lengths>& lengths) {
