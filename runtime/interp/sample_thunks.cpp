@@ -1,11 +1,10 @@
 // Thunks evaluated for some of a launch's elements (codegen/thunk_sample.h).
 #include <array>
 #include <cmath>
-#include <map>
-#include <numeric>
 #include <unordered_set>
 
 #include "runtime/interp/launch_evaluation.h"
+#include "runtime/interp/repeated_draws.h"
 
 namespace kelpie::runtime {
 
@@ -97,97 +96,6 @@ class ChosenElements {
   bool complete_ = true;
 };
 
-/// How often pieces of an array were drawn in each of several windows, and what that tells of many more
-/// draws.
-///
-/// Pieces differ in how often they are drawn: the root of a tree always, its leaves hardly ever. So there are
-/// taken to be a few classes: all pieces of the array equally often; half of them, a quarter, and so on; and
-/// pieces that are hardly ever drawn again. How many pieces belong to each is what makes the counts most
-/// likely (expectation maximisation for a mixture of Poisson distributions, in which pieces that were not
-/// drawn are not seen); where counts do not tell, all are of one class.
-class Draws {
- public:
-  /// `pieces` of the array.
-  Draws(double pieces, size_t windows) : pieces_(std::max(1.0, pieces)), times_(windows) {}
-  void add(const std::unordered_set<int64_t>& pieces, size_t window = 0) {
-    for (int64_t piece : pieces) ++times_[window][piece];
-    number_ += static_cast<double>(pieces.size());
-  }
-  double number() const { return number_; }
-  double distinct() const {
-    return std::accumulate(times_.begin(), times_.end(), 0.0, [](double sum, const auto& window) {
-      return sum + static_cast<double>(window.size());
-    });
-  }
-  /// Different pieces, over all windows, if there were so many times as many draws.
-  double among(double factor) const {
-    const std::vector<double> pieces = classes();
-    double result = 0;
-    for (size_t k = 0; k < pieces.size(); ++k) result += pieces[k] * -std::expm1(-timesOf(k) * factor);
-    return std::min(result, factor * number_);
-  }
-  /// Different pieces that there are to draw, of one window.
-  double all() const {
-    const std::vector<double> pieces = classes();
-    return std::min(pieces_, std::accumulate(pieces.begin(), pieces.end(), 0.0));
-  }
-
- private:
-  static constexpr double kRarely = 1.0 / 64;  ///< of what would be equally often
-  /// How often a piece of the class is drawn in a window, on average.
-  double timesOf(size_t k) const {
-    const double equally = number_ / static_cast<double>(times_.size()) / pieces_;
-    return k == 0 ? kRarely * equally : std::ldexp(equally, static_cast<int>(k) - 1);
-  }
-
-  /// How often a piece is drawn if all that are drawn at all are equally often.
-  double onAverage() const {
-    double low = 1e-9, high = 1e9;
-    for (int k = 0; k < 100; ++k) {
-      const double middle = std::sqrt(low * high);
-      (-std::expm1(-middle) / middle > distinct() / number_ ? low : high) = middle;
-    }
-    return low;
-  }
-  /// The number of pieces in each class, over all windows.
-  std::vector<double> classes() const {
-    if (number_ == 0) return {};
-    const size_t all = 2 + static_cast<size_t>(std::log2(pieces_));
-    std::map<uint32_t, double> counts;  // of pieces drawn so many times
-    for (const auto& window : times_)
-      for (const auto& [piece, times] : window) ++counts[times];
-    std::vector<std::vector<double>> likely;  // of such a piece in each class
-    for (const auto& [times, count] : counts) {
-      std::vector<double>& row = likely.emplace_back();
-      for (size_t k = 0; k < all; ++k) {
-        const double x = timesOf(k);
-        row.push_back(std::exp(times * std::log(x) - x - std::lgamma(times + 1.0)) / -std::expm1(-x));
-      }
-    }
-    constexpr double kElsewhere = 0.02;
-    std::vector<double> seen(all, kElsewhere);  // pieces of each class
-    const double ofOne = std::log2(onAverage() / timesOf(1));
-    seen[static_cast<size_t>(std::clamp(std::round(ofOne) + 1, 0.0, static_cast<double>(all - 1)))] = 1;
-    constexpr int kRounds = 1000;
-    for (int round = 0; round < kRounds; ++round) {
-      std::vector<double> next(all);
-      size_t row = 0;
-      for (const auto& [times, count] : counts) {
-        const double sum = std::inner_product(seen.begin(), seen.end(), likely[row].begin(), 0.0);
-        for (size_t k = 0; k < all && sum > 0; ++k) next[k] += count * seen[k] * likely[row][k] / sum;
-        ++row;
-      }
-      seen = std::move(next);
-    }
-    for (size_t k = 0; k < all; ++k) seen[k] /= -std::expm1(-timesOf(k));
-    return seen;
-  }
-
-  double pieces_;
-  std::vector<std::unordered_map<int64_t, uint32_t>> times_;  ///< by window
-  double number_ = 0;
-};
-
 /// What is visited of one array.
 class VisitedArray {
  public:
@@ -248,7 +156,7 @@ class VisitedArray {
   bool loadedInOrder_;
   std::unordered_set<int64_t> sectors_, granules_, blocks_;  ///< of the run at hand
   double inOrder_ = 0;  ///< granules of the run at hand that are loaded in order
-  Draws everywhere_, inWindow_;
+  RepeatedDraws everywhere_, inWindow_;
   double gathered_ = 0;
 };
 
