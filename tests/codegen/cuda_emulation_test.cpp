@@ -186,7 +186,7 @@ TEST(CudaEmulation, LittleSharedMemory) {
   compare(8, SpaceKind::Regular, 4, false, {3000}, {Lengths::Mixed, Lengths::Mixed}, options);
   compareSegmentedKernels(options);
 }
-/// Several warps of the scanner have groups of tiles each, and work in turn.
+/// The scanner has many groups of tiles, more than are in flight.
 TEST(CudaEmulation, ManyGroupsOfTiles) {
   codegen::cuda::CudaOptions options;
   options.threads = 128;

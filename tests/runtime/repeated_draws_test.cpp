@@ -37,7 +37,7 @@ TEST(RepeatedDraws, NodesOfATree) {
 }
 
 TEST(RepeatedDraws, PiecesThatNeverComeAgain) {
-  expectForetold(3000, 40, 0.35, [](auto&, int k) { return int64_t{k}; });
+  expectForetold(3000, 40, 0.05, [](auto&, int k) { return int64_t{k}; });
 }
 
 TEST(RepeatedDraws, NothingDrawn) {
