@@ -137,7 +137,9 @@ class Rewriter {
 
   // ---- maps that are read here ----
 
-  /// Whether computing the map again in each reader is as good as keeping its values in registers.
+  /// Whether computing the map again in each reader is as good as keeping its values in registers. Others
+  /// that stay are read by maps, too: what takes such a map in next, a reduction say, would compute it beside
+  /// it.
   static bool isCheap(const Soac& map) {
     int nodes = 0;
     bool heavy = false;
@@ -161,11 +163,12 @@ class Rewriter {
       for (size_t c = u + 1; c < bindings_.size(); ++c) {
         if (reads(bindings_[c], bindings_[u])) readers.push_back(c);
       }
-      const bool disappears = !isNeeded(bindings_[u]) && (readers.size() == 1 || isCheap(bindings_[u]));
+      const bool cheap = isCheap(bindings_[u]);
+      const bool disappears = !isNeeded(bindings_[u]) && (readers.size() == 1 || cheap);
       for (size_t c : readers) {
         const Soac& consumer = bindings_[c];
         const bool anySpace = consumer.kind == SoacKind::Map || consumer.kind == SoacKind::Permute;
-        if (!disappears && consumer.kind != SoacKind::Map) continue;
+        if (!disappears && !(cheap && consumer.kind == SoacKind::Map)) continue;
         if (usesSegments(bindings_[u]) && !consumer.space.segmented() && !anySpace) continue;
         note(bindings_[u], consumer, true);
         bindings_[c] = mapInto(bindings_[u], consumer);
