@@ -291,12 +291,8 @@ void writeEndOfTile(PassText& t) {
     t.storePartial("order", "sum");
   }
   if (t.plan.ranges()) {
-    const char* const places = "shared.segments[warpIndex()], shared.range[warpIndex()]";
-    t.line(2, "if (ending) {{");
-    t.line(4, "reduce.tile(own1, tile, marked, range, ends, {}, result, fetch);", places);
-    t.line(2, "}} else {{");
-    t.line(4, "reduce.tile(own1, tile, range, {}, fetch);", places);
-    t.line(2, "}}");
+    t.line(2, "reduce.tile(own1, tile, ending, marked, range, ends, shared.segments[warpIndex()],");
+    t.line(2, "    shared.range[warpIndex()], result, fetch);");
   }
   if (t.depth > 0) {
     t.depth -= 2;

@@ -133,29 +133,20 @@ struct SegmentRange {
   __device__ __forceinline__ Ends mark(const Segments& segments, const Tile& tile, Shared& shared) const {
     const int tileEnd = element + tile.count, base = element - tile.first;
     Ends ends{segment, 0, element, element, loaded_, element, {}};
-    int before = element;
-    auto batch = [&](int number, int at) {
-      const int from = lower(at, before);
-      if (at <= tileEnd) {
-        shared.marks[at - base] = 1;
-        if (kNumbers && at > from) shared.numbers[from - base] = number + laneIndex();
-      }
-      const uint32_t here = __ballot_sync(kFullWarp, at <= tileEnd);
-      ends.count += __popc(here);
-      if (here != 0) ends.last = shuffleFrom(at, 31 - __clz(here));
-    };
     KELPIE_UNROLL
-    for (int j = 0; j < kBatches; ++j) {
-      ends.at[j] = ahead_[j];
-      if (32 * j < loaded_) batch(32 * j, placeOf(ahead_[j]));
-    }
-    before = ends.lastKnown = ends.last;
-    for (int known = ends.known; ends.count == known; known += 32 * kBatches) {
-      int at[kBatches];
-      readEnds(segments, segment + known, at);
-      KELPIE_UNROLL
-      for (int j = 0; j < kBatches; ++j) batch(known + 32 * j, at[j]);
-    }
+    for (int j = 0; j < kBatches; ++j) ends.at[j] = ahead_[j];
+    forBatches(
+        segments, ends, kNever, [&](int known) { return ends.count == known; },
+        [&](int number, int from, int at, int) {
+          if (at <= tileEnd) {
+            shared.marks[at - base] = 1;
+            if (kNumbers && at > from) shared.numbers[from - base] = number + laneIndex();
+          }
+          const uint32_t here = __ballot_sync(kFullWarp, at <= tileEnd);
+          ends.count += __popc(here);
+          if (here != 0) ends.last = shuffleFrom(at, 31 - __clz(here));
+          if (number < ends.known) ends.lastKnown = ends.last;
+        });
     if (kNumbers && laneIndex() == 0 && ends.last < tileEnd) shared.numbers[ends.last - base] = ends.count;
     return ends;
   }
@@ -164,23 +155,12 @@ struct SegmentRange {
   template <class Segments, class Visit>
   __device__ __forceinline__ void forEach(const Segments& segments, const Ends& ends,
                                           const Visit& visit) const {
-    int before = ends.element;
-    auto batch = [&](int number, int at, int upTo) {
-      const int from = lower(at, before);
-      if (number + laneIndex() < upTo) visit(ends.first + number + laneIndex(), from, at);
-    };
-    const int here = ends.known < ends.count ? ends.known : ends.count;
-    KELPIE_UNROLL
-    for (int j = 0; j < kBatches; ++j) {
-      if (32 * j < here) batch(32 * j, placeOf(ends.at[j]), here);
-    }
-    before = ends.lastKnown;
-    for (int known = ends.known; known < ends.count; known += 32 * kBatches) {
-      int at[kBatches];
-      readEnds(segments, ends.first + known, at);
-      KELPIE_UNROLL
-      for (int j = 0; j < kBatches; ++j) batch(known + 32 * j, at[j], ends.count);
-    }
+    forBatches(
+        segments, ends, ends.count, [&](int known) { return known < ends.count; },
+        [&](int number, int from, int at, int upTo) {
+          const int own = number + laneIndex();
+          if (own < upTo && own < ends.count) visit(ends.first + own, from, at);
+        });
   }
 
   /// The segments (less `segment`) of this lane's items, of a tile that has been marked where `ending`.
@@ -260,6 +240,33 @@ struct SegmentRange {
   static __device__ __forceinline__ int64_t share(int64_t all, int64_t count) {
     const int64_t rounded = all + count - 1;
     return rounded >> 32 == 0 ? int64_t(uint32_t(rounded) / uint32_t(count)) : rounded / count;
+  }
+
+  /// Calls batch(number, begin, end, upTo) for 32 segments at a time, by lanes: numbers from `number` on, of
+  /// which those below `upTo` are known. First for those in `ends` that are below `limit`, then, as long as
+  /// more(known) says so, for others, which are read. There is one copy of what happens to a batch, which may
+  /// be long.
+  template <class Segments, class More, class Batch>
+  __device__ __forceinline__ void forBatches(const Segments& segments, const Ends& ends, int limit,
+                                             const More& more, const Batch& batch) const {
+    int at[kBatches];
+    KELPIE_UNROLL
+    for (int j = 0; j < kBatches; ++j) at[j] = placeOf(ends.at[j]);
+    int before = ends.element;
+    for (int first = 0, known = ends.known;;) {
+      KELPIE_NO_UNROLL
+      for (int number = first; number < known && number < limit; number += 32) {
+        const int from = lower(at[0], before);
+        batch(number, from, at[0], known);
+        KELPIE_UNROLL
+        for (int j = 1; j < kBatches; ++j) at[j - 1] = at[j];
+      }
+      if (!more(known)) break;
+      if (first == 0) before = ends.lastKnown;
+      readEnds(segments, ends.first + known, at);
+      first = known;
+      known += 32 * kBatches;
+    }
   }
 
   /// Loads what the next tile is expected to have, or somewhat more: those that are not used are loaded

@@ -63,43 +63,39 @@ struct SegmentReduce {
     accumulated = false;
   }
 
-  /// Folds a tile in which no segment ends and goes on behind it; items outside of it hold the identity.
-  /// `fetch` loads what the next tile needs.
-  template <class Fetch>
+  /// Folds a tile and goes on behind it; items outside of it hold the identity. `ending`: a segment ends in
+  /// it, so it has been marked, with these `ends`, of which `result` takes the folds. `fetch` loads what the
+  /// next tile needs.
+  template <class Segments, class Result, class Fetch>
   __device__ __forceinline__ void tile(const Value (&items)[S::kRows][S::kWidth], const Tile& tile,
-                                       Range& range, Shared& shared, typename Range::Shared& rangeShared,
-                                       const Fetch& fetch) {
-    range.advance(tile);
-    if (L::kCommutes) {
-      fetch();
+                                       bool ending, const Ends& ends, Range& range, const Segments& segments,
+                                       Shared& shared, typename Range::Shared& rangeShared,
+                                       const Result& result, const Fetch& fetch) {
+    const int base = range.element - tile.first, tileEnd = range.element + tile.count;
+    if (ending) {
+      collect();
+      store(items, shared);
+      range.advance(segments, tile, ends);
+    } else {
+      if (!L::kCommutes) store(items, shared);
+      range.advance(tile);
+    }
+    fetch();
+    if (!ending && L::kCommutes) {
       KELPIE_UNROLL
       for (int row = 0; row < S::kRows; ++row) {
         KELPIE_UNROLL
         for (int v = 0; v < S::kWidth; ++v) own = L::combine(own, items[row][v], false);
       }
       accumulated = true;
-    } else {
-      store(items, shared);
-      fetch();
-      __syncwarp();
-      fold(shared, rangeShared);
-      carry = L::combine(carry, sum, false);
+      return;
     }
-  }
-
-  /// The same of a tile that has been marked, with the `ends` in it. `result` takes those of segments.
-  template <class Segments, class Result, class Fetch>
-  __device__ __forceinline__ void tile(const Value (&items)[S::kRows][S::kWidth], const Tile& tile,
-                                       const Ends& ends, Range& range, const Segments& segments,
-                                       Shared& shared, typename Range::Shared& rangeShared,
-                                       const Result& result, const Fetch& fetch) {
-    collect();
-    const int base = range.element - tile.first, tileEnd = range.element + tile.count;
-    store(items, shared);
-    range.advance(segments, tile, ends);
-    fetch();
     __syncwarp();
     fold(shared, rangeShared);
+    if (!ending) {
+      carry = L::combine(carry, sum, false);
+      return;
+    }
     __syncwarp();
     range.forEach(segments, ends, [&](int number, int from, int to) {
       Value value = L::identity();

@@ -101,22 +101,8 @@ KELPIE_DEVICE uint32_t bitsOf(const Pack<uint8_t, kCount>& bytes) {
   return bits;
 }
 
-/// Elements base+group .. +kWidth-1 of a read-only array; zero where they are not in the tile.
-template <class S, class T>
-KELPIE_DEVICE Pack<T, S::kWidth> loadPack(const T* array, const Tile& tile, int row) {
-  Pack<T, S::kWidth> pack;
-  const int group = S::group(row);
-  const T* const place = array + tile.base + group;
-  if (tile.covers(group, S::kWidth)) {
-    pack = *reinterpret_cast<const Pack<T, S::kWidth>*>(place);
-  } else {
-    KELPIE_UNROLL
-    for (int m = 0; m < S::kWidth; ++m) pack.item[m] = tile.contains(group + m) ? place[m] : T(0);
-  }
-  return pack;
-}
-
-/// The rows of this thread.
+/// The packs of this thread: neighbours of a read-only array; zero where they are not in the tile. Of a whole
+/// tile by wide loads; of another, whose elements are loaded one by one, none waits for a branch.
 template <class S, class T>
 KELPIE_DEVICE void loadPacks(const T* array, const Tile& tile, Pack<T, S::kWidth> (&packs)[S::kRows]) {
   if (tile.count == S::kItems) {
@@ -125,7 +111,13 @@ KELPIE_DEVICE void loadPacks(const T* array, const Tile& tile, Pack<T, S::kWidth
       packs[row] = *reinterpret_cast<const Pack<T, S::kWidth>*>(array + tile.base + S::group(row));
   } else {
     KELPIE_UNROLL
-    for (int row = 0; row < S::kRows; ++row) packs[row] = loadPack<S>(array, tile, row);
+    for (int row = 0; row < S::kRows; ++row) {
+      KELPIE_UNROLL
+      for (int m = 0; m < S::kWidth; ++m) {
+        const int offset = S::group(row) + m;
+        packs[row].item[m] = tile.contains(offset) ? array[tile.base + offset] : T(0);
+      }
+    }
   }
 }
 
