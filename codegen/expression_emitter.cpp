@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <cstring>
-#include <limits>
+#include <algorithm>
 
+#include "codegen/loop_exits.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::codegen {
@@ -20,109 +19,6 @@ namespace {
 constexpr size_t kMaxInlineLength = 72;
 
 uint64_t loopVarKey(uint32_t loop, uint32_t number) { return (uint64_t{loop} << 32) | number; }
-
-std::string floatText(double v, bool single) {
-  if (!std::isfinite(v)) {
-    if (single) {
-      float f = static_cast<float>(v);
-      uint32_t bits;
-      std::memcpy(&bits, &f, sizeof bits);
-      return fmt::format("k_float_bits({:#x}u)", bits);
-    }
-    uint64_t bits;
-    std::memcpy(&bits, &v, sizeof bits);
-    return fmt::format("k_double_bits({:#x}ull)", bits);
-  }
-  std::string text = single ? fmt::format("{:.9g}", v) : fmt::format("{:.17g}", v);
-  std::string shortest = single ? fmt::format("{}", static_cast<float>(v)) : fmt::format("{}", v);
-  if (shortest.size() < text.size()) text = shortest;
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return single ? text + "f" : text;
-}
-
-std::string_view infix(ScalarOp op, bool isFloatType) {
-  switch (op) {
-    case ScalarOp::Add:
-      return "+";
-    case ScalarOp::Sub:
-      return "-";
-    case ScalarOp::Mul:
-      return "*";
-    case ScalarOp::Div:
-      return isFloatType ? "/" : "";
-    case ScalarOp::And:
-      return "&";
-    case ScalarOp::Or:
-      return "|";
-    case ScalarOp::Xor:
-      return "^";
-    case ScalarOp::Equal:
-      return "==";
-    case ScalarOp::NotEqual:
-      return "!=";
-    case ScalarOp::Less:
-      return "<";
-    case ScalarOp::LessEqual:
-      return "<=";
-    case ScalarOp::Greater:
-      return ">";
-    case ScalarOp::GreaterEqual:
-      return ">=";
-    default:
-      return "";
-  }
-}
-
-std::string_view functionName(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::Add:
-      return "k_add";
-    case ScalarOp::Sub:
-      return "k_sub";
-    case ScalarOp::Mul:
-      return "k_mul";
-    case ScalarOp::Div:
-      return "k_div";
-    case ScalarOp::Rem:
-      return "k_rem";
-    case ScalarOp::Max:
-      return "k_max";
-    case ScalarOp::Min:
-      return "k_min";
-    case ScalarOp::ShiftLeft:
-      return "k_shl";
-    case ScalarOp::ShiftRight:
-      return "k_shr";
-    case ScalarOp::Sqrt:
-      return "k_sqrt";
-    case ScalarOp::Exp:
-      return "k_exp";
-    case ScalarOp::Ln:
-      return "k_ln";
-    case ScalarOp::Sin:
-      return "k_sin";
-    case ScalarOp::Cos:
-      return "k_cos";
-    case ScalarOp::Tan:
-      return "k_tan";
-    case ScalarOp::Asin:
-      return "k_asin";
-    case ScalarOp::Acos:
-      return "k_acos";
-    case ScalarOp::Atan:
-      return "k_atan";
-    case ScalarOp::Sinh:
-      return "k_sinh";
-    case ScalarOp::Cosh:
-      return "k_cosh";
-    case ScalarOp::Tanh:
-      return "k_tanh";
-    case ScalarOp::Floor:
-      return "k_floor";
-    default:
-      throw InternalError("no C function for a scalar operation");
-  }
-}
 
 bool needsWrap(ScalarOp op) { return op == ScalarOp::Add || op == ScalarOp::Sub || op == ScalarOp::Mul; }
 
@@ -160,44 +56,6 @@ std::string stemOf(ExprRef e, const Dialect& dialect) {
 }
 
 }  // namespace
-
-std::string_view cTypeName(ScalarType t) {
-  switch (t) {
-    case ScalarType::Bool:
-      return "bool";
-    case ScalarType::Char:
-      return "uint8_t";
-    case ScalarType::Int32:
-      return "int32_t";
-    case ScalarType::Int64:
-      return "int64_t";
-    case ScalarType::Float32:
-      return "float";
-    case ScalarType::Float64:
-      return "double";
-  }
-  throw InternalError("unknown scalar type");
-}
-
-std::string literalText(const Scalar& v) {
-  switch (v.type) {
-    case ScalarType::Bool:
-      return v.isTrue() ? "true" : "false";
-    case ScalarType::Char:
-      return fmt::format("uint8_t({})", v.i);
-    case ScalarType::Int32:
-      if (v.i == std::numeric_limits<int32_t>::min()) return "(-2147483647 - 1)";
-      return fmt::format("{}", v.i);
-    case ScalarType::Int64:
-      if (v.i == std::numeric_limits<int64_t>::min()) return "int64_t(-9223372036854775807ll - 1)";
-      return fmt::format("int64_t({}{})", v.i, v.i > INT32_MAX || v.i < INT32_MIN ? "ll" : "");
-    case ScalarType::Float32:
-      return floatText(v.f, true);
-    case ScalarType::Float64:
-      return floatText(v.f, false);
-  }
-  throw InternalError("unknown scalar type");
-}
 
 ExpressionEmitter::ExpressionEmitter(const Dialect& dialect, int indent, std::string prefix)
     : dialect_(dialect), indent_(indent), prefix_(std::move(prefix)) {}
@@ -326,6 +184,12 @@ struct ExpressionEmitter::Run {
     std::string text, firstText;
     std::vector<std::string> firstValues;  ///< If: the then values; Loop: the names of the variables
     std::string condition;
+    /// In a block that ends a step of a loop that is left at its leaves (loop_exits.h):
+    ExprRef loop = nullptr;
+    std::vector<ExprRef> ends;     ///< its variables' next values
+    Facts facts;                   ///< the conditions around the block
+    std::optional<size_t> branch;  ///< the If that is put last; it has the leaves
+    bool atLast = false;           ///< it is its turn
   };
   std::vector<Frame> frames;
 
@@ -365,12 +229,27 @@ struct ExpressionEmitter::Run {
     while (true) {
       Frame& f = frames.back();
       const ScheduleBlock& block = schedule.blocks[f.block];
+      if (f.branch == f.step && !f.atLast) {
+        ++f.step;  // its turn comes when all others are done
+        continue;
+      }
+      if (f.step == block.steps.size() && f.branch && !f.atLast) {
+        f.atLast = true;
+        f.step = *f.branch;
+        enterBranch(f, true);
+        continue;
+      }
       if (f.step == block.steps.size()) {
+        if (f.loop && !f.branch) leaf(f);
         if (frames.size() == 1) return f.text;
         std::string text = std::move(f.text);
         uint32_t finished = f.block;
         frames.pop_back();
-        finishBlock(frames.back(), finished, std::move(text));
+        if (frames.back().atLast) {
+          finishBranch(frames.back(), finished, std::move(text));
+        } else {
+          finishBlock(frames.back(), finished, std::move(text));
+        }
         continue;
       }
       const ScheduleStep& step = block.steps[f.step];
@@ -399,7 +278,76 @@ struct ExpressionEmitter::Run {
     }
   }
 
-  void enter(uint32_t block, int indent) { frames.push_back({block, indent, 0, 0, "", "", {}, ""}); }
+  void enter(uint32_t block, int indent) {
+    Frame frame;
+    frame.block = block;
+    frame.indent = indent;
+    frames.push_back(std::move(frame));
+  }
+  /// A block at whose end the variables of `loop` are `ends`.
+  void enterEnd(uint32_t block, int indent, ExprRef loop, std::vector<ExprRef> ends, Facts facts) {
+    enter(block, indent);
+    Frame& f = frames.back();
+    f.branch = lastIf(schedule.blocks[block], ends);
+    f.loop = loop;
+    f.ends = std::move(ends);
+    f.facts = std::move(facts);
+  }
+
+  /// A branch of the If that ends the block of `f`.
+  void enterBranch(const Frame& f, bool then) {
+    const ScheduleStep& step = schedule.blocks[f.block].steps[*f.branch];
+    Facts facts = f.facts;
+    facts.emplace_back(step.node->operands[0], then);
+    enterEnd(then ? step.first : step.second, f.indent + 2, f.loop, endsOfBranch(step.node, then, f.ends),
+             std::move(facts));
+  }
+  void finishBranch(Frame& f, uint32_t finished, std::string text) {
+    const ScheduleStep& step = schedule.blocks[f.block].steps[*f.branch];
+    if (finished == step.first) {
+      f.firstText = std::move(text);
+      enterBranch(f, false);
+      return;
+    }
+    line(f, fmt::format("if ({}) {{", emitter.textOf(step.node->operands[0]).text));
+    f.text += f.firstText;
+    if (!text.empty()) line(f, "} else {");
+    f.text += text;
+    line(f, "}");
+    f.step = schedule.blocks[f.block].steps.size();
+  }
+  /// The end of a step of a loop: on with the next one, or out.
+  void leaf(Frame& f) {
+    const uint32_t flag = *endFlag(f.loop);
+    const auto known = knownValue(f.ends[flag], f.facts);
+    assign(f, f.loop, f.ends, known == false ? std::optional(flag) : std::nullopt);
+    if (known == true) {
+      line(f, "break;");
+    } else if (!known) {
+      line(f, fmt::format("if ({}) break;", emitter.loopVars_.at(loopVarKey(f.loop->index, flag))));
+    }
+  }
+  /// The variables of a loop step together, but for one that keeps its value.
+  void assign(Frame& f, ExprRef loop, const std::vector<ExprRef>& next, std::optional<uint32_t> kept) {
+    struct Change {
+      std::string name, value;
+      ScalarType type;
+    };
+    std::vector<Change> changed;
+    for (uint32_t k = 0; k < loop->count; ++k) {
+      const std::string& name = emitter.loopVars_.at(loopVarKey(loop->index, k));
+      std::string value = emitter.textOf(next[k]).text;
+      if (k != kept && value != name) changed.push_back({name, std::move(value), next[k]->type});
+    }
+    if (changed.size() > 1) {
+      for (Change& change : changed) {
+        const std::string name = emitter.freshName("next");
+        line(f, fmt::format("const {} {} = {};", cTypeName(change.type), name, change.value));
+        change.value = name;
+      }
+    }
+    for (const Change& change : changed) line(f, change.name + " = " + change.value + ";");
+  }
 
   void operation(Frame& f, ExprRef e) {
     Text text = emitter.operationText(e);
@@ -409,7 +357,17 @@ struct ExpressionEmitter::Run {
     }
     std::string name = emitter.freshName(stemOf(e, emitter.dialect_));
     line(f, fmt::format("const {} {} = {};", cTypeName(e->type), name, text.text));
+    if (isColumn(f, e)) line(f, fmt::format("k_loaded({});", name));
     emitter.texts_[e] = {name, true};
+  }
+  /// Whether `e` is a number loaded in a step of a loop beside others from the same position.
+  bool isColumn(const Frame& f, ExprRef e) const {
+    if (!emitter.dialect_.loadedCalls || !f.loop || e->kind != ExprKind::Load) return false;
+    if (e->type == ScalarType::Bool || e->type == ScalarType::Char) return false;
+    const auto& steps = schedule.blocks[f.block].steps;
+    return std::any_of(steps.begin(), steps.end(), [&](const ScheduleStep& step) {
+      return step.node->kind == ExprKind::Load && step.node != e && step.node->operands[0] == e->operands[0];
+    });
   }
 
   void check(Frame& f, ExprRef e) {
@@ -521,7 +479,11 @@ struct ExpressionEmitter::Run {
       if (first) {
         f.firstText = std::move(text);
         f.condition = emitter.textOf(loopCondition(step.node)).text;
-        enter(step.second, f.indent + 2);
+        if (endFlag(step.node)) {
+          enterEnd(step.second, f.indent + 2, step.node, loopNext(step.node), {});
+        } else {
+          enter(step.second, f.indent + 2);
+        }
         return;
       }
       finishLoop(f, step.node, text);
@@ -559,23 +521,14 @@ struct ExpressionEmitter::Run {
   void finishLoop(Frame& f, ExprRef e, const std::string& bodyText) {
     line(f, failed.empty() ? "while (true) {" : "while (!" + failed + ") {");
     f.text += f.firstText;
-    line(f, "if (!(" + f.condition + ")) break;", 2);
+    if (!endFlag(e)) line(f, "if (!(" + f.condition + ")) break;", 2);
     f.text += bodyText;
-    std::vector<std::pair<std::string, std::string>> changed;  // all variables step together
-    auto next = loopNext(e);
-    for (uint32_t k = 0; k < e->count; ++k) {
-      std::string value = emitter.textOf(next[k]).text;
-      if (value != f.firstValues[k]) changed.emplace_back(f.firstValues[k], value);
+    if (!endFlag(e)) {
+      Frame inside;
+      inside.indent = f.indent + 2;
+      assign(inside, e, loopNext(e), std::nullopt);
+      f.text += inside.text;
     }
-    if (changed.size() > 1) {
-      for (uint32_t k = 0, c = 0; k < e->count; ++k) {
-        if (c == changed.size() || changed[c].first != f.firstValues[k]) continue;
-        std::string name = emitter.freshName("next");
-        line(f, fmt::format("const {} {} = {};", cTypeName(next[k]->type), name, changed[c].second), 2);
-        changed[c++].second = name;
-      }
-    }
-    for (const auto& [name, value] : changed) line(f, name + " = " + value + ";", 2);
     if (!turns.empty()) {
       line(f, fmt::format("if (--{} == 0) {{", turns), 2);
       line(f, fmt::format("{} = {};", turns, kTurns), 4);

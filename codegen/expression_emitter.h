@@ -21,13 +21,10 @@
 #include <vector>
 
 #include "codegen/expression_schedule.h"
+#include "codegen/scalar_text.h"
 #include "ir/expr.h"
 
 namespace kelpie::codegen {
-
-std::string_view cTypeName(ScalarType t);
-/// A constant as C text; not necessarily atomic (negative numbers).
-std::string literalText(const Scalar& value);
 
 /// What the surroundings of an expression decide. Every text given back must be an atomic C expression (a
 /// name, a call, an index) unless it says otherwise.
@@ -52,6 +49,9 @@ struct Dialect {
   bool shortCircuit = false;
   /// `x >= 0 and x < y` of Int64 as k_within(x, y), which is to be there for an int32_t x, too.
   bool rangeCalls = false;
+  /// k_loaded(x) after loads in loops that the program makes on every way, though one branch alone needs
+  /// them, if others go to the same position: columns of one element.
+  bool loadedCalls = false;
 };
 
 /// Emits into one C scope, possibly in several calls: names given in earlier calls stay usable, so that

@@ -63,7 +63,12 @@ class ScalarPass {
     const ExprRef value = let ? let->values[placeOf(stmt->results, v)] : nullptr;
     return value && value->kind == ExprKind::Host && isCell(value->index) ? value->index : 0;
   }
-  /// Whether the host would read the device only to compute `v`.
+  bool readsCell(VarId v) const {
+    const auto& values = std::get<lcu::HostLet>(definitionOf(v)->node).values;
+    const auto reads = lcu::freeVars({values[placeOf(definitionOf(v)->results, v)]});
+    return std::any_of(reads.begin(), reads.end(), [&](VarId r) { return isCell(r); });
+  }
+  /// Whether `v` is computed from a cell, or from what would be one: the parameter.
   bool computesWithCells(VarId v, VarId param) const {
     const Stmt* stmt = definitionOf(v);
     const auto* let = stmt ? std::get_if<lcu::HostLet>(&stmt->node) : nullptr;
@@ -87,7 +92,7 @@ class ScalarPass {
     }
     if (computesWithCells(v, change.param)) {
       change.computed.insert(v);
-      change.cells = true;
+      if (readsCell(v)) change.cells = true;  // a counter that the host knows stays with it
       return true;
     }
     const Stmt* stmt = definitionOf(v);

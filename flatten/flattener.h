@@ -89,7 +89,8 @@ class Flattener {
   // ---- scalar loops (tail recursion inside a thunk) ----
   Values compileScalarLoop(core::FunctionId f, const Values& arguments, Context& context);
   struct LoopShape;
-  std::vector<ExprRef> loopStep(core::ExpPtr e, const LoopShape& shape, Context& context, Frame& frame);
+  std::vector<ExprRef> loopStep(core::ExpPtr e, const LoopShape& shape, Context& context, Frame& frame,
+                                std::vector<ExprRef> owed);
 
   // ---- scalar recursion (any other recursion inside a thunk) ----
   Values compileScalarRecursion(core::FunctionId f, Span span, const Values& arguments, Context& context);

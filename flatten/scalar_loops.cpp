@@ -17,21 +17,29 @@ struct Flattener::LoopShape {
 };
 
 /// done, results..., varying parameters... after one evaluation of `e`, in tail position of the function.
+/// `owed`: expressions around `e` that may fail, which each leaf evaluates.
 std::vector<ExprRef> Flattener::loopStep(core::ExpPtr e, const LoopShape& shape, Context& context,
-                                         Frame& frame) {
+                                         Frame& frame, std::vector<ExprRef> owed) {
   const size_t mark = context.pending.size();
   while (auto* let = std::get_if<core::Let>(&e->node)) {
     Values values = compile(let->rhs, context, frame);
     bind(let->vars, values, context, frame);
     e = let->body;
   }
-  std::vector<ExprRef> out;
+  const auto takePending = [&] {
+    owed.insert(owed.end(), context.pending.begin() + static_cast<ptrdiff_t>(mark), context.pending.end());
+    context.pending.resize(mark);
+  };
   if (auto* branch = std::get_if<core::If>(&e->node)) {
     ExprRef condition = atom(branch->condition, context, frame).scalar();
-    std::vector<ExprRef> left = loopStep(branch->thenBranch, shape, context, frame);
-    std::vector<ExprRef> right = loopStep(branch->elseBranch, shape, context, frame);
-    out = arena().select(condition, left, right);
-  } else if (auto* call = std::get_if<core::Call>(&e->node); call && call->function == shape.function) {
+    takePending();
+    dropEvaluated(owed, {condition});
+    std::vector<ExprRef> left = loopStep(branch->thenBranch, shape, context, frame, owed);
+    std::vector<ExprRef> right = loopStep(branch->elseBranch, shape, context, frame, owed);
+    return arena().select(condition, left, right);
+  }
+  std::vector<ExprRef> out;
+  if (auto* call = std::get_if<core::Call>(&e->node); call && call->function == shape.function) {
     out.push_back(arena().boolean(false));
     out.insert(out.end(), shape.results.begin(), shape.results.end());
     for (size_t k : shape.varying) out.push_back(atom(call->arguments[k], context, frame).scalar());
@@ -41,8 +49,7 @@ std::vector<ExprRef> Flattener::loopStep(core::ExpPtr e, const LoopShape& shape,
     out.insert(out.end(), shape.parameters.begin(), shape.parameters.end());
   }
   // Failing expressions that no result needs are tied to the flag.
-  std::vector<ExprRef> owed(context.pending.begin() + static_cast<ptrdiff_t>(mark), context.pending.end());
-  context.pending.resize(mark);
+  takePending();
   dropEvaluated(owed, out);
   for (ExprRef x : owed)
     out[0] = arena().op(ScalarOp::Or, out[0], arena().op(ScalarOp::And, asBool(x), arena().boolean(false)));
@@ -74,7 +81,7 @@ Values Flattener::compileScalarLoop(core::FunctionId f, const Values& arguments,
     frame[function.parameters[k].id] = {&context, value};
   }
   ++delayed_;
-  std::vector<ExprRef> next = loopStep(function.body, shape, context, frame);
+  std::vector<ExprRef> next = loopStep(function.body, shape, context, frame, {});
   --delayed_;
   std::vector<ExprRef> last = arena().loop(loop, initial, arena().op(ScalarOp::Not, done), next);
   Values results;

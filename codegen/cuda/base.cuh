@@ -133,6 +133,18 @@ KELPIE_DEVICE bool k_within(int32_t x, int64_t limit) {
   return uint32_t(x) < uint32_t(k_min(k_max(limit, int64_t(0)), int64_t(1) << 31));
 }
 
+/// Keeps a load where it is: the compiler would move it to the one branch that needs the value, where a loop
+/// that follows what it loads waits once more.
+#if defined(KELPIE_EMULATION)
+template <class T>
+KELPIE_DEVICE void k_loaded(T) {}
+#else
+KELPIE_DEVICE void k_loaded(int32_t x) { asm volatile("" ::"r"(x)); }
+KELPIE_DEVICE void k_loaded(int64_t x) { asm volatile("" ::"l"(x)); }
+KELPIE_DEVICE void k_loaded(float x) { asm volatile("" ::"f"(x)); }
+KELPIE_DEVICE void k_loaded(double x) { asm volatile("" ::"d"(x)); }
+#endif
+
 #define KELPIE_MATH(name, function)                            \
   KELPIE_DEVICE float name(float x) { return function##f(x); } \
   KELPIE_DEVICE double name(double x) { return function(x); }

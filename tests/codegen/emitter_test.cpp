@@ -108,6 +108,71 @@ TEST(Emitter, LoopsStepTogetherAndStopAtErrors) {
   EXPECT_EQ(e.values[0], "state_1");
 }
 
+/// loop (done = false, result = 0, x = i, n = 0): each leaf of the body ends it or goes on.
+struct FlaggedLoop {
+  Builder b;
+  uint32_t id = b.arena().newLoop();
+  ExprRef done = b.arena().loopVar(id, 0, ScalarType::Bool), result = b.arena().loopVar(id, 1, kI64);
+  ExprRef x = b.arena().loopVar(id, 2, kI64), n = b.arena().loopVar(id, 3, kI64);
+  using Leaf = std::vector<ExprRef>;
+
+  Leaf ends(ExprRef value) { return {b.arena().boolean(true), value, x, n}; }
+  Leaf goesOn(ExprRef nextX, ExprRef nextN) { return {b.arena().boolean(false), result, nextX, nextN}; }
+  std::string text(const Leaf& next, bool columns = false) {
+    ExprArena& a = b.arena();
+    auto last = a.loop(id, {a.boolean(false), b.num(0), b.i(), b.num(0)}, b.op(ScalarOp::Not, done), next);
+    Dialect dialect = plain(b.program);
+    dialect.loadedCalls = columns;
+    ExpressionEmitter emitter(dialect, 0);
+    emitter.emit({last[1]});
+    return emitter.takeStatements();
+  }
+};
+
+TEST(Emitter, LoopsWithAFlagAreLeftAtTheirLeaves) {
+  FlaggedLoop l;
+  ExprArena& a = l.b.arena();
+  ExprRef far = l.b.op(ScalarOp::Greater, l.x, l.b.num(100));
+  auto inner = a.select(far, l.ends(a.add(l.x, l.n)),
+                        l.goesOn(l.b.op(ScalarOp::Mul, l.x, l.x), a.add(l.n, l.b.num(1))));
+  const std::string text = l.text(a.select(l.b.op(ScalarOp::Equal, l.n, l.b.num(9)), l.ends(l.n), inner));
+  EXPECT_EQ(occurrences(text, "break;"), 2u) << text;
+  EXPECT_EQ(occurrences(text, "chosen"), 0u) << text;
+  EXPECT_THAT(text, HasSubstr("  } else {\n    const bool test_1 = state_3 > 100;\n    if (test_1) {\n"));
+  EXPECT_THAT(text, HasSubstr("      const int64_t next_5 = state_3 * state_3;\n"
+                              "      const int64_t next_6 = state_4 + 1;\n"
+                              "      state_3 = next_5;\n      state_4 = next_6;\n    }\n  }\n}\n"))
+      << text;
+}
+
+/// The flag of a leaf that no condition around it tells is looked at there.
+TEST(Emitter, LeavesMayNotKnowWhetherTheyEndTheLoop) {
+  FlaggedLoop l;
+  ExprArena& a = l.b.arena();
+  auto leaf = l.goesOn(a.add(l.x, l.b.num(2)), l.n);
+  leaf[0] = l.b.op(ScalarOp::Greater, l.x, l.b.num(50));
+  const std::string text = l.text(a.select(l.b.op(ScalarOp::Equal, l.n, l.b.num(9)), l.ends(l.n), leaf));
+  EXPECT_THAT(text, HasSubstr("if (state_1) break;")) << text;
+}
+
+TEST(Emitter, ColumnsOfAnElementAreLoadedTogetherInLoops) {
+  FlaggedLoop l;
+  ExprArena& a = l.b.arena();
+  VarId far = l.b.var("far", VarKind::Array, kI64), next = l.b.var("next", VarKind::Array, kI64);
+  ExprRef at =
+      a.check(l.b.op(ScalarOp::Less, l.x, l.b.num(9)), l.x, Scalar::ofInt(kI64, 0), 1, l.x, l.b.num(9));
+  ExprRef follow = a.load(next, kI64, at);
+  // The program loads both columns on every way, though one leaf alone goes on with the second.
+  ExprRef owed = l.b.op(ScalarOp::And, l.b.op(ScalarOp::NotEqual, follow, l.b.num(0)), a.boolean(false));
+  auto on = l.goesOn(follow, l.n);
+  auto end = l.ends(l.n);
+  for (auto* leaf : {&on, &end}) (*leaf)[0] = l.b.op(ScalarOp::Or, (*leaf)[0], owed);
+  auto body = a.select(l.b.op(ScalarOp::Greater, a.load(far, kI64, at), l.b.num(3)), on, end);
+  const std::string text = l.text(body, true);
+  EXPECT_THAT(text, HasSubstr("  k_loaded(next_at_1);\n")) << text;
+  EXPECT_THAT(l.text(body, false), Not(HasSubstr("k_loaded")));
+}
+
 TEST(Emitter, ExtremeConstants) {
   EXPECT_EQ(codegen::literalText(Scalar::ofInt(kI64, INT64_MIN)), "int64_t(-9223372036854775807ll - 1)");
   EXPECT_EQ(codegen::literalText(Scalar::ofFloat(kF64, -INFINITY)), "k_double_bits(0xfff0000000000000ull)");

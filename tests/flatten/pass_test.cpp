@@ -220,6 +220,15 @@ TEST(DeviceScalars, WhatTheHostComputesWithStays) {
   }
 }
 
+/// It knows a counter anyway: a kernel for each step would only cost a launch.
+TEST(DeviceScalars, WhatTheHostKnowsStays) {
+  const std::string lcu =
+      loopOf(flat("function marked(a, depth) = if #a == 0 then depth else"
+                  "  marked({x - depth : x in a | x > depth}, depth + 1);"
+                  "marked([3, 1, 7], 1);"));
+  EXPECT_EQ(occurrences(lcu, "ONCE"), 0u) << lcu;
+}
+
 /// The host needs the number of survivors in every step, so it waits anyway.
 TEST(DeviceConditions, LoopsThatWaitForSizesStay) {
   const std::string lcu = flat(
