@@ -1,13 +1,11 @@
-// A pass over ranges for small inputs, whose blocks take whole segments where these are about equally long
-// (segment_groups.cuh).
+// The form of a pass over ranges for small inputs: threads share out whole segments (segment_groups.cuh).
 #pragma once
 
 #include "codegen/cuda/pass_text.h"
 
 namespace kelpie::codegen::cuda {
 
-/// Behind the declaration of `result`: declares `groups`, and does all the work of a block whose segments
-/// suit it.
+/// All that comes behind the declaration of `result`.
 void writeGroups(PassText& t);
 
 }  // namespace kelpie::codegen::cuda
