@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "codegen/cuda/pass_elements.h"
+#include "codegen/cuda/pass_groups.h"
 #include "codegen/cuda/pass_segments.h"
 
 namespace kelpie::codegen::cuda {
@@ -69,7 +70,7 @@ void writeStructures(PassText& t) {
   // Of ranges, the tile of a warp.
   t.line(0, "using S = Shape<{}, {}, {}, {}>;", t.plan.ranges() ? 32 : s.threads, s.rows, s.width,
          s.backward);
-  if (t.plan.ranges() && !t.plan.groups) {
+  if (t.plan.ranges()) {
     t.line(0, "using Range = SegmentRange<S, Weights<{}, {}>{}>;", t.plan.elementWeight, t.plan.endWeight,
            t.plan.numbersInThunks ? ", true" : "");
   }
@@ -84,12 +85,11 @@ void writeStructures(PassText& t) {
   if (t.plan.finishes()) t.line(2, "uint32_t finished;");
   if (t.plan.merged()) t.line(2, "Map::Shared map;");
   if (t.plan.heads()) t.line(2, "{}::Shared heads;", t.headsType());
-  if (t.plan.groups) {
-    t.line(2, "{}::Shared groups;", t.segmentGroupsType());
-  } else if (t.plan.ranges()) {
+  if (t.plan.ranges()) {
     t.line(2, "Range::Shared range[kWarps];");
     t.line(2, "{}::Shared segments[kWarps];", t.segmentReduceType());
     t.line(2, "{}::Block block;", t.segmentReduceType());
+    if (t.plan.groups) t.line(2, "{}::Shared groups;", t.segmentGroupsType());
   }
   if (t.plan.rows()) t.line(2, "RowReduce<S, Level1>::Shared rows;");
   for (size_t k = 0; k < t.plan.levels.size() && !t.plan.ranges() && !t.plan.rows(); ++k) {
@@ -190,13 +190,19 @@ void writePrologue(PassText& t) {
     const std::string result = resultOfSegments(t);
     if (t.plan.groups) {
       t.text += result;
-      return;
+      writeGroups(t);
+      t.line(2, "const bool alone = groups.even;");
+      t.line(2, "Range range(alone ? warpIndex() : order * kWarps + warpIndex(),");
+      t.line(2, "    alone ? kWarps : launch.tiles * kWarps, alone ? groups.from : Cut{{0, 0, 0}},");
+      t.line(2, "    alone ? groups.to : Cut{{m, n, n}}, segments, shared.range[warpIndex()]);");
+    } else {
+      t.line(
+          2,
+          "Range range(order * kWarps + warpIndex(), launch.tiles * kWarps, Cut{{0, 0, 0}}, Cut{{m, n, n}},");
+      t.line(2, "    segments, shared.range[warpIndex()]);");
+      t.line(2, "if (failed) return;");
+      t.text += result;
     }
-    t.line(2,
-           "Range range(order * kWarps + warpIndex(), launch.tiles * kWarps, n, segments, "
-           "shared.range[warpIndex()]);");
-    t.line(2, "if (failed) return;");
-    t.text += result;
     t.line(2, "const auto ends = segments.from(range.firstSegment);");
     if (!t.plan.reductions.empty()) t.line(2, "Reduction::Value acc = Reduction::identity();");
     t.line(2, "{} reduce;", t.segmentReduceType());
@@ -206,8 +212,7 @@ void writePrologue(PassText& t) {
       t.depth += 2;
       t.line(2, "if (!range.more()) return;");
       t.line(2, "const Tile tile = range.tile();");
-      t.line(2, "if (tile.count < S::kItems) return;");
-      loadPacks(t, 0, "loadWhole");
+      loadPacks(t, 0);
       t.depth -= 2;
       t.line(2, "}};");
       t.line(2, "fetch();");
@@ -235,13 +240,6 @@ void writePrologue(PassText& t) {
     t.line(2, "const SegmentTile tile = Map::locate(shared.map);");
   } else if (t.plan.ranges()) {
     t.line(2, "const Tile tile = range.tile();");
-    if (!t.plan.stages[0].packs.empty()) {  // there are few: code to load them ahead would be long
-      t.line(2, "if (tile.count < S::kItems) {{");
-      t.depth += 2;
-      loadPacks(t, 0, "loadPart");
-      t.depth -= 2;
-      t.line(2, "}}");
-    }
     t.line(2, "const bool ending = range.endsIn(tile);");
   } else {
     t.line(2, "const Tile tile = flatTile<S>(order, launch.tiles, n);");
@@ -305,7 +303,8 @@ void writeEndOfTile(PassText& t) {
     searchRangeForErrors(t);
     t.text.insert(t.rangeLoop, "  const int begin = range.element;\n  bool good = true;\n");
   }
-  t.line(2, "reduce.finish(range, order, {}, shared.block, result);", t.states(0));
+  t.line(2, "reduce.finish(range, {}, order, {}, shared.block, result);", t.plan.groups ? "alone" : "false",
+         t.states(0));
   if (!t.plan.reductions.empty()) {
     t.line(2, "const Reduction::Value sum = BlockReduce<kWarps, Reduction>::run(acc, shared.reduction);");
     t.storePartial("order", "sum");

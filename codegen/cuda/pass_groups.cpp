@@ -41,45 +41,47 @@ void writeItems(PassText& t, int indent) {
 /// than that, parts are left out; behind the last element it is taken again, and what comes of it dropped: no
 /// load waits for a branch of its own.
 void writeFold(PassText& t) {
-  t.line(4, "Level1::Value items[groups.kAtOnce];");
-  t.line(4, "for (; groups.has(groups.kAtOnce); groups.first += groups.kAtOnce << groups.bits) {{");
-  t.line(6, "KELPIE_UNROLL");
-  t.line(6, "for (int k = 0; k < groups.kAtOnce; ++k) {{");
-  t.line(8, "const int at = groups.first + (k << groups.bits);");
-  writeItems(t, 8);
+  t.line(6, "Level1::Value items[groups.kAtOnce];");
+  t.line(6, "for (; groups.has(groups.kAtOnce); groups.first += groups.kAtOnce << groups.bits) {{");
+  t.line(8, "KELPIE_UNROLL");
+  t.line(8, "for (int k = 0; k < groups.kAtOnce; ++k) {{");
+  t.line(10, "const int at = groups.first + (k << groups.bits);");
+  writeItems(t, 10);
+  t.line(8, "}}");
+  t.line(8, "KELPIE_UNROLL");
+  t.line(8, "for (int k = 0; k < groups.kAtOnce; ++k)");
+  t.line(10, "groups.own = Level1::combine(groups.own, items[k], false);");
   t.line(6, "}}");
-  t.line(6, "KELPIE_UNROLL");
-  t.line(6, "for (int k = 0; k < groups.kAtOnce; ++k)");
-  t.line(8, "groups.own = Level1::combine(groups.own, items[k], false);");
-  t.line(4, "}}");
   const auto parts = [&] {
-    t.line(4, "KELPIE_UNROLL");
-    t.line(4, "for (int part = 0; part < groups.kAtOnce; part += groups.kPart) {{");
-    t.line(6, "if (!groups.has(part + 1)) continue;");
     t.line(6, "KELPIE_UNROLL");
-    t.line(6, "for (int k = part; k < part + groups.kPart; ++k) {{");
+    t.line(6, "for (int part = 0; part < groups.kAtOnce; part += groups.kPart) {{");
+    t.line(8, "if (!groups.has(part + 1)) continue;");
+    t.line(8, "KELPIE_UNROLL");
+    t.line(8, "for (int k = part; k < part + groups.kPart; ++k) {{");
   };
   parts();
-  t.line(8, "const int at = k_min(groups.first + (k << groups.bits), groups.end - 1);");
-  writeItems(t, 8);
+  t.line(10, "const int at = k_min(groups.first + (k << groups.bits), groups.end - 1);");
+  writeItems(t, 10);
+  t.line(8, "}}");
   t.line(6, "}}");
-  t.line(4, "}}");
   parts();
-  t.line(8, "const Level1::Value item = groups.has(k + 1) ? items[k] : Level1::identity();");
-  t.line(8, "groups.own = Level1::combine(groups.own, item, false);");
+  t.line(10, "const Level1::Value item = groups.has(k + 1) ? items[k] : Level1::identity();");
+  t.line(10, "groups.own = Level1::combine(groups.own, item, false);");
+  t.line(8, "}}");
   t.line(6, "}}");
-  t.line(4, "}}");
 }
 
 /// Threads that have met errors look for them element by element.
 void writeSearchForErrors(PassText& t) {
-  t.line(4, "if (!good) {{");
-  t.line(6, "KELPIE_NO_UNROLL");
-  t.line(6, "for (int at = first; at < groups.end; at += 1 << groups.bits) {{");
-  t.line(8, "const int64_t i = groups.from.element + at;");
+  t.line(6, "if (!good) {{");
+  t.line(8, "KELPIE_NO_UNROLL");
+  t.line(8, "for (int at = first; at < groups.end; at += 1 << groups.bits) {{");
+  t.line(10, "const int64_t i = groups.from.element + at;");
+  t.depth += 2;
   checkElement(t, 0);
+  t.depth -= 2;
+  t.line(8, "}}");
   t.line(6, "}}");
-  t.line(4, "}}");
 }
 
 }  // namespace
@@ -88,20 +90,23 @@ void writeGroups(PassText& t) {
   t.line(2, "{} groups(order, launch.tiles, launch.together, segments, n, shared.groups);",
          t.segmentGroupsType());
   t.line(2, "if (failed) return;");
-  t.line(2, "while (groups.next(segments, shared.groups)) {{");
+  t.line(2, "if (groups.even && groups.suited) {{");
+  t.line(4, "for (int round = 0; round < groups.rounds(); ++round) {{");
+  t.line(6, "groups.begin(round, segments, shared.groups);");
   const size_t begin = t.text.size();
   writeFold(t);
   std::string noted = t.text.substr(begin);
   if (noteErrors(noted)) {
     t.text.resize(begin);
-    t.line(4, "const int first = groups.first;");
-    t.line(4, "bool good = true;");
+    t.line(6, "const int first = groups.first;");
+    t.line(6, "bool good = true;");
     t.text += noted;
     writeSearchForErrors(t);
   }
-  t.line(4, "groups.finish(shared.groups, result);");
+  t.line(6, "groups.finish(shared.groups, result);");
+  t.line(4, "}}");
+  t.line(4, "return;");
   t.line(2, "}}");
-  t.line(2, "groups.settle(order, {}, shared.groups, result);", t.states(0));
 }
 
 }  // namespace kelpie::codegen::cuda

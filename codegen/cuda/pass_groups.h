@@ -1,11 +1,13 @@
-// The form of a pass over ranges for small inputs: threads share out whole segments (segment_groups.cuh).
+// A pass over ranges for small inputs, whose blocks take whole segments where these are about equally long
+// (segment_groups.cuh).
 #pragma once
 
 #include "codegen/cuda/pass_text.h"
 
 namespace kelpie::codegen::cuda {
 
-/// All that comes behind the declaration of `result`.
+/// Behind the declaration of `result`: declares `groups`, and does all the work of a block whose segments
+/// suit it.
 void writeGroups(PassText& t);
 
 }  // namespace kelpie::codegen::cuda

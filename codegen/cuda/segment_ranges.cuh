@@ -20,50 +20,32 @@ struct Weights {
 /// A place in the list: so many segment ends, and so many elements, lie before it.
 struct Cut {
   int64_t segment, element;
-  int64_t begin;  ///< of the segment that has not ended
+  int64_t begin;  ///< of this segment
 };
 
-/// How many segment ends lie before `diagonal` in the weighted list of `extent` elements; `begin`: where the
+/// How many segment ends lie before `diagonal` in the weighted list, between two cuts; `begin`: where the
 /// next segment begins. Called by all lanes of a warp, for a place by each half.
 template <class W, class Segments>
-KELPIE_DEVICE int64_t splitByHalfWarp(const Segments& segments, int64_t diagonal, int64_t extent,
-                                      int64_t& begin) {
-  const int64_t low = diagonal > W::kElement * extent ? (diagonal - W::kElement * extent) / W::kEnd : 0;
+KELPIE_DEVICE int64_t splitByHalfWarp(const Segments& segments, int64_t diagonal, const Cut& from,
+                                      const Cut& to, int64_t& begin) {
+  int64_t low = diagonal > W::kElement * to.element ? (diagonal - W::kElement * to.element) / W::kEnd : 0;
+  if (low < from.segment) low = from.segment;
   const int64_t high = (diagonal + W::kEnd - 1) / W::kEnd;
   constexpr int64_t kUnknown = -1;
-  begin = low == 0 ? 0 : kUnknown;
+  begin = low == from.segment ? from.begin : kUnknown;
   const int64_t split = searchByHalfWarp<4>(
-      low, high < segments.count ? high : segments.count, [&](int64_t at) { return segments.begin(at + 1); },
+      low, high < to.segment ? high : to.segment, [&](int64_t at) { return segments.begin(at + 1); },
       [&](int64_t at, int64_t end) { return W::kElement * end + W::kEnd * at < diagonal; }, begin);
   if (begin == kUnknown) begin = segments.begin(split);
   return split;
 }
 template <class W>
-KELPIE_DEVICE int64_t splitByHalfWarp(const RegularSegments& segments, int64_t diagonal, int64_t,
-                                      int64_t& begin) {
+KELPIE_DEVICE int64_t splitByHalfWarp(const RegularSegments& segments, int64_t diagonal, const Cut&,
+                                      const Cut&, int64_t& begin) {
   const int64_t ends = (diagonal + W::kEnd - 1) / (W::kElement * segments.length + W::kEnd);
   const int64_t split = ends < segments.count ? ends : segments.count;
   begin = segments.begin(split);
   return split;
-}
-
-/// What each of `count` equal pieces gets, the last less: by short division where that suffices.
-KELPIE_DEVICE int64_t shareOf(int64_t all, int64_t count) {
-  const int64_t rounded = all + count - 1;
-  return rounded >> 32 == 0 ? int64_t(uint32_t(rounded) / uint32_t(count)) : rounded / count;
-}
-
-/// Where piece `number` of `count` of equal work begins (in the lower lanes) and ends (in the others).
-template <class W, class Segments>
-KELPIE_DEVICE Cut cutByHalfWarp(const Segments& segments, int64_t number, int64_t count, int64_t extent) {
-  const int64_t all = W::kElement * extent + W::kEnd * segments.count;
-  const int64_t upTo = (number + (laneIndex() >> 4)) * shareOf(all, count);
-  const int64_t diagonal = upTo < all ? upTo : all;
-  Cut cut;
-  cut.segment = splitByHalfWarp<W>(segments, diagonal, extent, cut.begin);
-  cut.element = (diagonal - W::kEnd * cut.segment) / W::kElement;
-  if (cut.element < cut.begin) cut.element = cut.begin;  // the cut goes through an end
-  return cut;
 }
 
 /// S: the tile of a warp. W: the Weights by which the list is cut. kNumbers: items may ask for the number of
@@ -91,9 +73,9 @@ struct SegmentRange {
   int element, elementEnd;  ///< not yet dealt
   int segment, segmentEnd;  ///< likewise
 
-  /// Takes range `number` of `count` of a list with `extent` elements.
+  /// Takes range `number` of `count` between two cuts.
   template <class Segments>
-  __device__ __forceinline__ SegmentRange(int64_t number, int64_t count, int64_t extent,
+  __device__ __forceinline__ SegmentRange(int64_t number, int64_t count, const Cut& from, const Cut& to,
                                           const Segments& segments, Shared& shared) {
     uint32_t* const words = reinterpret_cast<uint32_t*>(shared.marks);
     for (int k = laneIndex(); k < (S::kItems + 16) / 4; k += 32) words[k] = 0;
@@ -101,14 +83,22 @@ struct SegmentRange {
       for (int k = laneIndex(); k < S::kItems + 4; k += 32) shared.numbers[k] = 0;
     }
     __syncwarp();
-    const Cut cut = cutByHalfWarp<W>(segments, number, count, extent);
-    firstSegment = shuffleFrom(cut.segment, 0);
+    // Lower lanes look for the begin, the others for the end.
+    const int64_t before = W::kElement * from.element + W::kEnd * from.segment;
+    const int64_t all = W::kElement * to.element + W::kEnd * to.segment - before;
+    const int64_t upTo = (number + (laneIndex() >> 4)) * share(all, count);
+    const int64_t diagonal = before + (upTo < all ? upTo : all);
+    int64_t lastEnd;
+    const int64_t split = splitByHalfWarp<W>(segments, diagonal, from, to, lastEnd);
+    int64_t place = (diagonal - W::kEnd * split) / W::kElement;
+    if (place < lastEnd) place = lastEnd;  // the cut goes through an end
+    firstSegment = shuffleFrom(split, 0);
     segment = 0;
-    segmentEnd = int(shuffleFrom(cut.segment, 16) - firstSegment);
-    const int64_t begin = shuffleFrom(cut.element, 0);
+    segmentEnd = int(shuffleFrom(split, 16) - firstSegment);
+    const int64_t begin = shuffleFrom(place, 0);
     origin = begin / S::kWidth * S::kWidth;
     element = int(begin - origin);
-    elementEnd = int(shuffleFrom(cut.element, 16) - origin);
+    elementEnd = int(shuffleFrom(place, 16) - origin);
     const float ofTile = float(segmentEnd) * S::kItems / float(elementEnd - element + 1);
     expected_ = int(k_min(ofTile, 32.0f * kBatches));
     loadEnds(segments.from(firstSegment));
@@ -244,6 +234,12 @@ struct SegmentRange {
     const int from = laneIndex() == 0 ? before : left;
     before = left;
     return from;
+  }
+
+  /// What each of `count` equal pieces gets, the last less: by short division where that suffices.
+  static __device__ __forceinline__ int64_t share(int64_t all, int64_t count) {
+    const int64_t rounded = all + count - 1;
+    return rounded >> 32 == 0 ? int64_t(uint32_t(rounded) / uint32_t(count)) : rounded / count;
   }
 
   /// Calls batch(number, begin, end, upTo) for 32 segments at a time, by lanes: numbers from `number` on, of

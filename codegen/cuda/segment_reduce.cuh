@@ -3,8 +3,8 @@
 // Tiles in which no segment ends are folded by lanes, where the operator commutes. In the others the items
 // are transposed through shared memory, so that every lane folds neighbours, one after the other; a scan over
 // the warp completes what crosses from lane to lane. The folds up to each item stay in shared memory, where
-// segments pick the one of their last item: no item needs to know its segment. What the next tile needs, if
-// it is whole, is loaded as soon as the items of this one are in shared memory.
+// segments pick the one of their last item: no item needs to know its segment. What the next tile needs is
+// loaded as soon as the items of this one are in shared memory.
 //
 // L as in scan.cuh, with Carry = Value and all parts segmented. kCommutes: left and right may
 // change places.
@@ -71,9 +71,17 @@ struct SegmentReduce {
                                        bool ending, const Ends& ends, Range& range, const Segments& segments,
                                        Shared& shared, typename Range::Shared& rangeShared,
                                        const Result& result, const Fetch& fetch) {
-    if (!ending && L::kCommutes) {
+    const int base = range.element - tile.first, tileEnd = range.element + tile.count;
+    if (ending) {
+      collect();
+      store(items, shared);
+      range.advance(segments, tile, ends);
+    } else {
+      if (!L::kCommutes) store(items, shared);
       range.advance(tile);
-      fetch();
+    }
+    fetch();
+    if (!ending && L::kCommutes) {
       KELPIE_UNROLL
       for (int row = 0; row < S::kRows; ++row) {
         KELPIE_UNROLL
@@ -82,15 +90,6 @@ struct SegmentReduce {
       accumulated = true;
       return;
     }
-    const int base = range.element - tile.first, tileEnd = range.element + tile.count;
-    collect();
-    store(items, shared);
-    if (ending) {
-      range.advance(segments, tile, ends);
-    } else {
-      range.advance(tile);
-    }
-    fetch();
     __syncwarp();
     fold(shared, rangeShared);
     if (!ending) {
@@ -112,11 +111,11 @@ struct SegmentReduce {
     carry = ends.last == tileEnd ? L::identity() : sum;
   }
 
-  /// Behind the last tile: the first segment that ended in a range gets what lies in lower ones. Contains
-  /// barriers.
+  /// Behind the last tile: the first segment that ended in a range gets what lies in lower ones; of other
+  /// blocks only if this one is not `alone`. Contains barriers.
   template <class Result>
-  __device__ __forceinline__ void finish(const Range& range, int64_t order, const States<Value>& states,
-                                         Block& block, const Result& result) {
+  __device__ __forceinline__ void finish(const Range& range, bool alone, int64_t order,
+                                         const States<Value>& states, Block& block, const Result& result) {
     collect();
     if (laneIndex() == 0) {
       block.carries[warpIndex()] = carry;
@@ -135,7 +134,7 @@ struct SegmentReduce {
       head = head || block.ended[warp] != 0;
     }
     if (warpIndex() == 0) {
-      const Value lowerBlocks = lookBack<L>(states, order, total, head, head);
+      const Value lowerBlocks = alone ? L::start() : lookBack<L>(states, order, total, head, head);
       if (laneIndex() == 0) block.lower = lowerBlocks;
     }
     __syncthreads();
