@@ -431,16 +431,16 @@ void declarePacks(PassText& t, size_t number) {
   }
 }
 
-void loadPacks(PassText& t, size_t number) {
+void loadPacks(PassText& t, size_t number, const char* function) {
   for (VarId v : t.plan.stages[number].packs) {
-    t.line(2, "loadPacks<S>({}, tile, {});", t.parameterNames.at({ParameterKind::Array, v}),
+    t.line(2, "{}<S>({}, tile, {});", function, t.parameterNames.at({ParameterKind::Array, v}),
            t.packNames.at(v));
   }
 }
 
 void writeLoads(PassText& t, size_t number) {
   declarePacks(t, number);
-  loadPacks(t, number);
+  loadPacks(t, number, "loadPacks");
 }
 
 void writeStage(PassText& t, size_t number) {

@@ -9,9 +9,10 @@
 
 namespace kelpie::codegen::cuda {
 
-/// The packs that a stage is the first to read: their declarations, their loads from `tile`, and both.
+/// The packs that a stage is the first to read: their declarations, their loads from `tile` by one of the
+/// functions for that (tile.cuh), and both.
 void declarePacks(PassText& t, size_t number);
-void loadPacks(PassText& t, size_t number);
+void loadPacks(PassText& t, size_t number, const char* function);
 void writeLoads(PassText& t, size_t number);
 /// The loop of a stage; loads its packs, but for stage 0, whose loads belong to the prologue (pass_frame.h).
 void writeStage(PassText& t, size_t number);

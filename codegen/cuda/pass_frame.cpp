@@ -71,8 +71,8 @@ void writeStructures(PassText& t) {
   t.line(0, "using S = Shape<{}, {}, {}, {}>;", t.plan.ranges() ? 32 : s.threads, s.rows, s.width,
          s.backward);
   if (t.plan.ranges()) {
-    t.line(0, "using Range = SegmentRange<S, Weights<{}, {}>{}>;", t.plan.elementWeight, t.plan.endWeight,
-           t.plan.numbersInThunks ? ", true" : "");
+    t.line(0, "using Range = SegmentRange<S, Weights<{}, {}>, {}, {}>;", t.plan.elementWeight,
+           t.plan.endWeight, t.plan.numbersInThunks, t.plan.compact);
   }
   for (size_t k = 0; k < t.plan.levels.size(); ++k) {
     if (!t.plan.levels[k].fields.empty() && !t.plan.levels[k].countsOnly)
@@ -212,7 +212,8 @@ void writePrologue(PassText& t) {
       t.depth += 2;
       t.line(2, "if (!range.more()) return;");
       t.line(2, "const Tile tile = range.tile();");
-      loadPacks(t, 0);
+      t.line(2, "if (tile.count < S::kItems) return;");
+      loadPacks(t, 0, "loadWhole");
       t.depth -= 2;
       t.line(2, "}};");
       t.line(2, "fetch();");
@@ -240,6 +241,13 @@ void writePrologue(PassText& t) {
     t.line(2, "const SegmentTile tile = Map::locate(shared.map);");
   } else if (t.plan.ranges()) {
     t.line(2, "const Tile tile = range.tile();");
+    if (!t.plan.stages[0].packs.empty()) {  // there are few: code to load them ahead would be long
+      t.line(2, "if (tile.count < S::kItems) {{");
+      t.depth += 2;
+      loadPacks(t, 0, "loadPart");
+      t.depth -= 2;
+      t.line(2, "}}");
+    }
     t.line(2, "const bool ending = range.endsIn(tile);");
   } else {
     t.line(2, "const Tile tile = flatTile<S>(order, launch.tiles, n);");

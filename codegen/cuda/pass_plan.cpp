@@ -50,6 +50,8 @@ constexpr int kUnrolledNodes = 3000;
 /// loop. With twice as many, kernels take a sixth longer to compile, batcher sort of 2^20 numbers 16.3 ms
 /// instead of 14.6, quickhull 1.99 instead of 1.91, and quicksort and breadth-first search the same.
 constexpr size_t kLoopNodes = 160;
+/// Nodes of epilogues of segments up to which a copy for each of several ends compiles fast enough.
+constexpr size_t kShortEpilogue = 8;
 /// Nodes that finding the number of an item's segment counts for.
 constexpr size_t kNumberNodes = 12;
 
@@ -361,6 +363,14 @@ class Planner {
     return budget;
   }
 
+  /// Nodes of thunk code that run for each segment.
+  size_t epilogueNodes() const {
+    size_t nodes = 0;
+    for (uint32_t b : plan_.epilogues)
+      lcu::forEachNode(thunksOf(kernel_.bindings[b]), [&](ExprRef) { ++nodes; });
+    return nodes;
+  }
+
   /// Whether the last of several writers to a place stays: the earlier it writes, the fewer others try.
   bool writesLast() const {
     return std::any_of(kernel_.bindings.begin(), kernel_.bindings.end(),
@@ -458,6 +468,7 @@ class Planner {
     Budget allowed = budget(weight);
     if (plan_.groups) allowed.threads = options_.threads;
     if (plan_.ranges()) weighRanges(weight);
+    plan_.compact = plan_.groups || epilogueNodes() > kShortEpilogue;
     shape.threads = std::max(32, allowed.threads);
     shape.backward = runsBackward(kernel_) || (plan_.grid == Grid::Tiles && !plan_.scanned() && writesLast());
     shape.width = weight.smallest >= 8 ? 2 : 4;

@@ -65,6 +65,7 @@ struct PassPlan {
   bool rows() const { return grid == Grid::Rows; }
   bool canGroup = false;  ///< of ranges: small inputs may be folded by groups (segment_groups.cuh)
   bool groups = false;    ///< ... and are
+  bool compact = false;   ///< of ranges: code for the ends of segments is short rather than fast
   bool segmented() const { return merged() || heads() || ranges(); }
   /// Of a merged list: where segments begin is marked for items; results of segments alone need no marks.
   bool marksItems() const { return merged() && (borders || numbers); }

@@ -3,8 +3,8 @@
 // Tiles in which no segment ends are folded by lanes, where the operator commutes. In the others the items
 // are transposed through shared memory, so that every lane folds neighbours, one after the other; a scan over
 // the warp completes what crosses from lane to lane. The folds up to each item stay in shared memory, where
-// segments pick the one of their last item: no item needs to know its segment. What the next tile needs is
-// loaded as soon as the items of this one are in shared memory.
+// segments pick the one of their last item: no item needs to know its segment. What the next tile needs, if
+// it is whole, is loaded as soon as the items of this one are in shared memory.
 //
 // L as in scan.cuh, with Carry = Value and all parts segmented. kCommutes: left and right may
 // change places.
@@ -71,17 +71,9 @@ struct SegmentReduce {
                                        bool ending, const Ends& ends, Range& range, const Segments& segments,
                                        Shared& shared, typename Range::Shared& rangeShared,
                                        const Result& result, const Fetch& fetch) {
-    const int base = range.element - tile.first, tileEnd = range.element + tile.count;
-    if (ending) {
-      collect();
-      store(items, shared);
-      range.advance(segments, tile, ends);
-    } else {
-      if (!L::kCommutes) store(items, shared);
-      range.advance(tile);
-    }
-    fetch();
     if (!ending && L::kCommutes) {
+      range.advance(tile);
+      fetch();
       KELPIE_UNROLL
       for (int row = 0; row < S::kRows; ++row) {
         KELPIE_UNROLL
@@ -90,6 +82,15 @@ struct SegmentReduce {
       accumulated = true;
       return;
     }
+    const int base = range.element - tile.first, tileEnd = range.element + tile.count;
+    collect();
+    store(items, shared);
+    if (ending) {
+      range.advance(segments, tile, ends);
+    } else {
+      range.advance(tile);
+    }
+    fetch();
     __syncwarp();
     fold(shared, rangeShared);
     if (!ending) {

@@ -101,23 +101,32 @@ KELPIE_DEVICE uint32_t bitsOf(const Pack<uint8_t, kCount>& bytes) {
   return bits;
 }
 
-/// The packs of this thread: neighbours of a read-only array; zero where they are not in the tile. Of a whole
-/// tile by wide loads; of another, whose elements are loaded one by one, none waits for a branch.
+/// The packs of this thread: neighbours of a read-only array, of a whole tile.
+template <class S, class T>
+KELPIE_DEVICE void loadWhole(const T* array, const Tile& tile, Pack<T, S::kWidth> (&packs)[S::kRows]) {
+  KELPIE_UNROLL
+  for (int row = 0; row < S::kRows; ++row)
+    packs[row] = *reinterpret_cast<const Pack<T, S::kWidth>*>(array + tile.base + S::group(row));
+}
+/// The same of part of a tile; zero where items are not in it. Elements are loaded one by one, so that none
+/// waits for a branch.
+template <class S, class T>
+KELPIE_DEVICE void loadPart(const T* array, const Tile& tile, Pack<T, S::kWidth> (&packs)[S::kRows]) {
+  KELPIE_UNROLL
+  for (int row = 0; row < S::kRows; ++row) {
+    KELPIE_UNROLL
+    for (int m = 0; m < S::kWidth; ++m) {
+      const int offset = S::group(row) + m;
+      packs[row].item[m] = tile.contains(offset) ? array[tile.base + offset] : T(0);
+    }
+  }
+}
 template <class S, class T>
 KELPIE_DEVICE void loadPacks(const T* array, const Tile& tile, Pack<T, S::kWidth> (&packs)[S::kRows]) {
   if (tile.count == S::kItems) {
-    KELPIE_UNROLL
-    for (int row = 0; row < S::kRows; ++row)
-      packs[row] = *reinterpret_cast<const Pack<T, S::kWidth>*>(array + tile.base + S::group(row));
+    loadWhole<S>(array, tile, packs);
   } else {
-    KELPIE_UNROLL
-    for (int row = 0; row < S::kRows; ++row) {
-      KELPIE_UNROLL
-      for (int m = 0; m < S::kWidth; ++m) {
-        const int offset = S::group(row) + m;
-        packs[row].item[m] = tile.contains(offset) ? array[tile.base + offset] : T(0);
-      }
-    }
+    loadPart<S>(array, tile, packs);
   }
 }
 

@@ -209,8 +209,8 @@ TEST(CudaEmulation, ManyGroupsOfRanges) {
   compareSegmentedKernels(tinyBlocks(), 100'000, {30, 3000, 200'000}, {"segmented_sum"});
 }
 
-/// Segments that suit groups of threads of all sizes; some of which are too long for theirs, so that their
-/// blocks fold ranges; and so long ones that all blocks do.
+/// Segments that suit groups of threads of all sizes; some of which are too long for theirs, so that they
+/// wait for others; and so long ones that blocks take pieces of the list of elements and segment ends.
 TEST(CudaEmulation, Groups) {
   Random random(static_cast<uint64_t>(environment("KELPIE_SEED", 21)));
   std::vector<std::vector<int64_t>> all;
@@ -225,6 +225,26 @@ TEST(CudaEmulation, Groups) {
       }
     }
   }
+  compareSegmentedKernels(smallGroups(), random, all, {"segmented_sum", "segmented_weighted_sum"});
+}
+
+/// Blocks have more segments than threads: none is long, some are, all in a row are, or one is as long as all
+/// others. And blocks whose long segments wait several times.
+TEST(CudaEmulation, GroupsOfManySegments) {
+  Random random(static_cast<uint64_t>(environment("KELPIE_SEED", 22)));
+  std::vector<std::vector<int64_t>> all;
+  const auto add = [&](int64_t segments, const auto& lengthOf) {
+    std::vector<int64_t>& offsets = all.emplace_back(1, 0);
+    for (int64_t k = 0; k < segments; ++k) offsets.push_back(offsets.back() + lengthOf(k));
+  };
+  const auto upTo = [&](uint64_t most) { return static_cast<int64_t>(random() % (most + 1)); };
+  const int64_t many = 30'000;
+  add(many, [&](int64_t) { return upTo(2); });
+  add(many, [&](int64_t k) { return k % 1000 == 7 ? 100 + upTo(100) : upTo(2); });
+  add(many, [&](int64_t k) { return k == 0 || k == many - 1 ? 6000 : upTo(1); });
+  add(many, [&](int64_t k) { return k % 3000 < 200 ? 20 : 0; });
+  add(many + 300, [&](int64_t k) { return k < many ? 0 : upTo(60); });
+  add(2000, [&](int64_t k) { return k % 40 < 1 + k % 5 ? int64_t{20} << k % 5 : 1 + upTo(2); });
   compareSegmentedKernels(smallGroups(), random, all, {"segmented_sum", "segmented_weighted_sum"});
 }
 
