@@ -300,6 +300,62 @@ void checkJobs(Bench& bench, Data& data) {
   }
 }
 
+/// Kernels over characters (KnownKernels::ofCharacters), as many as there are floats elsewhere.
+void characterJobs(Bench& bench, Data& data) {
+  const int64_t n = data.n;
+  // One more than there are elements: the last one has a neighbour, too.
+  std::vector<uint8_t> text(static_cast<size_t>(n) + 1);
+  for (uint8_t& c : text) c = static_cast<uint8_t>('a' + (data.random() >> 8) % 26);
+  const auto at = [&](int64_t k) { return text[static_cast<size_t>(k)]; };
+  std::vector<uint8_t> low;
+  std::vector<int64_t> es, changes;
+  for (int64_t k = 0; k < n; ++k) {
+    if (at(k) < 'k') low.push_back(at(k));
+    if (at(k) == 'e') es.push_back(k);
+    if (at(k) != at(k + 1)) changes.push_back(k);
+  }
+  bench.input("text", text);
+  const auto offsets = offsetsOf("zipf", n);
+  const auto m = static_cast<int64_t>(offsets.size()) - 1;
+  bench.input("offsets", offsets);
+  const auto all = static_cast<double>(n), ends = 8.0 * static_cast<double>(m);
+  const auto size = [](const auto& values) { return static_cast<double>(values.size() * sizeof(values[0])); };
+  const auto sameAs = [](size_t output, const auto& expected) {
+    return [output, &expected](const auto& out) -> std::string {
+      const bool same =
+          std::memcmp(out[output].data(), expected.data(), expected.size() * sizeof(expected[0])) == 0;
+      return same ? "" : "results differ";
+    };
+  };
+  bench.run("chars_map", "chars_map", n, 0, 2 * all);
+  bench.run("chars_test", "chars_test", n, 0, 2 * all);
+  bench.run("chars_codes", "chars_codes", n, 0, 9 * all, [&](const auto& out) -> std::string {
+    const auto* codes = reinterpret_cast<const int64_t*>(out[0].data());
+    for (int64_t k = 0; k < n; ++k)
+      if (codes[k] != at(k)) return "element " + std::to_string(k);
+    return "";
+  });
+  bench.run("chars_count", "chars_count", n, 0, all, [&](const auto& out) -> std::string {
+    const auto count = *reinterpret_cast<const int64_t*>(out[0].data());
+    return count == static_cast<int64_t>(es.size()) ? "" : "count " + std::to_string(count);
+  });
+  bench.run("chars_filter", "chars_filter", n, 0, all + size(low), sameAs(1, low));
+  bench.run("chars_upper", "chars_upper", n, 0, all + size(low));
+  bench.run("chars_positions", "chars_positions", n, 0, all + size(es), sameAs(1, es));
+  bench.run("chars_changes", "chars_changes", n, 0, all + size(changes), sameAs(1, changes));
+  bench.run("chars_scan", "chars_scan", n, 0, 9 * all, [&](const auto& out) -> std::string {
+    const auto* sums = reinterpret_cast<const int64_t*>(out[0].data());
+    int64_t sum = 0;
+    for (int64_t k = 0; k < n; sum += at(k++))
+      if (sums[k] != sum) return "element " + std::to_string(k);
+    return "";
+  });
+  bench.run("chars_segmented_count", "chars_segmented_count", n, m, all + 2 * ends);
+  bench.run("chars_segmented_filter", "chars_segmented_filter", n, m, all + size(low) + 2 * ends,
+            sameAs(1, low));
+  bench.run("chars_segmented_scan", "chars_segmented_scan", n, m, 9 * all + ends);
+}
+
 /// Sums, scans and filters of 2^10 and more elements; sums and scans of their segments, of every mean length
 /// from 1 to all elements, without empty segments, and with as many empty ones.
 void sweep(Bench& bench, int greatest) {
@@ -357,6 +413,7 @@ int runAll(int argc, char** argv) {
   if (bench.wantsLike("spmv")) sparseJobs(bench, data);
   if (bench.wantsLike("types_")) otherTypes(bench, data);
   if (bench.wantsLike("black_scholes")) blackScholes(bench, data);
+  if (bench.wantsLike("chars_")) characterJobs(bench, data);
   if (bench.wantsLike("checks_")) checkJobs(bench, data);
   return 0;
 }

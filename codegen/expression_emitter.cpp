@@ -148,6 +148,10 @@ ExpressionEmitter::Text ExpressionEmitter::operationText(ExprRef e) const {
     if (e->op == ScalarOp::And) symbol = "&&";
     if (e->op == ScalarOp::Or) symbol = "||";
   }
+  // NESL's library has no other absolute value; of floats it is a part of the operation that takes it.
+  if (e->op == ScalarOp::Max && isFloat(type) && b->kind == ExprKind::Op && b->op == ScalarOp::Negate &&
+      b->operands[0] == a)
+    return {fmt::format("k_abs({})", textOf(a).text), true};
   bool call = symbol.empty() || (dialect_.wrapCalls && isInt(type) && needsWrap(e->op));
   if (call) {
     // Overloads are chosen by type, so constants are written with theirs.

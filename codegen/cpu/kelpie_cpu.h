@@ -228,6 +228,7 @@ K_FUNCTION(k_sinh, sinh)
 K_FUNCTION(k_cosh, cosh)
 K_FUNCTION(k_tanh, tanh)
 K_FUNCTION(k_floor, floor)
+K_FUNCTION(k_abs, fabs)
 #undef K_FUNCTION
 
 /// Float to int: toward zero, saturating; NaN gives 0.

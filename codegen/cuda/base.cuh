@@ -161,6 +161,7 @@ KELPIE_MATH(k_sinh, sinh)
 KELPIE_MATH(k_cosh, cosh)
 KELPIE_MATH(k_tanh, tanh)
 KELPIE_MATH(k_floor, floor)
+KELPIE_MATH(k_abs, fabs)
 #undef KELPIE_MATH
 
 KELPIE_DEVICE float k_float_bits(uint32_t bits) {
@@ -279,9 +280,16 @@ struct Launch {
 };
 
 /// Whether an earlier launch failed: then its results do not exist and this kernel must not touch them. All
-/// blocks of a launch agree, since errors of the launch itself do not count.
+/// blocks of a launch agree, since errors of the launch itself do not count. For the same reason an old value
+/// will do, so each multiprocessor keeps the word in its L1: where every warp asked L2, all of them asked the
+/// same slice of it, one after the other.
 KELPIE_DEVICE bool failedBefore(const Launch& launch) {
-  const unsigned long long failed = *(volatile unsigned long long*)&launch.error->launch;
+  unsigned long long failed;
+#if defined(KELPIE_EMULATION)
+  failed = *static_cast<volatile unsigned long long*>(&launch.error->launch);
+#else
+  asm volatile("ld.global.ca.u64 %0, [%1];" : "=l"(failed) : "l"(&launch.error->launch));
+#endif
   return failed != 0 && failed < launch.number;
 }
 

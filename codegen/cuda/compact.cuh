@@ -6,31 +6,64 @@
 
 namespace kelpie {
 
+/// Items of a thread are in registers, or a function of row and place computes those that are wanted.
+template <class T, int kRows, int kWidth>
+KELPIE_DEVICE T itemOf(const T (&items)[kRows][kWidth], int row, int v) {
+  return items[row][v];
+}
+template <class Function>
+KELPIE_DEVICE auto itemOf(const Function& items, int row, int v) -> decltype(items(row, v)) {
+  return items(row, v);
+}
+
 /// Puts the marked items with ranks window .. window+kCapacity-1 into buffer[0..kCapacity). `rank`: of the
 /// first marked item of each row of this thread, or of a later item before which none is marked.
-template <class S, uint32_t kCapacity, class T>
-KELPIE_DEVICE void collect(const T (&items)[S::kRows][S::kWidth], uint32_t marked,
-                           const uint32_t (&rank)[S::kRows], uint32_t window, T* buffer) {
+template <class S, uint32_t kCapacity, class Items, class T>
+KELPIE_DEVICE void collect(const Items& items, uint32_t marked, const uint32_t (&rank)[S::kRows],
+                           uint32_t window, T* buffer) {
   KELPIE_UNROLL
   for (int row = 0; row < S::kRows; ++row) {
     uint32_t at = rank[row] - window;
     KELPIE_UNROLL
     for (int v = 0; v < S::kWidth; ++v) {
       if (!(marked >> (row * S::kWidth + v) & 1)) continue;
-      if (kCapacity >= S::kItems || at < kCapacity) buffer[at] = items[row][v];
+      if (kCapacity >= S::kItems || at < kCapacity) buffer[at] = itemOf(items, row, v);
       ++at;
     }
   }
 }
 
+/// Stores buffer[0..count) by all threads of a block; the buffer is aligned to 4. Bytes go four at a time,
+/// wherever they begin.
+template <class S, class T>
+KELPIE_DEVICE void storeBuffer(T* out, const T* buffer, uint32_t count) {
+  if constexpr (sizeof(T) == 1) {
+    const uint32_t unaligned = uint32_t(-reinterpret_cast<int64_t>(out)) & 3;
+    const uint32_t head = unaligned < count ? unaligned : count;
+    const uint32_t words = (count - head) / 4, end = head + 4 * words;
+    const uint32_t* const from = reinterpret_cast<const uint32_t*>(buffer);
+    uint32_t* const to = reinterpret_cast<uint32_t*>(out + head);
+    for (uint32_t k = threadIdx.x; k < words; k += S::kThreads) {
+      const uint64_t next = head > 0 ? from[k + 1] : 0;
+      to[k] = uint32_t((next << 32 | from[k]) >> (8 * head));
+    }
+    for (uint32_t k = threadIdx.x; k < head + (count - end); k += S::kThreads) {
+      const uint32_t at = k < head ? k : end + (k - head);
+      out[at] = buffer[at];
+    }
+  } else {
+    for (uint32_t k = threadIdx.x; k < count; k += S::kThreads) out[k] = buffer[k];
+  }
+}
+
 /// Stores the `count` marked items of a tile to out[0..count). The first window has been collected already if
 /// `collected`, and a barrier has followed. Contains barriers; the buffer is free at the end.
-template <class S, uint32_t kCapacity, class T>
-KELPIE_DEVICE void storeCompacted(T* out, const T (&items)[S::kRows][S::kWidth], uint32_t marked,
+template <class S, uint32_t kCapacity, class Items, class T>
+KELPIE_DEVICE void storeCompacted(T* out, const Items& items, uint32_t marked,
                                   const uint32_t (&rank)[S::kRows], uint32_t count, T* buffer,
                                   bool collected) {
   if (kCapacity >= S::kItems && collected) {  // items need not be kept for other windows
-    for (uint32_t k = threadIdx.x; k < count; k += S::kThreads) out[k] = buffer[k];
+    storeBuffer<S>(out, buffer, count);
     __syncthreads();
     return;
   }
@@ -41,7 +74,7 @@ KELPIE_DEVICE void storeCompacted(T* out, const T (&items)[S::kRows][S::kWidth],
     }
     collected = false;
     const uint32_t end = count - window < kCapacity ? count - window : kCapacity;
-    for (uint32_t k = threadIdx.x; k < end; k += S::kThreads) out[window + k] = buffer[k];
+    storeBuffer<S>(out + window, buffer, end);
     __syncthreads();
   }
 }
@@ -67,12 +100,14 @@ struct TileRanks {
   }
 };
 
-/// The ranks of marked items in a tile and in all tiles, for kernels that carry nothing else: four rows are
-/// counted in the bytes of one word.
+/// The ranks of marked items in a tile and in all tiles, for kernels that carry nothing else: two or four
+/// rows are counted in parts of one word.
 template <class S>
 struct BlockCount {
-  static constexpr int kWords = (S::kRows + 3) / 4;
-  static_assert(32 * S::kWidth < 256, "the marked items of a row of a warp must fit a byte");
+  static constexpr int kParts = 32 * S::kWidth < 256 ? 4 : 2;  ///< a row of a warp must fit one
+  static constexpr int kBits = 32 / kParts;
+  static constexpr uint32_t kMask = (1u << kBits) - 1;
+  static constexpr int kWords = (S::kRows + kParts - 1) / kParts;
 
   struct Level {
     struct Carry {
@@ -103,10 +138,10 @@ struct BlockCount {
     for (int k = 0; k < kWords; ++k) {
       uint32_t own = 0;
       KELPIE_UNROLL
-      for (int j = 0; j < 4; ++j) {
-        const int row = 4 * k + j;
+      for (int j = 0; j < kParts; ++j) {
+        const int row = kParts * k + j;
         if (row < S::kRows)
-          own |= uint32_t(__popc(marked >> (row * S::kWidth) & ((1u << S::kWidth) - 1))) << (8 * j);
+          own |= uint32_t(__popc(marked >> (row * S::kWidth) & ((1u << S::kWidth) - 1))) << (kBits * j);
       }
       uint32_t upTo = own;
       KELPIE_UNROLL
@@ -116,11 +151,11 @@ struct BlockCount {
       }
       const uint32_t rows = __shfl_sync(kFullWarp, upTo, 31), before = upTo - own;
       KELPIE_UNROLL
-      for (int j = 0; j < 4; ++j) {
-        const int row = 4 * k + j;
+      for (int j = 0; j < kParts; ++j) {
+        const int row = kParts * k + j;
         if (row >= S::kRows) continue;
-        rank[row] = base + (before >> (8 * j) & 255);
-        base += rows >> (8 * j) & 255;
+        rank[row] = base + (before >> (kBits * j) & kMask);
+        base += rows >> (kBits * j) & kMask;
       }
     }
     if (lane == 0) shared.totals[warpIndex()] = base;

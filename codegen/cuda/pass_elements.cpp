@@ -44,11 +44,49 @@ constexpr const char* kNumberedSegment = "numbers.first + number[v]";
 
 }  // namespace
 
+namespace {
+
+/// The line of `text` that holds position `at`: where it begins and where the next one does.
+std::pair<size_t, size_t> lineAt(const std::string& text, size_t at) {
+  const size_t before = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
+  return {before == std::string::npos ? 0 : before + 1, text.find('\n', at) + 1};
+}
+
+/// Where the text of a check that records at `at` is that of a float, "float NAME = VALUE;", "if (!(TEST))
+/// {", the recording, "NAME = FALLBACK;", "}": makes it "float NAME = VALUE;", "good = good && (TEST);". A
+/// float is harmless whatever it is, and results of a launch with errors do not count, so the fallback is not
+/// needed.
+bool noteFloat(std::string& text, size_t at) {
+  constexpr std::string_view kTest = "if (!(", kThen = ")) {\n";
+  const auto [record, fallback] = lineAt(text, at);
+  if (record == 0 || fallback == 0) return false;
+  const auto [test, recordAgain] = lineAt(text, record - 1);
+  if (test == 0) return false;
+  const size_t declaration = lineAt(text, test - 1).first;
+  const size_t last = lineAt(text, fallback).second;  // the line of the brace
+  const auto trimmed = [&](size_t begin) { return text.find_first_not_of(' ', begin); };
+  const std::string_view all = text;
+  std::string_view name = all.substr(trimmed(declaration), test - trimmed(declaration));
+  const size_t space = name.find(' ');
+  if (name.substr(0, space) != "float" && name.substr(0, space) != "double") return false;
+  name = name.substr(space + 1, name.find(" = ") - space - 1);
+  const size_t open = trimmed(test);
+  if (all.substr(open, kTest.size()) != kTest || all.substr(record - kThen.size(), kThen.size()) != kThen ||
+      all.substr(trimmed(fallback), name.size() + 3) != std::string(name) + " = " ||
+      all.substr(trimmed(last), 2) != "}\n")
+    return false;
+  const std::string condition = text.substr(open + kTest.size(), record - kThen.size() - open - kTest.size());
+  text.replace(open, trimmed(last) + 2 - open, "good = good && (" + condition + ");\n");
+  return true;
+}
+
+}  // namespace
+
 bool noteErrors(std::string& text) {
   constexpr std::string_view kRecord = "recordError(", kEnd = ");\n", kNote = "good = false;\n";
   bool any = false;
-  for (size_t at = text.find(kRecord); at != std::string::npos; at = text.find(kRecord, at)) {
-    text.replace(at, text.find(kEnd, at) + kEnd.size() - at, kNote);
+  for (size_t at = text.find(kRecord); at != std::string::npos; at = text.find(kRecord)) {
+    if (!noteFloat(text, at)) text.replace(at, text.find(kEnd, at) + kEnd.size() - at, kNote);
     any = true;
   }
   return any;
@@ -87,6 +125,26 @@ void defineLocal(PassText& t, VarId v, const std::string& text, ScalarType type,
   emitter.define(load, t.stem(v));
 }
 
+/// Functions of row and place, instead of arrays of items.
+void writeRecomputed(PassText& t, size_t stage) {
+  for (uint32_t b : t.plan.stages[stage].bindings) {
+    const Soac& soac = t.kernel.bindings[b];
+    if (soac.kind != SoacKind::Filter) continue;
+    for (size_t j = 0; j < soac.pull.size(); ++j) {
+      const VarId v = soac.results[j + 1];
+      if (!t.plan.recomputed.contains(v) || !t.compactedOutput(soac, j, true)) continue;
+      t.line(2, "const auto {} = [&](int row, int v) {{", t.items(v));
+      t.line(4, "const int64_t i = tile.base + S::offset(row, v);");
+      Dialect d = t.dialect();
+      ExpressionEmitter emitter = elementEmitter(t, d, stage);
+      const auto texts = emitter.emit({soac.pull[j]});
+      t.flush(emitter);
+      t.line(4, "return {}({});", typeName(soac.pull[j]->type), texts[0]);
+      t.line(2, "}};");
+    }
+  }
+}
+
 void compacted(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter) {
   const Soac& soac = t.kernel.bindings[b];
   auto texts = emitter.emit({soac.where});
@@ -95,23 +153,30 @@ void compacted(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter
   t.line(8, "const bool {} = {};", test, texts[0]);
   if (!t.plan.levels[stage].countsOnly) t.line(8, "own{}[row][v].count{} = {};", stage + 1, b + 1, test);
   t.line(8, "keep{} |= uint32_t({}) << (row * S::kWidth + v);", b + 1, test);
-  if (soac.pull.empty()) return;
+  std::vector<size_t> kept;
+  std::vector<ExprRef> pull;
+  for (size_t j = 0; j < soac.pull.size(); ++j) {
+    if (t.plan.recomputed.contains(soac.results[j + 1])) continue;
+    kept.push_back(j);
+    pull.push_back(soac.pull[j]);
+  }
+  if (pull.empty()) return;
   // The pull of a filter is evaluated for survivors only, in a scope of its own; elements are there
   // already.
-  const bool scoped =
-      soac.kind == SoacKind::Filter && !std::all_of(soac.pull.begin(), soac.pull.end(), [&](ExprRef e) {
-        return e->kind == ExprKind::Load && e->operands[0]->kind == ExprKind::Param &&
-               e->operands[0]->index == 0 &&
-               (t.packNames.contains(e->index) || t.itemArrays.contains(e->index));
-      });
+  const bool scoped = soac.kind == SoacKind::Filter && !std::all_of(pull.begin(), pull.end(), [&](ExprRef e) {
+                        return e->kind == ExprKind::Load && e->operands[0]->kind == ExprKind::Param &&
+                               e->operands[0]->index == 0 &&
+                               (t.packNames.contains(e->index) || t.itemArrays.contains(e->index));
+                      });
   ExpressionEmitter inner = emitter;
   ExpressionEmitter& used = scoped ? inner : emitter;
   if (scoped) t.line(8, "if ({}) {{", test);
-  texts = used.emit(soac.pull);
+  texts = used.emit(pull);
   t.flush(used);
-  for (size_t j = 0; j < texts.size(); ++j) {
+  for (size_t k = 0; k < kept.size(); ++k) {
+    const size_t j = kept[k];
     if (!t.compactedOutput(soac, j, true) && !t.compactedOutput(soac, j, false)) continue;
-    t.line(scoped ? 10 : 8, "{}[row][v] = {};", t.items(soac.results[j + 1]), texts[j]);
+    t.line(scoped ? 10 : 8, "{}[row][v] = {};", t.items(soac.results[j + 1]), texts[k]);
   }
   if (scoped) t.line(8, "}}");
 }
@@ -313,6 +378,11 @@ bool onlyPermutes(const PassText& t) {
 /// Text that notes errors, without its checks.
 std::string withoutChecks(std::string text) {
   constexpr std::string_view kNote = "good = false;\n", kTest = "if (!(", kEnd = "}\n";
+  constexpr std::string_view kFloatNote = "good = good && (";
+  for (size_t at = text.find(kFloatNote); at != std::string::npos; at = text.find(kFloatNote)) {
+    const auto [begin, end] = lineAt(text, at);
+    text.erase(begin, end - begin);
+  }
   for (size_t at = text.find(kNote); at != std::string::npos; at = text.find(kNote)) {
     const size_t begin = text.rfind('\n', text.rfind(kTest, at)) + 1;
     text.erase(begin, text.find(kEnd, at) + kEnd.size() - begin);
@@ -357,6 +427,26 @@ void writeSearchForErrors(PassText& t, size_t number) {
   t.line(2, "}}");
 }
 
+/// Whether items that are not in the tile may be computed, too: nothing but elements that are there already
+/// is read (of items outside, those of a neighbour in the tile), nothing takes long, and only rows are
+/// stored.
+bool harmlessOutside(const PassText& t, size_t number) {
+  const StagePlan& stage = t.plan.stages[number];
+  if (!t.plan.levels[number].fields.empty() || usesSegments(t, stage)) return false;
+  const bool searches = findsAgain(t, number);  // no error of an item outside is recorded
+  return std::all_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
+    const Soac& soac = t.kernel.bindings[b];
+    if (soac.kind != SoacKind::Map) return false;
+    return !lcu::anyNode(thunksOf(soac), [&](ExprRef e) {
+      if (lcu::isUnbounded(e) || (e->kind == ExprKind::Check && !searches)) return true;
+      if (e->kind != ExprKind::Load) return false;
+      const ExprRef at = e->operands[0];
+      const bool element = at->kind == ExprKind::Param && at->index == 0;
+      return !element || !(t.packNames.contains(e->index) || t.stems.contains(e->index));
+    });
+  });
+}
+
 /// Puts what the text from `begin` on computes into its final form. Items do not stop for errors, so that no
 /// load waits for the check before it; which errors there were is found out afterwards. Whole tiles may have
 /// a copy of their own; where segments are numbered, those that lie in one segment: there its values are
@@ -366,6 +456,8 @@ void finishStage(PassText& t, size_t number, size_t begin) {
   // Of longer texts, the copy would cost compile time, and the test of each item does not show.
   constexpr size_t kShort = 900, kShortWithChecks = 4000;
   const StagePlan& stage = t.plan.stages[number];
+  const bool everywhere = harmlessOutside(t, number);
+  if (everywhere) t.text.replace(begin, std::string::npos, forWholeTiles(t.text.substr(begin)));
   const std::string text = t.text.substr(begin);
   std::string noted = text;
   const bool checks = noteErrors(noted);
@@ -373,9 +465,9 @@ void finishStage(PassText& t, size_t number, size_t begin) {
   const bool numbered = usesSegments(t, stage) && t.plan.numbered(), permutes = onlyPermutes(t);
   // It pays most where items have much to do that does not depend on each other's checks.
   const bool pays = (checks && (!searches || usesSegments(t, stage))) || numbered;
-  const bool mayPay = pays || t.plan.ranges() || t.plan.scanned() || permutes;
-  const bool copies = !t.plan.merged() && mayPay && text.size() <= (pays ? kShortWithChecks : kShort) &&
-                      !(searches && hasLoops(t, stage));
+  const bool mayPay = pays || t.plan.ranges() || t.plan.scanned() || t.plan.narrow || permutes;
+  const bool copies = !everywhere && !t.plan.merged() && mayPay &&
+                      text.size() <= (pays ? kShortWithChecks : kShort) && !(searches && hasLoops(t, stage));
   const std::string whole = numbered ? "tile.count == S::kItems && numbers.alone" : "tile.count == S::kItems";
   if (!searches && !copies) return;
   t.text.resize(begin);
@@ -433,14 +525,16 @@ void declarePacks(PassText& t, size_t number) {
 
 void loadPacks(PassText& t, size_t number, const char* function) {
   for (VarId v : t.plan.stages[number].packs) {
-    t.line(2, "{}<S>({}, tile, {});", function, t.parameterNames.at({ParameterKind::Array, v}),
+    t.line(2, "{}({}, tile, {});", function, t.parameterNames.at({ParameterKind::Array, v}),
            t.packNames.at(v));
   }
 }
 
 void writeLoads(PassText& t, size_t number) {
   declarePacks(t, number);
-  loadPacks(t, number, "loadPacks");
+  // Maps compute items outside of the tile, too (harmlessOutside).
+  const bool nearest = t.plan.grid == Grid::Tiles && !t.plan.scanned();
+  loadPacks(t, number, nearest ? "loadPacks<S, true>" : "loadPacks<S>");
 }
 
 void writeStage(PassText& t, size_t number) {
@@ -463,6 +557,7 @@ void writeStage(PassText& t, size_t number) {
     } else if (compacts) {
       for (size_t j = 0; j < soac.pull.size(); ++j) {
         if (!t.compactedOutput(soac, j, true) && !t.compactedOutput(soac, j, false)) continue;
+        if (t.plan.recomputed.contains(soac.results[j + 1])) continue;
         t.line(2, "{} {}[S::kRows][S::kWidth];", typeName(soac.pull[j]->type), t.items(soac.results[j + 1]));
       }
     }
@@ -488,6 +583,7 @@ void writeStage(PassText& t, size_t number) {
   for (VarId v : stored) t.line(4, "storeRow<S>({}, tile, row, {});", t.outputNames.at(v), t.itemsOfRow(v));
   t.line(2, "}}");
   finishStage(t, number, loops);
+  writeRecomputed(t, number);
   for (uint32_t b : stage.bindings)
     if (t.kernel.bindings[b].kind == SoacKind::Map)
       for (VarId v : t.kernel.bindings[b].results)

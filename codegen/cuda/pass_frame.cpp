@@ -213,7 +213,7 @@ void writePrologue(PassText& t) {
       t.line(2, "if (!range.more()) return;");
       t.line(2, "const Tile tile = range.tile();");
       t.line(2, "if (tile.count < S::kItems) return;");
-      loadPacks(t, 0, "loadWhole");
+      loadPacks(t, 0, "loadWhole<S>");
       t.depth -= 2;
       t.line(2, "}};");
       t.line(2, "fetch();");
@@ -244,7 +244,7 @@ void writePrologue(PassText& t) {
     if (!t.plan.stages[0].packs.empty()) {  // there are few: code to load them ahead would be long
       t.line(2, "if (tile.count < S::kItems) {{");
       t.depth += 2;
-      loadPacks(t, 0, "loadPart");
+      loadPacks(t, 0, "loadPart<S>");
       t.depth -= 2;
       t.line(2, "}}");
     }

@@ -72,6 +72,7 @@ class Planner {
     for (LevelPlan& level : plan_.levels) finishLevel(level);
     sortBySize(plan_.reductions);
     choosePacks();
+    chooseRecomputed();
     chooseGrid();
     chooseShape();
     return std::move(plan_);
@@ -188,6 +189,30 @@ class Planner {
     }
   }
 
+  /// What takes little and reads nothing but elements that are there anyway.
+  void chooseRecomputed() {
+    constexpr int kMostNodes = 6;
+    std::unordered_set<VarId> packed;
+    for (const StagePlan& stage : plan_.stages) {
+      packed.insert(stage.packs.begin(), stage.packs.end());
+      for (uint32_t b : stage.bindings) {
+        const Soac& soac = kernel_.bindings[b];
+        if (soac.kind != SoacKind::Filter) continue;
+        for (size_t j = 0; j < soac.pull.size(); ++j) {
+          const ExprRef pull = soac.pull[j];
+          if (pull->kind == ExprKind::Load) continue;
+          int nodes = 0;
+          const bool costs = lcu::anyNode({pull}, [&](ExprRef e) {
+            if (e->kind == ExprKind::Load) return !isElement(e->operands[0]) || !packed.contains(e->index);
+            return ++nodes > kMostNodes || e->kind == ExprKind::Check || lcu::isUnbounded(e) ||
+                   (e->kind == ExprKind::Param && e->index != 0);
+          });
+          if (!costs) plan_.recomputed.insert(soac.results[j + 1]);
+        }
+      }
+    }
+  }
+
   static bool isElement(ExprRef e) { return e->kind == ExprKind::Param && e->index == 0; }
 
   void chooseGrid() {
@@ -251,6 +276,7 @@ class Planner {
   /// What an item costs.
   struct Weight {
     int smallest = 8;        ///< bytes of the smallest array element
+    int widest = 1;          ///< ... and of the widest, or of what is scanned or folded
     int words = 0;           ///< 4-byte registers
     int kept = 0;            ///< ... of what was computed for survivors, until they have their places
     size_t nodes = 0;        ///< of thunk code
@@ -267,6 +293,7 @@ class Planner {
     Weight weight;
     auto stored = [&](ScalarType t) {
       weight.smallest = std::min(weight.smallest, sizeOf(t));
+      weight.widest = std::max(weight.widest, sizeOf(t));
       weight.words += sizeOf(t) == 8 ? 2 : 1;
     };
     for (const StagePlan& stage : plan_.stages) {
@@ -278,12 +305,14 @@ class Planner {
         auto own = thunksOf(soac);
         thunks.insert(thunks.end(), own.begin(), own.end());
         if (soac.kind == SoacKind::Map || soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition)
-          for (ExprRef e : soac.pull) stored(e->type);
-        if (soac.kind != SoacKind::Filter) continue;
-        for (ExprRef e : soac.pull) {
-          const bool element = e->kind == ExprKind::Load && isElement(e->operands[0]);
-          if (!element && kept.insert(e).second) weight.kept += sizeOf(e->type) == 8 ? 2 : 1;
-        }
+          for (size_t j = 0; j < soac.pull.size(); ++j) {
+            const ExprRef e = soac.pull[j];
+            if (plan_.recomputed.contains(soac.results[j + 1])) continue;
+            stored(e->type);
+            const bool element = e->kind == ExprKind::Load && isElement(e->operands[0]);
+            if (soac.kind == SoacKind::Filter && !element && kept.insert(e).second)
+              weight.kept += sizeOf(e->type) == 8 ? 2 : 1;
+          }
       }
       lcu::forEachNode(thunks, [&](ExprRef e) {
         weight.nodes += lcu::isUnbounded(e) ? 8 : 1;
@@ -297,8 +326,11 @@ class Planner {
       weight.carried = std::max(weight.carried, level.fields.empty() ? 0 : level.bytes());
       weight.countsOnly &= level.fields.empty() || level.countsOnly;
       for (const Field& f : level.fields)
+        if (!f.count) weight.widest = std::max(weight.widest, sizeOf(f.type));
+      for (const Field& f : level.fields)
         weight.words += level.countsOnly ? 0 : f.count ? 2 : sizeOf(f.type) / (leavesItems(f) ? 2 : 4);
     }
+    for (const Field& f : plan_.reductions) weight.widest = std::max(weight.widest, sizeOf(f.type));
     if (plan_.numbersInThunks) ++weight.words;
     return weight;
   }
@@ -313,7 +345,8 @@ class Planner {
     const int words = std::max(1, weight.words);
     const bool wide = weight.carried >= 16;
     Budget budget{plan_.grid == Grid::Single ? 32 : options_.threads,
-                  std::min(options_.maxItems, kItemWords / words)};
+                  std::min(plan_.narrow && weight.widest == 1 ? 2 * options_.maxItems : options_.maxItems,
+                           kItemWords / words)};
     if (plan_.ranges()) {
       // Warps work by themselves and load a tile ahead, so registers count for more than many warps: sums of
       // segments of 8 took 0.218 with registers for 1024 threads, 0.195 for 768; of four arrays 0.31 for 640
@@ -336,7 +369,9 @@ class Planner {
       // 128 and 16.
       budget.items = std::min(2 * options_.maxItems, (wide ? 2 : 1) * kWaitingItemWords / words);
       if (wide) budget.threads /= 2;
-      if (weight.countsOnly && budget.items * words <= 64) budget.resident = 1280;
+      // Filters of 2^27 characters took 0.167 with 256 threads, 0.156 with 512.
+      if (weight.countsOnly && plan_.narrow && !weight.gathers) budget.threads *= 2;
+      if (weight.countsOnly && budget.items * words <= 64) budget.resident = weight.gathers ? 768 : 1280;
       if (weight.loops && weight.nodes > kManyNodes) {
         // Waiting for the tiles before is nothing beside such loops; registers that do not suffice for them
         // are.
@@ -459,9 +494,18 @@ class Planner {
     return used + plan_.bufferItems * plan_.bufferBytesPerItem;
   }
 
+  /// A lane moves 16 bytes of the smallest elements at once, 8 of bytes alone. What is twice as wide is
+  /// exchanged between lanes before it is stored (tile.cuh).
+  int widthOf(const Weight& weight) const {
+    if (weight.smallest >= 8) return 2;
+    return plan_.narrow && weight.widest == 1 && 8 * weight.nodes <= 2 * kLoopNodes ? 8 : 4;
+  }
+
   void chooseShape() {
     TileShape& shape = plan_.shape;
     const Weight weight = weigh();
+    const bool flat = plan_.grid == Grid::Tiles || plan_.grid == Grid::Chunks;
+    plan_.narrow = flat && !info_.space.segmented() && weight.smallest == 1;
     plan_.streams = !weight.loops && !weight.gathers && weight.nodes <= kManyNodes;
     if (plan_.rows()) return chooseRowShape(weight);
     plan_.canGroup = canGroup(weight.nodes, weight.loops);
@@ -471,7 +515,7 @@ class Planner {
     plan_.compact = plan_.groups || epilogueNodes() > kShortEpilogue;
     shape.threads = std::max(32, allowed.threads);
     shape.backward = runsBackward(kernel_) || (plan_.grid == Grid::Tiles && !plan_.scanned() && writesLast());
-    shape.width = weight.smallest >= 8 ? 2 : 4;
+    shape.width = widthOf(weight);
     // A warp of the scanner, or several, for each level.
     while (plan_.scanned() && shape.threads < 32 * static_cast<int>(plan_.levels.size())) shape.threads *= 2;
     int items = std::max(1, allowed.items);

@@ -43,12 +43,15 @@ struct PassPlan {
   std::vector<Field> reductions;    ///< flat commutative reductions, folded by lanes
   std::vector<uint32_t> epilogues;  ///< bindings over segments
   std::vector<uint32_t> finish;     ///< Once bindings
+  /// Components of filters that are computed where survivors are put together, which spares registers.
+  std::unordered_set<lcu::VarId> recomputed;
   Grid grid = Grid::Tiles;
   TileShape shape;
   int rowsAtOnce = 0;                    ///< rows of items that are unrolled together; 0: all
   int elementWeight = 1, endWeight = 1;  ///< of ranges: what elements and segment ends cost; of a merged
                                          ///< list: entries of an end
   int blocksAtOnce = 1;                  ///< blocks of a multiprocessor that registers must suffice for
+  bool narrow = false;                   ///< flat, and elements of one byte are moved: arithmetic counts
   bool streams = false;                  ///< items take equally long and are read in order
   bool numbers = false;                  ///< segments of items are needed
   bool numbersInThunks = false;          ///< ... by thunks

@@ -49,7 +49,7 @@ codegen::cuda::CudaOptions smallGroups() {
 
 void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const std::vector<int64_t>& sizes,
              const std::vector<Lengths>& lengths,
-             const codegen::cuda::CudaOptions& cudaOptions = smallBlocks()) {
+             const codegen::cuda::CudaOptions& cudaOptions = smallBlocks(), bool narrow = false) {
   seed += static_cast<uint64_t>(environment("KELPIE_SEED", 0));
   kernels *= static_cast<int>(environment("KELPIE_SOAK", 1));
   Random random(seed);
@@ -60,6 +60,7 @@ void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const st
     options.space = space;
     options.bindings = 1 + static_cast<int>(random() % 5);
     options.canFail = canFail;
+    options.narrow = narrow;
     KernelCase testCase = randomKernel(random, options);
     runtime::ProgramKernels program{
         testCase.program.get(),
@@ -90,6 +91,22 @@ const std::vector<Lengths> kLengths = {Lengths::Mixed, Lengths::Zero, Lengths::O
                                        Lengths::Eight, Lengths::Long, Lengths::Giant};
 
 TEST(CudaEmulation, FlatKernels) { compare(1, SpaceKind::Flat, 12, false, kSizes, {Lengths::Mixed}); }
+/// Threads that hold as many bytes as they do on a device.
+codegen::cuda::CudaOptions longRows() {
+  codegen::cuda::CudaOptions options;
+  options.threads = 64;
+  return options;
+}
+TEST(CudaEmulation, FlatKernelsOfBytes) {
+  compare(11, SpaceKind::Flat, 16, false, {0, 1, 15, 31, 700, 2048, 5003}, {Lengths::Mixed}, longRows(),
+          true);
+}
+TEST(CudaEmulation, FlatKernelsOfBytesThatFail) {
+  compare(12, SpaceKind::Flat, 4, true, {31, 5003}, {Lengths::Mixed}, longRows(), true);
+}
+TEST(CudaEmulation, RegularKernelsOfBytes) {
+  compare(13, SpaceKind::Regular, 8, false, {0, 1, 40, 3000}, {Lengths::Mixed}, longRows(), true);
+}
 TEST(CudaEmulation, OffsetKernels) { compare(2, SpaceKind::Offsets, 12, false, {0, 40, 3000}, kLengths); }
 TEST(CudaEmulation, RegularKernels) {
   compare(3, SpaceKind::Regular, 8, false, {0, 1, 40, 3000}, {Lengths::Mixed, Lengths::Mixed});

@@ -92,6 +92,59 @@ TEST(CudaPrograms, RowsOfRegularSpaces) {
       "9000);");
 }
 
+/// What is read by position is bytes.
+TEST(CudaPrograms, RowsOfBytes) {
+  const std::string shapes =
+      "function counts(m, n) ="
+      "  let text = {code_char(97 + rem(i * 7919, 26)) : i in [0:n]}; flags = {rem(i, 3) == 1 : i in [0:n]}"
+      "  in {(count({c == code_char(97 + k) : c in text}),"
+      "       sum({if g then char_code(c) + k else 0 : c in text; g in flags}),"
+      "       sum({if g and c < code_char(97 + k) then 3 else -2 : c in text; g in flags}),"
+      "       max_val({char_code(c) xor k : c in text}),"
+      "       any({g and char_code(c) == 97 + k : c in text; g in flags})) : k in [0:m]};";
+  for (const char* shape :
+       {"0, 5", "4, 15", "1, 16", "3, 1000", "2, 40001", "2000, 33", "9, 257", "700, 300"})
+    expectAgreement(shapes + "counts(" + shape + ");");
+  expectAgreement(
+      "let text = {code_char(97 + rem(i, 26)) : i in [0:5003]}"
+      "  in {count({c == code_char(250 + k) : c in text}) : k in [0:9]};");
+}
+
+/// Bytes in flat spaces: whole tiles and the ends of arrays, survivors that begin anywhere, scans that are
+/// wider than what they read.
+TEST(CudaPrograms, FlatKernelsOfBytes) {
+  for (const char* n : {"0", "1", "15", "4097", "8192", "20011"})
+    expectAgreement(
+        std::string("n = ") + n +
+        "; text = {code_char(97 + rem(i * 7919 + i / 100, 26)) : i in [0:n]};"
+        "{if c == `e then `E else c : c in text}; {c < `k : c in text}; {char_code(c) : c in text};"
+        "{i in [0:n]; c in text | c == `q}; {c in text | c < `k}; {c < `e : c in text | c /= `b};"
+        "max_scan({if c == `a then i else 0 : c in text; i in [0:n]});"
+        "plus_scan({if c < `c then 1 else 0 : c in text}); or_scan({c == `x : c in text});"
+        "sum({if c == `a then 16777216 else -16777216 : c in text}); sum({char_code(c) : c in text});"
+        "count({c == `e and rem(i, 2) == 0 : c in text; i in [0:n]});"
+        "{i in [1:max(n, 1)] | text[i] /= text[i - 1]}; all({c >= `a : c in text});"
+        "{(c, float(i)) : c in text; i in [0:n] | c > `t};");
+}
+
+/// The same where survivors are counted by segment.
+TEST(CudaPrograms, SegmentedKernelsOfBytes) {
+  for (const char* n : {"0", "1", "4097", "20011"})
+    expectAgreement(std::string("n = ") + n +
+                    "; words = {{code_char(97 + rem(i * j * 7919, 26)) : j in [0:rem(i, 9)]} : i in [0:n/4]};"
+                    "{{c in w | c < `k} : w in words}; {count({c == `e : c in w}) : w in words};"
+                    "{plus_scan({char_code(c) : c in w}) : w in words}; {{c < `k : c in w} : w in words};");
+}
+
+/// Elements beside a map's last one are computed, too, as if they were that one: their errors do not count.
+TEST(CudaPrograms, ErrorsOfFloatsAtTheEnds) {
+  for (const char* bad : {"0", "1", "4097", "5001", "5002", "5003", "5004", "-1"})
+    expectAgreement(
+        std::string("n = 5003; bad = ") + bad +
+        "; xs = {float(i - bad) : i in [0:n]}; {1.0 / x : x in xs}; {sqrt(float(bad) - x) : x in xs};"
+        "{sqrt(x * x) / (abs(x) + 1.0) : x in xs}; {if x == 0.0 then 7.0 else 2.0 / x : x in xs};");
+}
+
 /// Deeper than a thread's stack on the device: the host evaluates the launch.
 TEST(CudaPrograms, DeepScalarRecursion) {
   expectAgreement(

@@ -39,7 +39,7 @@ class Gpu : public testing::Test {
     std::cout << "KELPIE_SEED=" << seed_ << std::endl;  // what compute-sanitizer finds can be repeated
   }
 
-  void compare(SpaceKind space, bool canFail, const std::vector<Lengths>& lengths) {
+  void compare(SpaceKind space, bool canFail, const std::vector<Lengths>& lengths, bool narrow = false) {
     const int64_t asked = environment("KELPIE_SIZE", int64_t{1} << 20);
     const auto kernels = environment("KELPIE_KERNELS", 12);
     runtime::InterpTarget interp;
@@ -48,6 +48,7 @@ class Gpu : public testing::Test {
       options.space = space;
       options.bindings = 1 + static_cast<int>(random_() % 5);
       options.canFail = canFail;
+      options.narrow = narrow;
       KernelCase testCase = randomKernel(random_, options);
       // Results must be equal to the bit, so sums must be exact: elements are below 64, a float32 counts to
       // 2^24.
@@ -90,6 +91,7 @@ const std::vector<Lengths> kLengths = {Lengths::Mixed, Lengths::Zero, Lengths::O
                                        Lengths::Eight, Lengths::Long, Lengths::Giant};
 
 TEST_F(Gpu, FlatKernels) { compare(SpaceKind::Flat, false, {Lengths::Mixed}); }
+TEST_F(Gpu, FlatKernelsOfBytes) { compare(SpaceKind::Flat, false, {Lengths::Mixed}, true); }
 TEST_F(Gpu, OffsetKernels) { compare(SpaceKind::Offsets, false, kLengths); }
 TEST_F(Gpu, RegularKernels) {
   compare(SpaceKind::Regular, false, {Lengths::Mixed, Lengths::Mixed, Lengths::Mixed});

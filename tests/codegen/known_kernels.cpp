@@ -106,6 +106,31 @@ void KnownKernels::withSegmentNumbers(const Space& segmented) {
   kernel("segmented_filter", {filter(segmented, {x}, positive)});
 }
 
+/// Maps, filters, scans and folds of characters: to characters, to bools, and to integers.
+void KnownKernels::ofCharacters(const Space& flat, const Space& segmented) {
+  auto& a = *program.arena;
+  array("text", ScalarType::Char, flat.extent);
+  const auto letter = [&](char c) { return a.constant(Scalar::ofInt(ScalarType::Char, c)); };
+  const ExprRef i = a.param(0), c = at("text", i), code = a.convert(c, ScalarType::Int64);
+  const ExprRef isE = a.op(ScalarOp::Equal, c, letter('e')), low = a.op(ScalarOp::Less, c, letter('k'));
+  const ExprRef next = a.add(i, a.index(1)), size = a.size(vars.at("text"));
+  const ExprRef inside =
+      a.op(ScalarOp::And, a.op(ScalarOp::GreaterEqual, next, a.index(0)), a.op(ScalarOp::Less, next, size));
+  const ExprRef follows = at("text", a.check(inside, next, Scalar::ofInt(lcu::kIndex, 0), 1, next, size));
+  kernel("chars_map", {soac(SoacKind::Map, flat, {a.select(isE, letter('E'), c)})});
+  kernel("chars_test", {soac(SoacKind::Map, flat, {low})});
+  kernel("chars_codes", {soac(SoacKind::Map, flat, {code})});
+  kernel("chars_count", {soac(SoacKind::Reduce, flat, {a.convert(isE, ScalarType::Int64)})});
+  kernel("chars_filter", {filter(flat, {c}, low)});
+  kernel("chars_upper", {filter(flat, {a.select(isE, letter('E'), c)}, low)});
+  kernel("chars_positions", {filter(flat, {i}, isE)});
+  kernel("chars_changes", {filter(flat, {i}, a.op(ScalarOp::NotEqual, c, follows))});
+  kernel("chars_scan", {soac(SoacKind::Scan, flat, {code})});
+  kernel("chars_segmented_count", {soac(SoacKind::Reduce, segmented, {a.convert(isE, ScalarType::Int64)})});
+  kernel("chars_segmented_filter", {filter(segmented, {c}, low)});
+  kernel("chars_segmented_scan", {soac(SoacKind::Scan, segmented, {code})});
+}
+
 /// What checks cost: gathers, permutes and divisions, of which "unchecked_..." leave the checks out.
 void KnownKernels::withAndWithoutChecks(const Space& flat, const Space& segmented) {
   auto& a = *program.arena;
@@ -175,7 +200,7 @@ void KnownKernels::sweepOffsets() {
 ExprRef KnownKernels::cumulative(ExprRef d) {
   auto& a = *program.arena;
   auto c = [&](double v) { return a.constant(Scalar::ofFloat(kFloat, v)); };
-  ExprRef zero = c(0), magnitude = a.op(ScalarOp::Max, d, a.sub(zero, d));
+  ExprRef zero = c(0), magnitude = a.op(ScalarOp::Max, d, a.op(ScalarOp::Negate, d));
   ExprRef k = a.op(ScalarOp::Div, c(1), a.add(c(1), a.mul(c(0.2316419), magnitude)));
   ExprRef poly = c(1.330274429);
   for (double v : {-1.821255978, 1.781477937, -0.356563782, 0.31938153}) poly = a.add(a.mul(poly, k), c(v));
@@ -242,6 +267,7 @@ KnownKernels::KnownKernels() {
   ofOtherTypes(flat, segmented);
   withSegmentNumbers(segmented);
   withAndWithoutChecks(flat, segmented);
+  ofCharacters(flat, segmented);
   sweepOffsets();
   kernel("copy", {soac(SoacKind::Map, flat, {a.add(x, a.constant(Scalar::ofFloat(kFloat, 1)))})});
 }

@@ -28,6 +28,7 @@ class KnownKernels {
   lcu::Soac filter(const lcu::Space& space, std::vector<lcu::ExprRef> pull, lcu::ExprRef where);
   void ofOtherTypes(const lcu::Space& flat, const lcu::Space& segmented);
   void withSegmentNumbers(const lcu::Space& segmented);
+  void ofCharacters(const lcu::Space& flat, const lcu::Space& segmented);
   void sweepOffsets();
   void withAndWithoutChecks(const lcu::Space& flat, const lcu::Space& segmented);
   void kernel(const std::string& name, std::vector<lcu::Soac> bindings);

@@ -64,6 +64,7 @@ class Maker {
     }
     for (ScalarType t : {ScalarType::Bool, ScalarType::Char, ScalarType::Int32, ScalarType::Int64,
                          ScalarType::Float32, ScalarType::Float64}) {
+      if (options_.narrow && sizeOf(t) > 1) break;
       inputs_.push_back(array(std::string("in_") + std::string(toString(t)), t, flat_.extent));
     }
     gathered_ = array(kGathered, ScalarType::Int64, arena().index(kGatheredSize));
@@ -168,6 +169,19 @@ class Maker {
   }
   /// `x` as one of the types, small enough for sums of many.
   ExprRef typed(ExprRef x) {
+    if (options_.narrow && pick(6) != 0) {
+      const VarId v = inputs_[static_cast<size_t>(pick(2))];
+      switch (pick(4)) {
+        case 0:
+          return arena().load(v, typeOf(v), arena().param(0));
+        case 1:
+          return arena().convert(small(x), ScalarType::Char);
+        case 2:  // a sum of these counts
+          return arena().convert(arena().op(ScalarOp::Less, small(x), arena().index(17)), ScalarType::Int64);
+        default:
+          return arena().op(ScalarOp::Less, small(x), arena().index(17));
+      }
+    }
     switch (pick(5)) {
       case 0:
         return arena().convert(small(x), ScalarType::Float32);
@@ -189,10 +203,14 @@ class Maker {
     return std::array{ReduceOp::Add, ReduceOp::Max, ReduceOp::Xor}[static_cast<size_t>(pick(3))];
   }
   /// Pull thunks and operator of a scan or reduction.
+  /// Characters as numbers: no operator takes them.
+  ExprRef foldable(ExprRef x) {
+    return x->type == ScalarType::Char ? arena().convert(x, ScalarType::Int64) : x;
+  }
   void operands(Soac& soac, bool segmented) {
     if (pick(4) == 0) {
       // A maximum, and how the elements that equal it fold (fusion/paired_reductions.h).
-      const ExprRef x = typed(value(segmented)), y = typed(value(segmented));
+      const ExprRef x = foldable(typed(value(segmented))), y = foldable(typed(value(segmented)));
       const ReduceOp op = operationFor(y->type);
       const bool bools = x->type == ScalarType::Bool;
       soac.pull = {bools ? small(value(segmented)) : x, y};
@@ -219,7 +237,7 @@ class Maker {
     }
     int count = 1 + pick(2);
     for (int k = 0; k < count; ++k) {
-      ExprRef e = typed(value(segmented));
+      const ExprRef e = foldable(typed(value(segmented)));
       ReduceOp op = operationFor(e->type);
       soac.pull.push_back(e);
       soac.combine.identity.push_back(identity(op, e->type));
@@ -325,7 +343,8 @@ class Maker {
       soac.pull = {arena().add(soac.destination, arena().index(pick(9)))};
     }
     if (pick(3) == 0) soac.where = test(false);
-    const int start = pick(4);  // 0: onto arrays, 1: onto whatever is there, else: fill
+    const int start =
+        options_.narrow ? 1 + pick(3) : pick(4);  // 0: onto arrays, 1: onto whatever is there, else: fill
     for (ExprRef e : soac.pull) {
       soac.results.push_back(result("permuted", VarKind::Array, e->type, soac.target));
       if (start == 0) {

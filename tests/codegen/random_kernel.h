@@ -33,6 +33,7 @@ struct RandomKernelOptions {
   int bindings = 3;
   bool canFail = false;  ///< some thunks contain checks that rarely fail
   bool loops = false;    ///< some thunks contain loops
+  bool narrow = false;   ///< inputs and most results are of one byte
 };
 KernelCase randomKernel(Random& random, const RandomKernelOptions& options);
 /// About `size` elements. Segment lengths as asked for (offset spaces).
