@@ -18,6 +18,15 @@ namespace {
 /// Inline expressions longer than this get a name.
 constexpr size_t kMaxInlineLength = 72;
 
+/// Operations that get a name even if one other uses them: a later call of emit may use them, too, and
+/// compilers do not find out that code with branches (a division of 64 bits, a sine) or calls computes one
+/// value twice.
+bool takesLong(ExprRef e) {
+  if (e->kind != ExprKind::Op) return false;
+  if (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) return e->operands[1]->kind != ExprKind::Constant;
+  return e->op >= ScalarOp::Sqrt && e->op != ScalarOp::Floor;
+}
+
 uint64_t loopVarKey(uint32_t loop, uint32_t number) { return (uint64_t{loop} << 32) | number; }
 
 bool needsWrap(ScalarOp op) { return op == ScalarOp::Add || op == ScalarOp::Sub || op == ScalarOp::Mul; }
@@ -355,7 +364,7 @@ struct ExpressionEmitter::Run {
 
   void operation(Frame& f, ExprRef e) {
     Text text = emitter.operationText(e);
-    if (uses[e] == 1 && text.text.size() <= kMaxInlineLength) {
+    if (uses[e] == 1 && text.text.size() <= kMaxInlineLength && !takesLong(e)) {
       emitter.texts_[e] = std::move(text);
       return;
     }
