@@ -47,6 +47,17 @@ size_t occurrences(const std::string& text, const std::string& part) {
   return count;
 }
 
+TEST(Emitter, ComputesWhatTakesLongOnceForAllCalls) {
+  Builder b;
+  VarId xs = b.var("xs", VarKind::Array, kF64);
+  ExprRef root = b.op(ScalarOp::Sqrt, b.at(xs));
+  Dialect dialect = plain(b.program);
+  ExpressionEmitter emitter(dialect, 0);
+  emitter.emit({b.op(ScalarOp::Add, root, b.real(1))});
+  emitter.emit({b.op(ScalarOp::Mul, root, b.real(2))});
+  EXPECT_EQ(occurrences(emitter.takeStatements(), "k_sqrt"), 1);
+}
+
 TEST(Emitter, InlinesWhatIsUsedOnceAndNamesWhatIsShared) {
   Builder b;
   VarId xs = b.var("xs", VarKind::Array, kF64);

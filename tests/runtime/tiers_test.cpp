@@ -142,7 +142,7 @@ TEST(Runtime, EmitsCode) {
   VarId xs = b.globalArray("xs", floats({1}));
   b.result(b.launch(b.map(b.flat(xs), {b.op(ScalarOp::Sqrt, b.at(xs))}), "roots")[0]);
   std::string cpu = runtime::generatedCode(b.program, "cpu");
-  EXPECT_THAT(cpu, ::testing::HasSubstr("roots[i] = k_sqrt(xs[i]);"));
+  EXPECT_THAT(cpu, ::testing::HasSubstr("k_sqrt(xs[i]);"));
   EXPECT_THAT(cpu, ::testing::Not(::testing::HasSubstr("k_atomic_max(int64_t* to")));
   EXPECT_THAT(runtime::generatedCode(b.program, "cpu", {}, true),
               ::testing::HasSubstr("k_atomic_max(int64_t* to"));
