@@ -293,15 +293,28 @@ KELPIE_DEVICE bool failedBefore(const Launch& launch) {
   return failed != 0 && failed < launch.number;
 }
 
-/// Records an error unless an earlier one is known. Errors are rare, so a lock will do.
+/// Whether the launch has an error that comes before one at `site` of `element`: that of a lesser site, or of
+/// the same one and a lesser element. Errors only give way to earlier ones while a launch runs, and those who
+/// record one leave its element before its site and the launch last: so a stale look is safe, too.
+KELPIE_DEVICE bool knowsEarlier(volatile ErrorWord* error, unsigned long long launch, int64_t element,
+                                uint32_t site) {
+  if (error->launch != launch) return false;
+  __threadfence();
+  const uint32_t known = error->site;
+  if (known != site) return known < site;
+  __threadfence();
+  return error->element < element;
+}
+
+/// Records an error unless an earlier one is known. Errors are rare, so a lock will do; where they are not,
+/// all but a few see that an earlier one is there, if need be while they wait.
 static __device__ __noinline__ void recordError(ErrorWord* word, unsigned long long launch, int64_t element,
                                                 uint32_t binding, uint32_t site, int64_t payload0,
                                                 int64_t payload1) {
   volatile ErrorWord* error = word;
-  // Sites only decrease while the launch runs, so a stale look is safe and spares a crowd the lock.
-  if (error->launch == launch && error->site < site) return;
-  while (atomicCAS(&word->lock, 0u, 1u) != 0) {
-  }
+  do {
+    if (knowsEarlier(error, launch, element, site)) return;
+  } while (atomicCAS(&word->lock, 0u, 1u) != 0);
   __threadfence();
   const bool later = error->launch == launch && (error->site != site         ? error->site < site
                                                  : error->element != element ? error->element < element
@@ -309,9 +322,10 @@ static __device__ __noinline__ void recordError(ErrorWord* word, unsigned long l
   if (!later && (error->launch == 0 || error->launch == launch)) {
     error->element = element;
     error->binding = binding;
-    error->site = site;
     error->payload[0] = payload0;
     error->payload[1] = payload1;
+    __threadfence();
+    error->site = site;
     __threadfence();
     error->launch = launch;
   }

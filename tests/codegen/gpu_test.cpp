@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <numeric>
 #include <random>
 #include <utility>
 
@@ -97,6 +99,30 @@ TEST_F(Gpu, RegularKernels) {
   compare(SpaceKind::Regular, false, {Lengths::Mixed, Lengths::Mixed, Lengths::Mixed});
 }
 TEST_F(Gpu, FirstErrorIsReported) { compare(SpaceKind::Offsets, true, {Lengths::Mixed, Lengths::Eight}); }
+
+/// Where every element fails, nobody waits for all others: 2^24 errors one after the other took half a
+/// minute.
+TEST_F(Gpu, AMultitudeOfErrors) {
+  KnownKernels known;
+  runtime::ProgramKernels program = known.programKernels();
+  auto failure = cuda_->prepare(program);
+  ASSERT_EQ(failure, std::nullopt) << *failure;
+  KernelData data;
+  const int64_t n = std::min<int64_t>(environment("KELPIE_SIZE", int64_t{1} << 22) * 4, int64_t{1} << 24);
+  data.extents.elements = n;
+  std::vector<int64_t> numbers(static_cast<size_t>(n));
+  std::iota(numbers.begin(), numbers.end(), 7);
+  const auto* bytes = reinterpret_cast<const std::byte*>(numbers.data());
+  data.arrays[known.vars.at("xs_i64")].assign(bytes, bytes + numbers.size() * sizeof(int64_t));
+  data.arrays[known.vars.at("col32")].assign(static_cast<size_t>(n) * sizeof(int32_t), std::byte{0});
+  const auto begin = std::chrono::steady_clock::now();
+  const LaunchResult result = runKernel(*cuda_, program, known.number("checked_division"), data);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  ASSERT_TRUE(result.error.has_value());
+  EXPECT_EQ(result.error->payload0, 7) << "the number that the first element divides";
+  EXPECT_LT(seconds.count(), 5);
+  cuda_->release(program);
+}
 
 /// Sums of floats that round give the same bits in every run, and are near the exact sum.
 TEST_F(Gpu, FloatResultsAreReproducible) {
