@@ -15,11 +15,7 @@ constexpr size_t kFewestRuns = 10, kFewestLongRuns = 3, kMostRuns = 1000;
 constexpr double kLeastSeconds = 0.5, kMostSeconds = 10;
 constexpr double kPrecision = 0.01;
 
-bool enough(const Measurement& m, double total) {
-  const size_t runs = m.seconds.size();
-  if (runs >= kMostRuns) return true;
-  if (total > kMostSeconds) return runs >= kFewestLongRuns;
-  if (runs < kFewestRuns || total < kLeastSeconds) return false;
+bool precise(const Measurement& m) {
   return m.high - m.median <= kPrecision * m.median && m.median - m.low <= kPrecision * m.median;
 }
 
@@ -50,16 +46,25 @@ std::optional<Measurement> measure(const std::function<std::optional<double>()>&
     fastest = *seconds;
   }
   std::vector<double> seconds;
-  Measurement measurement;
   total = 0;
-  while (runs > 0 ? seconds.size() < static_cast<size_t>(runs) : !enough(measurement, total)) {
+  // Sorting all times takes longer than a short run, and what it leaves in caches slows the next one down: it
+  // is done now and then.
+  size_t nextLook = kFewestRuns;
+  const auto enough = [&] {
+    const size_t count = seconds.size();
+    if (runs > 0) return count >= static_cast<size_t>(runs);
+    if (count >= kMostRuns || (total > kMostSeconds && count >= kFewestLongRuns)) return true;
+    if (count < nextLook || total < kLeastSeconds) return false;
+    nextLook = count + count / 16 + 1;
+    return precise(summarise(seconds));
+  };
+  while (!enough()) {
     const std::optional<double> next = run();
     if (!next) return std::nullopt;
     seconds.push_back(*next);
     total += *next;
-    measurement = summarise(seconds);
   }
-  return measurement;
+  return summarise(std::move(seconds));
 }
 
 }  // namespace kelpie::driver

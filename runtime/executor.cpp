@@ -240,7 +240,7 @@ class Run final : public Environment {
         if (stack_.value(i.operands[0]).scalar.i == 0) frame.pc = i.target;
         break;
       case PlanOp::Move:
-        stack_.assign(i.results, stack_.copies(i.operands));
+        stack_.move(i.operands, i.results);
         break;
       case PlanOp::Release:
         for (Slot s : i.operands) stack_.value(s) = {};

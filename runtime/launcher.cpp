@@ -60,7 +60,8 @@ void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& ex
     if (context_.options.sampleThunks) sample(i, request);
     context_.pending = true;
     const Failure failure = context_.target.launch(request);
-    check(context_, failure, scratch, "the kernel " + plan_.kernels.kernels[i.target].kernel->name);
+    if (failure)
+      check(context_, failure, scratch, "the kernel " + plan_.kernels.kernels[i.target].kernel->name);
     recorder_.launched(i.target, extents, results_);
   }
   for (size_t k = 0; k < results_.size(); ++k)

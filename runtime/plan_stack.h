@@ -56,6 +56,13 @@ class PlanStack {
     if (slots.size() != values.size()) throw InternalError("plan: numbers of results differ");
     for (size_t k = 0; k < slots.size(); ++k) value(slots[k]) = std::move(values[k]);
   }
+  /// All at once.
+  void move(const std::vector<Slot>& from, const std::vector<Slot>& to) {
+    if (to.size() != from.size()) throw InternalError("plan: numbers of results differ");
+    moved_.clear();
+    for (Slot s : from) moved_.push_back(value(s));
+    for (size_t k = 0; k < to.size(); ++k) value(to[k]) = std::move(moved_[k]);
+  }
   /// The values of the frame on top, to come back to.
   std::vector<PlanValue> copyOfTop() const {
     return {values_.begin() + static_cast<std::ptrdiff_t>(frames_.back().base), values_.end()};
@@ -74,6 +81,7 @@ class PlanStack {
  private:
   const Plan& plan_;
   std::vector<PlanValue> values_, globals_;
+  std::vector<PlanValue> moved_;  ///< of move(), empty values otherwise: most steps of loops move some
   std::vector<Frame> frames_;
 };
 

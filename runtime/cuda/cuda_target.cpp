@@ -487,7 +487,11 @@ Failure CudaTarget::read(std::span<const HostRead> reads, std::optional<DeviceEr
   reads_.assign(reads.begin(), reads.end());
   if (error_) reads_.push_back({&word, error_, sizeof word});
   if (auto failure = reader_.read(reads_)) return failure;
-  if (word.launch != 0) error = DeviceError{word.site, word.payload[0], word.payload[1]};
+  if (word.launch != 0) {
+    error = DeviceError{word.site, word.payload[0], word.payload[1]};
+  } else {
+    cleanAt_ = launches_;
+  }
   return std::nullopt;
 }
 
@@ -504,7 +508,9 @@ void CudaTarget::takeBack(uint64_t number) {
 }
 
 void CudaTarget::clearError() {
-  if (error_) device_->clear(error_, sizeof(ErrorWord));
+  if (!error_ || cleanAt_ == launches_) return;
+  device_->clear(error_, sizeof(ErrorWord));
+  cleanAt_ = launches_;
 }
 
 }  // namespace kelpie::runtime::cuda

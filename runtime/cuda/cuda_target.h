@@ -104,6 +104,7 @@ class CudaTarget final : public Target {
   Function split_ = nullptr, starts_ = nullptr, rank1_ = nullptr, rank2_ = nullptr, rank4_ = nullptr;
   Function fill1_ = nullptr, fill4_ = nullptr, fill8_ = nullptr;
   uint64_t launches_ = 0, epochs_ = 0;
+  uint64_t cleanAt_ = 0;  ///< launches up to which there was no error
   DevicePointer error_ = nullptr, counters_ = nullptr, states_ = nullptr;
   int64_t stateWords_ = 0;
   Allocations allocations_;

@@ -1,5 +1,6 @@
 #include "runtime/cuda/launch_queue.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace kelpie::runtime::cuda {
@@ -26,6 +27,7 @@ LaunchQueue::~LaunchQueue() {
 
 int LaunchQueue::launch(void* function, unsigned blocks, unsigned threads, void** arguments) {
   if (!capturing_ && ++inARow_ > kDirect) {
+    most_ = inARow_ == kDirect + 1 ? kFirst : std::min(2 * most_, kBatch);
     if (int result = driver_.beginCapture(stream_, kRelaxed)) return result;
     capturing_ = true;
     captured_ = 0;
@@ -33,7 +35,7 @@ int LaunchQueue::launch(void* function, unsigned blocks, unsigned threads, void*
   const int result =
       driver_.launchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream_, arguments, nullptr);
   if (result != 0 && capturing_) abandon();
-  if (result != 0 || !capturing_ || ++captured_ < kBatch) return result;
+  if (result != 0 || !capturing_ || ++captured_ < most_) return result;
   return flush();
 }
 
@@ -58,7 +60,7 @@ void LaunchQueue::flushForNow() {
 int LaunchQueue::launchCaptured() {
   if (!capturing_) return 0;
   capturing_ = false;
-  if (captured_ < kWorthIt) inARow_ = 0;
+  if (captured_ < kWorthIt) inARow_ = -kDirect;
   void* graph = nullptr;
   if (int result = driver_.endCapture(stream_, &graph)) return result;
   // Graphs of as many launches differ in functions and arguments only.

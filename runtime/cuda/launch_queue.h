@@ -1,9 +1,10 @@
 // Launches in a row, put into graphs.
 //
-// A launch costs the host about 3 us, and 0.5 us as part of a graph that is captured and launched as a whole
+// A launch costs the host 3 to 4 us, and 1.1 us as part of a graph that is captured and launched as a whole
 // (docs/launch-costs.md). A graph begins to run only when it is complete, so the first launches after a wait
 // go straight to the device; those after them, which the device is not ready for anyway, are captured in
-// batches. Whoever uses the stream in another way calls flush() before; whoever waits for it, waited() after.
+// batches: short ones first, so that each is complete when the device is done with the one before. Whoever
+// uses the stream in another way calls flush() before; whoever waits for it, waited() after.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,9 @@ class LaunchQueue {
   LaunchQueue(const LaunchQueue&) = delete;
   LaunchQueue& operator=(const LaunchQueue&) = delete;
 
-  static constexpr int kDirect = 8;  ///< launches in a row before any is captured
+  static constexpr int kDirect = 4;  ///< launches in a row before any is captured
+  static constexpr int kFirst =
+      8;  ///< launches of the first graph of a row at most; of the next, twice as many
   static constexpr int kBatch = 32;  ///< launches of a graph at most
 
   /// The result of the driver: of this launch or, for a captured one, possibly of flush().
@@ -48,8 +51,9 @@ class LaunchQueue {
 
   const LaunchFunctions& driver_;
   void* stream_;
-  int inARow_ = 0;    ///< launches since the latest wait
-  int captured_ = 0;  ///< of them in the graph under way
+  int inARow_ = 0;     ///< launches since the latest wait
+  int captured_ = 0;   ///< of them in the graph under way
+  int most_ = kFirst;  ///< of them in this graph
   bool capturing_ = false;
   int unreported_ = 0;                ///< result of flushForNow()
   std::map<int, void*> executables_;  ///< by number of launches

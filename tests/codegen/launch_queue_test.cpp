@@ -83,7 +83,8 @@ class Launches : public ::testing::Test {
     ASSERT_EQ(recorder_.ran.size(), next_);
     for (unsigned k = 0; k < next_; ++k) EXPECT_EQ(recorder_.ran[k], k);
   }
-  static constexpr unsigned kDirect = LaunchQueue::kDirect, kBatch = LaunchQueue::kBatch;
+  static constexpr unsigned kDirect = LaunchQueue::kDirect, kFirst = LaunchQueue::kFirst,
+                            kBatch = LaunchQueue::kBatch;
 
   Recorder recorder_;
   LaunchFunctions functions_ = recording();
@@ -102,19 +103,41 @@ TEST_F(Launches, FewBetweenWaitsAreLaunchedDirectly) {
 }
 
 TEST_F(Launches, LongRowsBecomeGraphs) {
-  launch(kDirect + 2 * kBatch + 10);
-  EXPECT_EQ(recorder_.ran.size(), kDirect + 2 * kBatch);
+  launch(kDirect + kFirst + 2 * kFirst + 4 * kFirst + 10);
+  EXPECT_EQ(recorder_.ran.size(), kDirect + 7 * kFirst);
   expectAll();
-  EXPECT_EQ(recorder_.calls, "beigbeugbeig");
+  EXPECT_EQ(recorder_.calls, "beigbeigbeigbeig");
   queue_.waited();
-  launch(kDirect + 10);
+  launch(kDirect + kFirst + 10);
   expectAll();
-  EXPECT_EQ(recorder_.calls, "beigbeugbeigbeug");
+  EXPECT_EQ(recorder_.calls, "beigbeigbeigbeigbeugbeug");
+}
+
+/// The first graph is complete soon; later ones, whose launches the device is not ready for, cost less each.
+TEST_F(Launches, GraphsBecomeLonger) {
+  launch(kDirect + kFirst - 1);
+  EXPECT_EQ(recorder_.ran.size(), kDirect);
+  launch(1);
+  EXPECT_EQ(recorder_.ran.size(), next_);
+  while (recorder_.ran.size() < kDirect + 3 * kFirst + 2 * kBatch) {
+    launch(1);
+    EXPECT_LT(next_, kDirect + 3 * kFirst + 4 * kBatch);
+  }
+  const size_t before = recorder_.ran.size();
+  launch(kBatch - 1);
+  EXPECT_EQ(recorder_.ran.size(), before);
+  launch(1);
+  EXPECT_EQ(recorder_.ran.size(), before + kBatch);
+  queue_.waited();
+  launch(kDirect + kFirst);
+  expectAll();
 }
 
 TEST_F(Launches, AnExecutableThatCannotBeUpdatedIsMadeAnew) {
+  launch(kDirect + kFirst);
+  queue_.waited();
   recorder_.updates = false;
-  launch(kDirect + 2 * kBatch);
+  launch(kDirect + kFirst);
   expectAll();
   EXPECT_EQ(recorder_.calls, "beigbexig");
 }
