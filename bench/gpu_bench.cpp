@@ -126,6 +126,7 @@ void numberedJobs(Bench& bench, const Data& data, const std::string& kind, int64
   run("segmented_weighted_scan", 2 * data.all + ends + results);
   run("segmented_sum_and_scan", 2 * data.all + ends + results,
       [&](const auto& out) { return near(floats(out[0]), sums); });
+  run("segmented_sum_of_scan", data.all + ends + results);
   double kept = 0;
   for (float x : data.xs) kept += x > 0;
   run("segmented_filter", data.all + 4 * kept + 2 * ends);

@@ -87,6 +87,9 @@ void Bench::run(const std::string& job, const std::string& kernel, int64_t eleme
   extents.elements = elements;
   extents.segments = segments;
   extents.targets.assign(info.targets.size(), elements);
+  for (const auto& p : info.parameters)
+    if (p.gathered)
+      extents.gatheredBytes += inputs_.at(known_.program.vars[p.var].name).count * sizeOf(p.type);
   const auto arguments = argumentsOf(info);
   std::vector<runtime::DevicePointer> outputs;
   std::vector<size_t> sizes;

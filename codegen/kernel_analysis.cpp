@@ -9,6 +9,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "codegen/thunk_sample.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::codegen {
@@ -308,10 +309,15 @@ class Analysis {
   }
 
   void collectParameters() {
-    std::set<VarId> arrays, sizes, cells, scalars;
+    std::set<VarId> arrays, sizes, cells, scalars, gathered;
     std::vector<ExprRef> roots;
-    for (const Soac& s : kernel_.bindings) {
+    for (size_t b = 0; b < kernel_.bindings.size(); ++b) {
+      const Soac& s = kernel_.bindings[b];
       auto thunks = thunksOf(s);
+      if (info_.bindings[b].role == BindingRole::Element)
+        lcu::forEachNode(thunks, [&](ExprRef e) {
+          if (e->kind == ExprKind::Load && !loadsInOrder(e)) gathered.insert(e->index);
+        });
       roots.insert(roots.end(), thunks.begin(), thunks.end());
       roots.insert(roots.end(), s.combine.result.begin(), s.combine.result.end());
     }
@@ -339,7 +345,7 @@ class Analysis {
             v == info_.space.offsets) {
           info_.offsetsParameter = static_cast<uint32_t>(info_.parameters.size());
         }
-        info_.parameters.push_back({kind, v, type, ""});
+        info_.parameters.push_back({kind, v, type, "", kind == ParameterKind::Array && gathered.contains(v)});
       }
     };
     add(ParameterKind::Array, arrays);

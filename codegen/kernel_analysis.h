@@ -34,7 +34,8 @@ struct KernelParameter {
   ParameterKind kind;
   lcu::VarId var;
   ScalarType type;
-  std::string name;  ///< a C identifier, distinct from all other names of the KernelInfo
+  std::string name;       ///< a C identifier, distinct from all other names of the KernelInfo
+  bool gathered = false;  ///< of an Array: thunks of elements read it at other places than their own
 };
 
 /// Number of elements to allocate for an output; see `capacity`.
@@ -80,6 +81,7 @@ struct LaunchExtents {
   int64_t elements = 0, segments = 0;
   int64_t length = 0;            ///< Regular: elements of each segment
   std::vector<int64_t> targets;  ///< one for each Permute, in order of bindings
+  int64_t gatheredBytes = 0;     ///< of the arrays that are `gathered` parameters, as far as that is known
 };
 
 struct KernelInfo {

@@ -55,8 +55,9 @@ void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& ex
   allocateResults(i, info, extents);
   if (hasWork(info, extents)) {
     LaunchScratch scratch(context_);
-    const LaunchRequest request{
+    LaunchRequest request{
         &plan_.kernels, i.target, extents, arguments_, outputs_, &scratch, context_.options.interrupt};
+    request.extents.gatheredBytes = gatheredBytes(i, info);
     if (context_.options.sampleThunks) sample(i, request);
     context_.pending = true;
     const Failure failure = context_.target.launch(request);
@@ -69,14 +70,24 @@ void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& ex
   results_.clear();
 }
 
+int64_t Launcher::bytesOf(const PlanInstruction& i, const codegen::KernelInfo& info, size_t parameter) {
+  const DeviceValue& array = *stack_.value(i.operands[parameter]).device;
+  return array.count.value_or(array.capacity) * sizeOf(info.parameters[parameter].type);
+}
+
+int64_t Launcher::gatheredBytes(const PlanInstruction& i, const codegen::KernelInfo& info) {
+  int64_t bytes = 0;
+  for (size_t k = 0; k < info.parameters.size(); ++k)
+    if (info.parameters[k].gathered) bytes += bytesOf(i, info, k);
+  return bytes;
+}
+
 void Launcher::sample(const PlanInstruction& i, const LaunchRequest& request) {
-  const auto& parameters = plan_.kernels.kernels[i.target].info.parameters;
+  const codegen::KernelInfo& info = plan_.kernels.kernels[i.target].info;
   std::vector<size_t> bytes;
-  for (size_t k = 0; k < parameters.size(); ++k) {
-    const DeviceValue* array =
-        parameters[k].kind == ParameterKind::Array ? stack_.value(i.operands[k]).device.get() : nullptr;
-    const int64_t elements = array ? array->count.value_or(array->capacity) : 0;
-    bytes.push_back(static_cast<size_t>(elements * sizeOf(parameters[k].type)));
+  for (size_t k = 0; k < info.parameters.size(); ++k) {
+    const bool array = info.parameters[k].kind == ParameterKind::Array;
+    bytes.push_back(array ? static_cast<size_t>(bytesOf(i, info, k)) : 0);
   }
   sampler_.sample(request, bytes);
 }

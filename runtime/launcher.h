@@ -22,6 +22,9 @@ class Launcher {
 
  private:
   void sample(const PlanInstruction& i, const LaunchRequest& request);
+  /// Of the array that is a parameter, as far as it is in use; of those whose elements are gathered.
+  int64_t bytesOf(const PlanInstruction& i, const codegen::KernelInfo& info, size_t parameter);
+  int64_t gatheredBytes(const PlanInstruction& i, const codegen::KernelInfo& info);
   void findArguments(const PlanInstruction& i, const codegen::KernelInfo& info);
   void allocateResults(const PlanInstruction& i, const codegen::KernelInfo& info,
                        const codegen::LaunchExtents& extents);

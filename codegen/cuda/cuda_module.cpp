@@ -38,7 +38,7 @@ int64_t CudaPass::rankBytes(int64_t tiles) const {
 int64_t CudaPass::together(const LaunchExtents& extents) const {
   // Every block looks at the cuts of all, so they are few. Longer segments are better shared by blocks,
   // unless there are many.
-  constexpr int64_t kRounds = 8, kBlocks = 384, kLongest = 4, kMany = 256;
+  constexpr int64_t kRounds = 8, kBlocks = 384, kLongest = 4, kMany = 64;
   const int64_t n = extents.elements, m = extents.segments, atOnce = shape.items();
   if (mostOfGroups == 0 || n > mostOfGroups || m == 0) return 0;
   if (n > (m < kMany ? 1 : kLongest) * atOnce * m) return 0;
@@ -53,13 +53,20 @@ const CudaPass& CudaPass::chosen(const LaunchExtents& extents) const {
   return forGroups && forGroups->together(extents) > 0 ? *forGroups : *this;
 }
 
+int64_t CudaPass::mostRanges(int64_t tiles, const LaunchExtents& extents) const {
+  // To begin a range costs a search, a twentieth of what a warp takes for so many tiles of gathers.
+  constexpr int64_t kTiles = 8;
+  const int64_t wanted = (extents.gatheredBytes + nearBytes - 1) / nearBytes;
+  return maxChunks * std::clamp<int64_t>(tiles / (kTiles * maxChunks), 1, std::max<int64_t>(wanted, 1));
+}
+
 int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   if (grid == Grid::Single) return 1;
   if (grid == Grid::Rows) return rowTiles(shape, extents);
   if (const int64_t each = together(extents)) return (extents.segments + each - 1) / each;
   int64_t work = extents.elements + (mergesEnds() ? endWeight * extents.segments : 0);
   int64_t tiles = std::max<int64_t>(1, (work + tileSize() - 1) / tileSize());
-  return grid == Grid::Ranges ? std::min(tiles, maxChunks) : tiles;
+  return grid == Grid::Ranges ? std::min(tiles, mostRanges(tiles, extents)) : tiles;
 }
 
 int64_t CudaPass::streams(const LaunchExtents& extents) const {

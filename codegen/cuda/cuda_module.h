@@ -32,8 +32,8 @@ enum class Grid : uint8_t {
   Heads,  ///< tiles of a segmented space whose segments have no results: elements need to know where segments
           ///< begin (segment_heads.cuh) or what number theirs has (segment_numbers.cuh)
   Merged,  ///< tiles of the merged list of elements and segment ends (segments.cuh)
-  Ranges,  ///< contiguous pieces of the merged list, a warp each; at most maxChunks blocks
-           ///< (segment_ranges.cuh)
+  Ranges,  ///< contiguous pieces of the merged list, a warp each; at most maxChunks blocks, which all run at
+           ///< once, or so many times as many that those who do gather near each other (segment_ranges.cuh)
   Rows,    ///< segments of a regular space, several to a thread or to a block (segment_rows.cuh)
 };
 /// How a space is cut does not depend on the device, so that results do not: it suits a large one.
@@ -67,6 +67,7 @@ struct CudaPass {
   std::shared_ptr<const CudaPass> forGroups;
   int64_t mostOfGroups = 0;  ///< of forGroups: elements of such inputs
   bool evenChunks = false;   ///< few tiles go in equal numbers to as many blocks as run at once
+  int64_t nearBytes = 1;     ///< of Ranges: CudaOptions::nearBytes
   std::string text;
 
   /// Tiles and ranges are pieces of the merged list.
@@ -89,6 +90,9 @@ struct CudaPass {
   int64_t blocks(int64_t tiles) const;
   /// Places far from each other at which a launch works at the same time.
   int64_t streams(const LaunchExtents& extents) const;
+
+ private:
+  int64_t mostRanges(int64_t tiles, const LaunchExtents& extents) const;
 };
 
 /// Where the stack of a thread ends a recursion, this is recorded instead of a site of the program. It is
@@ -110,6 +114,9 @@ struct CudaOptions {
   int maxItems = 16;  ///< items a thread holds at most
   int64_t maxChunks = kMaxChunks;
   int64_t mostOfGroups = int64_t{1} << 22;  ///< elements whose segments are folded by groups of threads
+  /// Of gathered arrays, the blocks that run at the same time share the cache for so many: ranges become
+  /// shorter, and lie nearer to each other, where arrays are larger.
+  int64_t nearBytes = int64_t{8} << 20;
   /// Shared memory a block may use without asking for more, less some for barriers and totals.
   int sharedBytes = 46 * 1024;
   int64_t fewTiles = 1024;  ///< no more tiles than this find their part of a segmented space themselves

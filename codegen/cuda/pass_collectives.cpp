@@ -39,6 +39,13 @@ std::optional<size_t> collectedEarly(const PassText& t, size_t number) {
   return std::nullopt;
 }
 
+/// Whether nothing but results of segments comes of a level.
+bool foldsOnly(const PassText& t, const LevelPlan& level) {
+  return std::all_of(level.fields.begin(), level.fields.end(), [&](const Field& f) {
+    return f.segmented && t.kernel.bindings[f.binding].kind == SoacKind::Reduce;
+  });
+}
+
 void countLevel(PassText& t, size_t number) {
   const uint32_t binding = t.plan.levels[number].fields[0].binding;
   const Soac& soac = t.kernel.bindings[binding];
@@ -63,9 +70,11 @@ void writeLevel(PassText& t, size_t number) {
     return;
   }
   const char* heads = !level.segmented ? "0" : t.plan.heads() ? "heads" : "borders.heads";
+  const bool endsOnly = number > 0 && level.restarts && foldsOnly(t, level);
   t.line(2, "BlockScan<S, {}> {};", t.levelName(number), scan);
-  t.line(2, "{}.run(own{}, {}, {}, shared.{}, {}, order);", scan, number + 1, heads,
-         level.segmented && t.plan.merged() ? "borders.ends" : "false", scan, t.states(number));
+  t.line(2, "{}.run(own{}, {}, {}, shared.{}, {}, order{});", scan, number + 1, heads,
+         level.segmented && t.plan.merged() ? "borders.ends" : "false", scan, t.states(number),
+         endsOnly ? ", tile.ends > 0" : "");
   bool inclusive = false, exclusive = false, ranked = false;
   for (const Field& f : level.fields) {
     const Soac& soac = t.kernel.bindings[f.binding];
@@ -88,6 +97,7 @@ void writeLevel(PassText& t, size_t number) {
     return f.segmented && t.kernel.bindings[f.binding].kind == SoacKind::Reduce;
   });
   if (staged && !t.numbersDeclared) t.declareNumbers();
+  if (endsOnly) t.line(2, "if (tile.ends > 0) {{");
   t.line(2, "KELPIE_UNROLL");
   t.line(2, "{}", kRowLoop);
   t.line(4, "{}::Carry before[S::kWidth];", t.levelName(number));
@@ -122,6 +132,7 @@ void writeLevel(PassText& t, size_t number) {
       t.line(4, "storeRow<S>({}, tile, row, {}[row]);", *out, t.items(v));
   }
   t.line(2, "}}");
+  if (endsOnly) t.line(2, "}}");
 }
 
 void writeCompactions(PassText& t) {

@@ -55,6 +55,7 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
   pass.maxChunks = options.maxChunks;
   // All ranges are worked on at once.
   if (plan.ranges()) pass.maxChunks = std::min<int64_t>(pass.maxChunks, kMultiprocessors * plan.blocksAtOnce);
+  pass.nearBytes = options.nearBytes;
   pass.evenChunks = plan.grid == Grid::Chunks && plan.streams;
   pass.shape = plan.shape;
   if (plan.merged()) pass.endWeight = plan.endWeight;

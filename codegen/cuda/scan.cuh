@@ -36,9 +36,10 @@ struct BlockScan {
 
   /// Folds `own` (in order; items outside of the tile hold the identity), and waits for what lies below. Bits
   /// of `heads` mark items that begin a segment; `ends`: the tile's last segment ends with it. Contains
-  /// barriers; `shared` must not be in use.
+  /// barriers; `shared` must not be in use. Unless `needed`, the tile is only published.
   __device__ __forceinline__ void run(const Value (&own)[S::kRows][S::kWidth], uint32_t heads, bool ends,
-                                      Shared& shared, const States<Carry>& states, int64_t tile) {
+                                      Shared& shared, const States<Carry>& states, int64_t tile,
+                                      bool needed = true) {
     bool warpHead = false;
     const Value folded = L::kCommutes ? foldTogether(own, heads, warpHead) : foldRows(own, heads, warpHead);
     if (laneIndex() == 0) {
@@ -63,7 +64,8 @@ struct BlockScan {
       sum = L::merge(sum, L::start(), true);
       head = true;
     }
-    if (threadIdx.x == 0 && states.tiles > 1) states.publishTile(tile, sum, head);
+    if (threadIdx.x == 0) publish<L>(states, tile, sum, head);
+    if (!needed) return;
     if (L::kCommutes) foldRows(own, heads, warpHead);
     if (threadIdx.x == 0) shared.lower = awaitPrefix<L>(states, tile);
     __syncthreads();

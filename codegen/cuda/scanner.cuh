@@ -6,6 +6,8 @@
 // trips through memory, whatever the number of tiles below it, and polls a word of its own: where each tile
 // looked back at its neighbours, they all polled the same words, and a scan of 2^27 float32 on an H200
 // reached 80 % of copy bandwidth; with a scanner it reaches 90 %. Sums are rounded the same way in every run.
+// In a segmented scan a tile in which a segment begins tells the next one by itself, and the scanner passes
+// over it: scans of short segments took 4 to 10 % less time.
 //
 // The first block is the scanner, so it runs before any tile waits for it; it takes no tile. A launch of one
 // tile has none. Levels as in look_back.cuh; each has a warp of the scanner.
@@ -28,6 +30,7 @@ KELPIE_DEVICE void scanTiles(const States<typename L::Carry>& states) {
   const int lane = laneIndex();
   const int64_t tiles = states.tiles;
   Carry base = L::start();  // what lies below the first group in flight
+  bool told = false;        // ... and the last tile there has published that itself
   int published = 0;        // tiles of that group
   Entry entry[kAhead];
   KELPIE_UNROLL
@@ -48,13 +51,20 @@ KELPIE_DEVICE void scanTiles(const States<typename L::Carry>& states) {
       Carry carry = L::start();
       if (here) carry = states.carryOf(entry[0]);
       const uint32_t heads = L::kSegmented ? __ballot_sync(kFullWarp, here && states.headOf(entry[0])) : 0;
-      carry = foldLanes<L>(carry, heads);
-      Carry lower = shuffleUp(carry, 1);
-      lower = lane == 0 ? base : L::merge(base, lower, L::kSegmented && (heads & ((1u << lane) - 1)) != 0);
-      if (lane >= published && lane < known) states.publishPrefix(first + lane, lower);
-      published = known;
-      if (known < 32) break;
-      base = L::merge(base, shuffleFrom(carry, 31), L::kSegmented && heads != 0);
+      if (L::kRestarts && published == 0 && heads == kFullWarp) {
+        if (lane == 0 && !told) states.publishPrefix(first, base);
+        base = shuffleFrom(carry, 31);
+      } else {
+        carry = foldLanes<L>(carry, heads);
+        Carry lower = shuffleUp(carry, 1);
+        lower = lane == 0 ? base : L::merge(base, lower, L::kSegmented && (heads & ((1u << lane) - 1)) != 0);
+        const bool isTold = L::kRestarts && (lane == 0 ? told : (heads >> (lane - 1) & 1) != 0);
+        if (lane >= published && lane < known && !isTold) states.publishPrefix(first + lane, lower);
+        published = known;
+        if (known < 32) break;
+        base = L::merge(base, shuffleFrom(carry, 31), L::kSegmented && heads != 0);
+      }
+      told = L::kRestarts && heads >> 31 != 0;
       published = 0;
       first += 32;
       KELPIE_UNROLL
@@ -74,6 +84,16 @@ KELPIE_DEVICE typename L::Carry awaitPrefix(const States<typename L::Carry>& sta
     entry = states.prefixEntry(tile);
   } while (!states.present(entry));
   return states.carryOf(entry);
+}
+
+/// Publishes the fold of a tile. Where all parts restart and a segment begins in it, that is what lies below
+/// the next tile, too, which then need not wait for the scanner. Called by one thread.
+template <class L>
+KELPIE_DEVICE void publish(const States<typename L::Carry>& states, int64_t tile,
+                           const typename L::Carry& carry, bool head) {
+  if (states.tiles == 1) return;
+  states.publishTile(tile, carry, head);
+  if (L::kRestarts && head && tile + 1 < states.tiles) states.publishPrefix(tile + 1, carry);
 }
 
 }  // namespace kelpie

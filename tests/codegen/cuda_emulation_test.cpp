@@ -117,7 +117,8 @@ TEST(CudaEmulation, FirstErrorIsReported) {
 /// Kernels over xs, offsets and weights (a float for each segment).
 const std::vector<const char*> kSegmentedKernels = {
     "segmented_sum",          "segmented_scan",   "segmented_weighted_sum",   "segmented_weighted_scan",
-    "segmented_sum_and_scan", "segmented_filter", "segmented_sum_and_filter", "segmented_sums_of_scan"};
+    "segmented_sum_and_scan", "segmented_filter", "segmented_sum_and_filter", "segmented_sums_of_scan",
+    "segmented_sum_of_scan"};
 
 /// Weights that keep sums exact. Those that are negative make negative zeros, whose sum is zero.
 std::vector<float> someWeights(int64_t segments) {
@@ -224,6 +225,57 @@ TEST(CudaEmulation, ManyRanges) { compareSegmentedKernels(tinyBlocks()); }
 /// More groups than are read at once.
 TEST(CudaEmulation, ManyGroupsOfRanges) {
   compareSegmentedKernels(tinyBlocks(), 100'000, {30, 3000, 200'000}, {"segmented_sum"});
+}
+
+/// Where large arrays are gathered from, ranges are shorter, and more than run at once.
+TEST(CudaEmulation, RangesThatGatherNearEachOther) {
+  codegen::cuda::CudaOptions options = tinyBlocks();
+  options.maxChunks = 3;
+  options.mostOfGroups = 0;
+  options.nearBytes = 1024;
+  KnownKernels known;
+  runtime::ProgramKernels program = known.programKernels();
+  runtime::InterpTarget interp;
+  runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(12), options);
+  ASSERT_EQ(interp.prepare(program), std::nullopt);
+  auto failure = cuda.prepare(program);
+  ASSERT_EQ(failure, std::nullopt) << *failure;
+  const size_t number = known.number("spmv32");
+  const auto& info = program.kernels[number].info;
+  Random random(static_cast<uint64_t>(environment("KELPIE_SEED", 23)));
+  const int64_t n = 40'000;
+  for (const int64_t columns : {int64_t{100}, int64_t{5000}}) {
+    KernelData data;
+    data.extents.elements = n;
+    std::vector<float> xs(static_cast<size_t>(n)), v(static_cast<size_t>(columns));
+    for (float& x : xs) x = static_cast<float>(static_cast<int>(random() % 100) - 50);
+    for (float& x : v) x = static_cast<float>(random() % 100);
+    std::vector<int32_t> places(static_cast<size_t>(n));
+    for (int32_t& place : places) place = static_cast<int32_t>(random() % static_cast<uint64_t>(columns));
+    std::vector<int64_t> offsets = {0};
+    while (offsets.back() < n)
+      offsets.push_back(std::min(n, offsets.back() + static_cast<int64_t>(random() % 90)));
+    data.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
+    auto set = [&](const char* name, const auto& values) {
+      const auto* first = reinterpret_cast<const std::byte*>(values.data());
+      data.arrays[known.vars.at(name)].assign(first, first + values.size() * sizeof values[0]);
+    };
+    set("xs", xs);
+    set("v", v);
+    set("col32", places);
+    set("offsets", offsets);
+    for (const auto& p : info.parameters) {
+      const std::string& name = known.program.vars[p.var].name;
+      EXPECT_EQ(p.gathered, p.kind == codegen::ParameterKind::Array && name == "v") << name;
+      if (p.gathered) data.extents.gatheredBytes += columns * sizeOf(p.type);
+    }
+    const auto pass =
+        codegen::cuda::generateKernel(known.kernels.at("spmv32"), known.program, "k", options).passes.at(0);
+    EXPECT_EQ(pass.tiles(data.extents), columns == 100 ? 3 : 3 * ((4 * columns + 1023) / 1024));
+    EXPECT_EQ(
+        difference(runKernel(interp, program, number, data), runKernel(cuda, program, number, data), info),
+        "");
+  }
 }
 
 /// Segments that suit groups of threads of all sizes; some of which are too long for theirs, so that they

@@ -101,6 +101,9 @@ void KnownKernels::withSegmentNumbers(const Space& segmented) {
   kernel("segmented_sums_of_scan",
          {scan,
           soac(SoacKind::Reduce, segmented, {before, a.add(before, wide), a.convert(weighted, wide->type)})});
+  const Soac sums = soac(SoacKind::Scan, segmented, {x});
+  kernel("segmented_sum_of_scan",
+         {sums, soac(SoacKind::Reduce, segmented, {a.load(sums.results[0], x->type, a.param(0))})});
   kernel("segmented_sum_and_filter",
          {soac(SoacKind::Reduce, segmented, {x}), filter(segmented, {x}, positive)});
   kernel("segmented_filter", {filter(segmented, {x}, positive)});
