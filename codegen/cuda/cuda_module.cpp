@@ -38,7 +38,7 @@ int64_t CudaPass::rankBytes(int64_t tiles) const {
 int64_t CudaPass::together(const LaunchExtents& extents) const {
   // Every block looks at the cuts of all, so they are few. Longer segments are better shared by blocks,
   // unless there are many.
-  constexpr int64_t kRounds = 8, kBlocks = 384, kLongest = 4, kMany = 64;
+  constexpr int64_t kRounds = 16, kBlocks = 384, kLongest = 4, kMany = 64;
   const int64_t n = extents.elements, m = extents.segments, atOnce = shape.items();
   if (mostOfGroups == 0 || n > mostOfGroups || m == 0) return 0;
   if (n > (m < kMany ? 1 : kLongest) * atOnce * m) return 0;

@@ -8,21 +8,21 @@ using lcu::Soac;
 
 namespace {
 
-/// The segment and the position of element `i`, as far as they are used.
-void writeIndices(PassText& t, int indent) {
+/// The segment and the position of element `i` of a part, as far as they are used.
+void writeIndices(PassText& t, int indent, const char* part) {
   bool segment = false, position = false;
   for (uint32_t b : t.plan.stages[0].bindings) {
     segment |= t.info.bindings[b].usesSegment;
     position |= t.info.bindings[b].usesPosition;
   }
-  if (segment || position) t.line(indent, "const int64_t s = groups.segment();");
+  if (segment || position) t.line(indent, "const int64_t s = groups.segment({});", part);
   if (position) t.line(indent, "const int64_t p = i - segments.begin(s);");
 }
 
-/// The items of the loop over k, each of an element `at`.
-void writeItems(PassText& t, int indent) {
+/// Item k of a part, of an element `at`.
+void writeItem(PassText& t, int indent, const char* part, const char* item) {
   t.line(indent, "const int64_t i = groups.from.element + at;");
-  writeIndices(t, indent);
+  writeIndices(t, indent, part);
   Dialect d = t.dialect();
   t.failElement = std::string(1, 'i');
   ExpressionEmitter emitter(d, indent);
@@ -33,7 +33,7 @@ void writeItems(PassText& t, int indent) {
     const auto texts = emitter.emit(soac.pull);
     t.flush(emitter);
     for (size_t j = 0; j < texts.size(); ++j)
-      t.line(indent, "items[k].{} = {};", t.stem(soac.results[j]), texts[j]);
+      t.line(indent, "{}.{} = {};", item, t.stem(soac.results[j]), texts[j]);
   }
 }
 
@@ -41,47 +41,51 @@ void writeItems(PassText& t, int indent) {
 /// than that, parts are left out; behind the last element it is taken again, and what comes of it dropped: no
 /// load waits for a branch of its own.
 void writeFold(PassText& t) {
-  t.line(6, "Level1::Value items[groups.kAtOnce];");
-  t.line(6, "for (; groups.has(groups.kAtOnce); groups.first += groups.kAtOnce << groups.bits) {{");
-  t.line(8, "KELPIE_UNROLL");
-  t.line(8, "for (int k = 0; k < groups.kAtOnce; ++k) {{");
-  t.line(10, "const int at = groups.first + (k << groups.bits);");
-  writeItems(t, 10);
-  t.line(8, "}}");
-  t.line(8, "KELPIE_UNROLL");
-  t.line(8, "for (int k = 0; k < groups.kAtOnce; ++k)");
-  t.line(10, "groups.own = Level1::combine(groups.own, items[k], false);");
-  t.line(6, "}}");
-  const auto parts = [&] {
-    t.line(6, "KELPIE_UNROLL");
-    t.line(6, "for (int part = 0; part < groups.kAtOnce; part += groups.kPart) {{");
-    t.line(8, "if (!groups.has(part + 1)) continue;");
-    t.line(8, "KELPIE_UNROLL");
-    t.line(8, "for (int k = part; k < part + groups.kPart; ++k) {{");
+  t.line(6, "Level1::Value items[groups.kParts][groups.kPart];");
+  const auto parts = [&](int indent) {
+    t.line(indent, "KELPIE_UNROLL");
+    t.line(indent, "for (int part = 0; part < groups.kParts; ++part) {{");
   };
-  parts();
-  t.line(10, "const int at = k_min(groups.first + (k << groups.bits), groups.end - 1);");
-  writeItems(t, 10);
-  t.line(8, "}}");
-  t.line(6, "}}");
-  parts();
-  t.line(10, "const Level1::Value item = groups.has(k + 1) ? items[k] : Level1::identity();");
-  t.line(10, "groups.own = Level1::combine(groups.own, item, false);");
-  t.line(8, "}}");
-  t.line(6, "}}");
+  const auto items = [&](int indent) {
+    t.line(indent, "KELPIE_UNROLL");
+    t.line(indent, "for (int k = 0; k < groups.kPart; ++k) {{");
+  };
+  const auto close = [&](std::initializer_list<int> indents) {
+    for (int indent : indents) t.line(indent, "}}");
+  };
+  t.line(6, "for (; groups.hasAll(); groups.advance()) {{");
+  parts(8);
+  items(10);
+  t.line(12, "const int at = groups.first[0] + ((part * groups.kPart + k) << groups.bits);");
+  writeItem(t, 12, "0", "items[part][k]");
+  close({10, 8});
+  parts(8);
+  items(10);
+  t.line(12, "groups.own[0] = Level1::combine(groups.own[0], items[part][k], false);");
+  close({10, 8, 6});
+  t.line(6, "groups.deal();");
+  t.line(6, "for (; groups.more(); groups.advanceParts()) {{");
+  parts(8);
+  t.line(10, "if (!groups.has(part, 0)) continue;");
+  items(10);
+  t.line(12, "const int at = groups.element(part, k);");
+  writeItem(t, 12, "part", "items[part][k]");
+  close({10, 8});
+  parts(8);
+  items(10);
+  t.line(12, "const Level1::Value item = groups.has(part, k) ? items[part][k] : Level1::identity();");
+  t.line(12, "groups.own[part] = Level1::combine(groups.own[part], item, false);");
+  close({10, 8, 6});
 }
 
-/// Threads that have met errors look for them element by element.
+/// Warps that have met an error look for all of the block, element by element.
 void writeSearchForErrors(PassText& t) {
-  t.line(6, "if (!good) {{");
-  t.line(8, "KELPIE_NO_UNROLL");
-  t.line(8, "for (int at = first; at < groups.end; at += 1 << groups.bits) {{");
-  t.line(10, "const int64_t i = groups.from.element + at;");
-  t.depth += 2;
+  t.line(4, "if (__ballot_sync(kFullWarp, !good) != 0) {{");
+  t.line(6, "KELPIE_NO_UNROLL");
+  t.line(6, "for (int64_t i = groups.from.element + laneIndex(); i < groups.to.element; i += 32) {{");
   checkElement(t, 0);
-  t.depth -= 2;
-  t.line(8, "}}");
   t.line(6, "}}");
+  t.line(4, "}}");
 }
 
 }  // namespace
@@ -91,20 +95,19 @@ void writeGroups(PassText& t) {
          t.segmentGroupsType());
   t.line(2, "if (failed) return;");
   t.line(2, "if (groups.even && groups.suited) {{");
-  t.line(4, "for (int round = 0; round < groups.rounds(); ++round) {{");
-  t.line(6, "groups.begin(round, segments, shared.groups);");
   const size_t begin = t.text.size();
+  t.line(4, "for (int round = 0; round < groups.rounds(); round += groups.roundsAtOnce()) {{");
+  t.line(6, "groups.begin(round, segments, shared.groups);");
   writeFold(t);
+  t.line(6, "groups.finish(shared.groups, result);");
+  t.line(4, "}}");
   std::string noted = t.text.substr(begin);
   if (noteErrors(noted)) {
     t.text.resize(begin);
-    t.line(6, "const int first = groups.first;");
-    t.line(6, "bool good = true;");
+    t.line(4, "bool good = true;");
     t.text += noted;
     writeSearchForErrors(t);
   }
-  t.line(6, "groups.finish(shared.groups, result);");
-  t.line(4, "}}");
   t.line(4, "return;");
   t.line(2, "}}");
 }

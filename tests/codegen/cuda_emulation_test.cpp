@@ -314,7 +314,14 @@ TEST(CudaEmulation, GroupsOfManySegments) {
   add(many, [&](int64_t k) { return k % 3000 < 200 ? 20 : 0; });
   add(many + 300, [&](int64_t k) { return k < many ? 0 : upTo(60); });
   add(2000, [&](int64_t k) { return k % 40 < 1 + k % 5 ? int64_t{20} << k % 5 : 1 + upTo(2); });
-  compareSegmentedKernels(smallGroups(), random, all, {"segmented_sum", "segmented_weighted_sum"});
+  // Short ones, of which a thread works on several rounds side by side, some at the end fewer.
+  add(2 * many, [&](int64_t k) { return k % 1000 == 7 ? 30 + upTo(60) : upTo(2); });
+  add(11 * many, [&](int64_t) { return upTo(1); });
+  for (const int items : {2, 16}) {
+    codegen::cuda::CudaOptions options = smallGroups();
+    options.maxItems = items;
+    compareSegmentedKernels(options, random, all, {"segmented_sum", "segmented_weighted_sum"});
+  }
 }
 
 /// More empty segments begin in a tile than are read: heads are searched for.
