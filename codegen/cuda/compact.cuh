@@ -51,6 +51,8 @@ KELPIE_DEVICE void storeBuffer(T* out, const T* buffer, uint32_t count) {
       const uint32_t at = k < head ? k : end + (k - head);
       out[at] = buffer[at];
     }
+  } else if constexpr (S::kItems == S::kThreads) {
+    if (threadIdx.x < count) out[threadIdx.x] = buffer[threadIdx.x];
   } else {
     for (uint32_t k = threadIdx.x; k < count; k += S::kThreads) out[k] = buffer[k];
   }
@@ -62,20 +64,24 @@ template <class S, uint32_t kCapacity, class Items, class T>
 KELPIE_DEVICE void storeCompacted(T* out, const Items& items, uint32_t marked,
                                   const uint32_t (&rank)[S::kRows], uint32_t count, T* buffer,
                                   bool collected) {
-  if (kCapacity >= S::kItems && collected) {  // items need not be kept for other windows
-    storeBuffer<S>(out, buffer, count);
-    __syncthreads();
-    return;
-  }
-  for (uint32_t window = 0; window < count; window += kCapacity) {
+  if constexpr (kCapacity >= S::kItems) {  // there is one window, and items need not be kept for others
     if (!collected) {
-      collect<S, kCapacity>(items, marked, rank, window, buffer);
+      collect<S, kCapacity>(items, marked, rank, 0, buffer);
       __syncthreads();
     }
-    collected = false;
-    const uint32_t end = count - window < kCapacity ? count - window : kCapacity;
-    storeBuffer<S>(out + window, buffer, end);
+    storeBuffer<S>(out, buffer, count);
     __syncthreads();
+  } else {
+    for (uint32_t window = 0; window < count; window += kCapacity) {
+      if (!collected) {
+        collect<S, kCapacity>(items, marked, rank, window, buffer);
+        __syncthreads();
+      }
+      collected = false;
+      const uint32_t end = count - window < kCapacity ? count - window : kCapacity;
+      storeBuffer<S>(out + window, buffer, end);
+      __syncthreads();
+    }
   }
 }
 
@@ -100,9 +106,9 @@ struct TileRanks {
   }
 };
 
-/// The ranks of marked items in a tile and in all tiles, for kernels that carry nothing else: two or four
-/// rows are counted in parts of one word.
-template <class S>
+/// The ranks of marked items in a tile and in all tiles, for levels that only count: kCounts sets of marks.
+/// Two or four rows are counted in parts of one word.
+template <class S, int kCounts>
 struct BlockCount {
   static constexpr int kParts = 32 * S::kWidth < 256 ? 4 : 2;  ///< a row of a warp must fit one
   static constexpr int kBits = 32 / kParts;
@@ -111,27 +117,73 @@ struct BlockCount {
 
   struct Level {
     struct Carry {
-      int64_t count;
+      int64_t count[kCounts];
     };
     static constexpr bool kSegmented = false, kRestarts = false;
-    static __device__ __forceinline__ Carry start() { return {0}; }
+    static __device__ __forceinline__ Carry start() {
+      Carry carry;
+      KELPIE_UNROLL
+      for (int c = 0; c < kCounts; ++c) carry.count[c] = 0;
+      return carry;
+    }
     static __device__ __forceinline__ Carry merge(const Carry& a, const Carry& b, bool) {
-      return {a.count + b.count};
+      Carry carry;
+      KELPIE_UNROLL
+      for (int c = 0; c < kCounts; ++c) carry.count[c] = a.count[c] + b.count[c];
+      return carry;
     }
   };
   using Carry = typename Level::Carry;
   struct Shared {
-    uint32_t totals[S::kWarps];
-    int64_t lower;
+    uint32_t totals[kCounts][S::kWarps];
+    Carry lower;
   };
 
-  uint32_t rank[S::kRows];  ///< of this thread's first marked item of a row, in the tile
-  uint32_t count;           ///< of the tile
-  int64_t lower, total;     ///< of all lower tiles; of those and this one
+  uint32_t rank[kCounts][S::kRows];        ///< of this thread's first marked item of a row, in the tile
+  uint32_t count[kCounts];                 ///< of the tile
+  int64_t lower[kCounts], total[kCounts];  ///< of all lower tiles; of those and this one
 
-  /// Ranks in the tile. Publishes the count. Contains a barrier.
-  __device__ __forceinline__ void rankItems(uint32_t marked, Shared& shared, const States<Carry>& states,
-                                            int64_t tile) {
+  /// Ranks in the tile. Publishes the counts. Contains a barrier.
+  __device__ __forceinline__ void rankItems(const uint32_t (&marked)[kCounts], Shared& shared,
+                                            const States<Carry>& states, int64_t tile) {
+    const int lane = laneIndex();
+    KELPIE_UNROLL
+    for (int c = 0; c < kCounts; ++c) {
+      const uint32_t ofWarp = rankInWarp(marked[c], rank[c]);
+      if (lane == 0) shared.totals[c][warpIndex()] = ofWarp;
+    }
+    __syncthreads();
+    Carry all;
+    KELPIE_UNROLL
+    for (int c = 0; c < kCounts; ++c) {
+      uint32_t lowerWarps = 0;
+      count[c] = 0;
+      KELPIE_UNROLL
+      for (int warp = 0; warp < S::kWarps; ++warp) {
+        if (warp == warpIndex()) lowerWarps = count[c];
+        count[c] += shared.totals[c][warp];
+      }
+      KELPIE_UNROLL
+      for (int row = 0; row < S::kRows; ++row) rank[c][row] += lowerWarps;
+      all.count[c] = count[c];
+    }
+    if (threadIdx.x == 0 && states.tiles > 1) states.publishTile(tile, all, false);
+  }
+
+  /// Finds what lies below. Contains a barrier.
+  __device__ __forceinline__ void findLower(Shared& shared, const States<Carry>& states, int64_t tile) {
+    if (threadIdx.x == 0) shared.lower = awaitPrefix<Level>(states, tile);
+    __syncthreads();
+    KELPIE_UNROLL
+    for (int c = 0; c < kCounts; ++c) {
+      lower[c] = shared.lower.count[c];
+      total[c] = lower[c] + count[c];
+    }
+  }
+
+ private:
+  /// Ranks in the warp; gives its count.
+  static __device__ __forceinline__ uint32_t rankInWarp(uint32_t marked, uint32_t (&rank)[S::kRows]) {
     const int lane = laneIndex();
     uint32_t base = 0;  // of the rows so far
     KELPIE_UNROLL
@@ -158,26 +210,7 @@ struct BlockCount {
         base += rows >> (kBits * j) & kMask;
       }
     }
-    if (lane == 0) shared.totals[warpIndex()] = base;
-    __syncthreads();
-    uint32_t lowerWarps = 0;
-    count = 0;
-    KELPIE_UNROLL
-    for (int warp = 0; warp < S::kWarps; ++warp) {
-      if (warp == warpIndex()) lowerWarps = count;
-      count += shared.totals[warp];
-    }
-    KELPIE_UNROLL
-    for (int row = 0; row < S::kRows; ++row) rank[row] += lowerWarps;
-    if (threadIdx.x == 0 && states.tiles > 1) states.publishTile(tile, {int64_t(count)}, false);
-  }
-
-  /// Finds what lies below. Contains a barrier.
-  __device__ __forceinline__ void findLower(Shared& shared, const States<Carry>& states, int64_t tile) {
-    if (threadIdx.x == 0) shared.lower = awaitPrefix<Level>(states, tile).count;
-    __syncthreads();
-    lower = shared.lower;
-    total = lower + count;
+    return base;
   }
 };
 

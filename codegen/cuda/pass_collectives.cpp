@@ -26,8 +26,9 @@ bool compacts(const PassText& t, const LevelPlan& level) {
   });
 }
 
-/// The first component of what survives, of a level that only counts: it is collected while the carry of
-/// the tile is on its way. Only of the level that is stored first: others would find the buffer used.
+/// The first component of what survives by the first count of a level that only counts: it is collected while
+/// the carry of the tile is on its way. Only of the level that is stored first: others would find the buffer
+/// used.
 std::optional<size_t> collectedEarly(const PassText& t, size_t number) {
   const LevelPlan& level = t.plan.levels[number];
   if (!level.countsOnly) return std::nullopt;
@@ -47,15 +48,17 @@ bool foldsOnly(const PassText& t, const LevelPlan& level) {
 }
 
 void countLevel(PassText& t, size_t number) {
-  const uint32_t binding = t.plan.levels[number].fields[0].binding;
-  const Soac& soac = t.kernel.bindings[binding];
-  const std::string scan = t.scanName(number);
-  t.line(2, "BlockCount<S> {};", scan);
-  t.line(2, "const States<BlockCount<S>::Carry> states{} = {};", number + 1, t.states(number));
-  t.line(2, "{0}.rankItems(keep{1}, shared.{0}, states{2}, order);", scan, binding + 1, number + 1);
+  const std::vector<Field>& fields = t.plan.levels[number].fields;
+  const std::string scan = t.scanName(number), type = t.blockCountType(number);
+  std::string marks;
+  for (const Field& f : fields) marks += fmt::format("{}keep{}", marks.empty() ? "" : ", ", f.binding + 1);
+  t.line(2, "{} {};", type, scan);
+  t.line(2, "const States<{}::Carry> states{} = {};", type, number + 1, t.states(number));
+  t.line(2, "{0}.rankItems({{{1}}}, shared.{0}, states{2}, order);", scan, marks, number + 1);
   if (auto j = collectedEarly(t, number)) {
-    t.line(2, "collect<S, {}>({}, keep{}, {}.rank, 0, {});", t.plan.bufferItems,
-           t.items(soac.results[*j + 1]), binding + 1, scan, bufferOf(soac.pull[*j]->type));
+    const Soac& soac = t.kernel.bindings[fields[0].binding];
+    t.line(2, "collect<S, {}>({}, keep{}, {}, 0, {});", t.plan.bufferItems, t.items(soac.results[*j + 1]),
+           fields[0].binding + 1, t.rankOf(number, fields[0]), bufferOf(soac.pull[*j]->type));
   }
   t.line(2, "{0}.findLower(shared.{0}, states{1}, order);", scan, number + 1);
 }
@@ -147,7 +150,7 @@ void writeCompactions(PassText& t) {
           t.line(2, "storeCompacted<S, {}>({} + {}, {}, keep{},", t.plan.bufferItems, *out, lower,
                  t.items(soac.results[j + 1]), b);
           t.line(2, "    {}, {}, {}, {});", rank, count, bufferOf(soac.pull[j]->type),
-                 collectedEarly(t, k) == j);
+                 &f == &t.plan.levels[k].fields[0] && collectedEarly(t, k) == j);
         }
       }
       bool dropped = false;
@@ -182,8 +185,7 @@ void writeTotals(PassText& t) {
   for (size_t k = 0; k < t.plan.levels.size(); ++k) {
     for (const Field& f : t.plan.levels[k].fields) {
       const Soac& soac = t.kernel.bindings[f.binding];
-      std::string total = t.scanName(k) + ".total";
-      if (!t.plan.levels[k].countsOnly) total += "." + t.fieldName(f);
+      const std::string total = t.totalOf(k, f);
       if (soac.kind == SoacKind::Scan && soac.withTotal) {
         if (const std::string* out = t.outputName(soac.results[f.component])) {
           lines.push_back(fmt::format("{}[n] = {};", *out, total));

@@ -96,7 +96,7 @@ void writeStructures(PassText& t) {
   for (size_t k = 0; k < t.plan.levels.size() && !t.plan.ranges() && !t.plan.rows(); ++k) {
     if (t.plan.levels[k].fields.empty()) continue;
     if (t.plan.levels[k].countsOnly) {
-      t.line(2, "BlockCount<S>::Shared {};", t.scanName(k));
+      t.line(2, "{}::Shared {};", t.blockCountType(k), t.scanName(k));
     } else {
       t.line(2, "BlockScan<S, {}>::Shared {};", t.levelName(k), t.scanName(k));
     }

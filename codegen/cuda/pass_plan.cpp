@@ -151,7 +151,8 @@ class Planner {
 
   void finishLevel(LevelPlan& level) {
     sortBySize(level.fields);
-    level.countsOnly = level.fields.size() == 1 && level.fields[0].count;
+    level.countsOnly = !level.fields.empty() && std::all_of(level.fields.begin(), level.fields.end(),
+                                                            [](const Field& f) { return f.count; });
     for (const Field& f : level.fields) {
       level.segmented |= f.segmented;
       level.restarts &= f.segmented;
@@ -284,7 +285,7 @@ class Planner {
     bool gathers = false;    ///< elements are loaded at computed places
     bool loops = false;      ///< how long thunks take depends on data
     int64_t carried = 0;     ///< bytes of the largest level
-    bool countsOnly = true;  ///< all levels only count
+    bool countsOnly = true;  ///< all levels have one count, and nothing else
   };
   /// Results of segments of a merged list are staged; others leave something for each item.
   bool leavesItems(const Field& f) const {
@@ -327,11 +328,12 @@ class Planner {
     }
     for (const LevelPlan& level : plan_.levels) {
       weight.carried = std::max(weight.carried, level.fields.empty() ? 0 : level.bytes());
-      weight.countsOnly &= level.fields.empty() || level.countsOnly;
+      weight.countsOnly &= level.fields.empty() || (level.countsOnly && level.fields.size() == 1);
       for (const Field& f : level.fields)
         if (!f.count) weight.widest = std::max(weight.widest, sizeOf(f.type));
       for (const Field& f : level.fields)
-        weight.words += level.countsOnly ? 0 : f.count ? 2 : sizeOf(f.type) / (leavesItems(f) ? 2 : 4);
+        weight.words +=
+            f.count ? (level.fields.size() == 1 ? 0 : 2) : sizeOf(f.type) / (leavesItems(f) ? 2 : 4);
     }
     for (const Field& f : plan_.reductions) weight.widest = std::max(weight.widest, sizeOf(f.type));
     if (plan_.numbersInThunks) ++weight.words;

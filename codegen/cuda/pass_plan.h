@@ -27,7 +27,7 @@ struct LevelPlan {
   std::vector<Field> fields;
   bool segmented = false, restarts = true, counts = false;
   bool commutes = true;     ///< every operator does
-  bool countsOnly = false;  ///< the one field is a count: BlockCount does
+  bool countsOnly = false;  ///< all fields are counts: BlockCount does
   int64_t bytes() const;    ///< of a carry
 };
 

@@ -133,7 +133,11 @@ bool PassText::checksLate() const {
 }
 
 std::string PassText::levelType(size_t k) const {
-  return plan.levels[k].countsOnly ? "BlockCount<S>::Level" : levelName(k);
+  return plan.levels[k].countsOnly ? blockCountType(k) + "::Level" : levelName(k);
+}
+
+std::string PassText::blockCountType(size_t k) const {
+  return fmt::format("BlockCount<S, {}>", plan.levels[k].fields.size());
 }
 
 std::string PassText::states(size_t k) const {
@@ -182,18 +186,27 @@ bool PassText::hasSegmentOffsets() const {
   return false;
 }
 
+std::string PassText::ofCount(size_t level, const Field& f, const char* member) const {
+  return fmt::format("{}.{}[{}]", scanName(level), member, &f - plan.levels[level].fields.data());
+}
+
 std::string PassText::countedLower(size_t level, const Field& f) const {
-  const std::string lower = scanName(level) + ".lower";
-  return plan.levels[level].countsOnly ? lower : lower + "." + fieldName(f);
+  if (plan.levels[level].countsOnly) return ofCount(level, f, "lower");
+  return scanName(level) + ".lower." + fieldName(f);
+}
+
+std::string PassText::totalOf(size_t level, const Field& f) const {
+  if (plan.levels[level].countsOnly) return ofCount(level, f, "total");
+  return scanName(level) + ".total." + fieldName(f);
 }
 
 std::string PassText::countOf(size_t level, const Field& f) const {
-  if (plan.levels[level].countsOnly) return scanName(level) + ".count";
-  return fmt::format("uint32_t({}.total.{} - {})", scanName(level), fieldName(f), countedLower(level, f));
+  if (plan.levels[level].countsOnly) return ofCount(level, f, "count");
+  return fmt::format("uint32_t({} - {})", totalOf(level, f), countedLower(level, f));
 }
 
 std::string PassText::rankOf(size_t level, const Field& f) const {
-  return plan.levels[level].countsOnly ? scanName(level) + ".rank" : fmt::format("rank{}", f.binding + 1);
+  return plan.levels[level].countsOnly ? ofCount(level, f, "rank") : fmt::format("rank{}", f.binding + 1);
 }
 
 void PassText::values(uint32_t b, ExpressionEmitter& emitter, int indent,

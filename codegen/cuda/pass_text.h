@@ -66,6 +66,7 @@ class PassText {
   std::string states(size_t k) const;
   std::string segmentReduceType() const;
   std::string segmentGroupsType() const;
+  std::string blockCountType(size_t level) const;
   const char* headsType() const { return plan.numbered() ? "SegmentNumbers<S>" : "SegmentHeads<S>"; }
   /// Null: the result does not leave the kernel.
   const std::string* outputName(lcu::VarId v) const;
@@ -76,6 +77,8 @@ class PassText {
   std::string countedLower(size_t level, const Field& f) const;
   std::string countOf(size_t level, const Field& f) const;
   std::string rankOf(size_t level, const Field& f) const;
+  /// What a level carries of a field at the end of the tile.
+  std::string totalOf(size_t level, const Field& f) const;
   /// An expression: where blocks leave partial results of reductions.
   std::string partials() const;
 
@@ -125,6 +128,8 @@ class PassText {
 
  private:
   void chooseNames();
+  /// A member of the BlockCount of a level that only counts.
+  std::string ofCount(size_t level, const Field& f, const char* member) const;
   /// Cells that Once bindings read but other blocks write: results of levels.
   void placeScratch();
 

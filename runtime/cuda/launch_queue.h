@@ -32,7 +32,7 @@ class LaunchQueue {
   LaunchQueue(const LaunchQueue&) = delete;
   LaunchQueue& operator=(const LaunchQueue&) = delete;
 
-  static constexpr int kDirect = 4;  ///< launches in a row before any is captured
+  static constexpr int kDirect = 6;  ///< launches in a row before any is captured
   static constexpr int kFirst =
       8;  ///< launches of the first graph of a row at most; of the next, twice as many
   static constexpr int kBatch = 32;  ///< launches of a graph at most
