@@ -88,7 +88,8 @@ struct CudaPass {
   /// Tiles of a launch; ranges, where blocks work on those.
   int64_t tiles(const LaunchExtents& extents) const;
   int64_t blocks(int64_t tiles) const;
-  /// Places far from each other at which a launch works at the same time.
+  /// Places at which a launch works, each through neighbours. Of ranges that gather near each other, more
+  /// than at the same time.
   int64_t streams(const LaunchExtents& extents) const;
 
  private:
