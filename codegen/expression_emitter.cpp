@@ -161,6 +161,9 @@ ExpressionEmitter::Text ExpressionEmitter::operationText(ExprRef e) const {
   if (e->op == ScalarOp::Max && isFloat(type) && b->kind == ExprKind::Op && b->op == ScalarOp::Negate &&
       b->operands[0] == a)
     return {fmt::format("k_abs({})", textOf(a).text), true};
+  if (dialect_.reciprocalCalls && e->op == ScalarOp::Div && isFloat(type) && a->kind == ExprKind::Constant &&
+      a->constant.f == 1 && !texts_.contains(a))
+    return {fmt::format("k_reciprocal({})", textOf(b).text), true};
   bool call = symbol.empty() || (dialect_.wrapCalls && isInt(type) && needsWrap(e->op));
   if (call) {
     // Overloads are chosen by type, so constants are written with theirs.

@@ -52,6 +52,8 @@ struct Dialect {
   /// k_loaded(x) after loads in loops that the program makes on every way, though one branch alone needs
   /// them, if others go to the same position: columns of one element.
   bool loadedCalls = false;
+  /// `1 / x` of floats as k_reciprocal(x).
+  bool reciprocalCalls = false;
 };
 
 /// Emits into one C scope, possibly in several calls: names given in earlier calls stay usable, so that

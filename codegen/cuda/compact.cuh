@@ -6,14 +6,17 @@
 
 namespace kelpie {
 
-/// Items of a thread are in registers, or a function of row and place computes those that are wanted.
+/// Items of a thread are values in registers, or offsets in the tile, of which values are made later.
+template <class S>
+struct Offsets {};
 template <class T, int kRows, int kWidth>
 KELPIE_DEVICE T itemOf(const T (&items)[kRows][kWidth], int row, int v) {
   return items[row][v];
 }
-template <class Function>
-KELPIE_DEVICE auto itemOf(const Function& items, int row, int v) -> decltype(items(row, v)) {
-  return items(row, v);
+template <class S>
+KELPIE_DEVICE uint16_t itemOf(const Offsets<S>&, int row, int v) {
+  static_assert(S::kItems <= 65536, "offsets have 16 bits");
+  return uint16_t(S::offset(row, v));
 }
 
 /// Puts the marked items with ranks window .. window+kCapacity-1 into buffer[0..kCapacity). `rank`: of the
@@ -33,10 +36,26 @@ KELPIE_DEVICE void collect(const Items& items, uint32_t marked, const uint32_t (
   }
 }
 
-/// Stores buffer[0..count) by all threads of a block; the buffer is aligned to 4. Bytes go four at a time,
-/// wherever they begin.
+/// The value of an item that is one.
+struct ItsOwn {
+  template <class T>
+  __device__ __forceinline__ T operator()(T item) const {
+    return item;
+  }
+};
+
+/// Stores value(buffer[0..count)) by all threads of a block.
+template <class S, class Out, class T, class Value>
+KELPIE_DEVICE void storeBuffer(Out* out, const T* buffer, uint32_t count, const Value& value) {
+  if constexpr (S::kItems == S::kThreads) {
+    if (threadIdx.x < count) out[threadIdx.x] = value(buffer[threadIdx.x]);
+  } else {
+    for (uint32_t k = threadIdx.x; k < count; k += S::kThreads) out[k] = value(buffer[k]);
+  }
+}
+/// Bytes go four at a time, wherever they begin; the buffer is aligned to 4.
 template <class S, class T>
-KELPIE_DEVICE void storeBuffer(T* out, const T* buffer, uint32_t count) {
+KELPIE_DEVICE void storeBuffer(T* out, const T* buffer, uint32_t count, const ItsOwn& value) {
   if constexpr (sizeof(T) == 1) {
     const uint32_t unaligned = uint32_t(-reinterpret_cast<int64_t>(out)) & 3;
     const uint32_t head = unaligned < count ? unaligned : count;
@@ -51,25 +70,24 @@ KELPIE_DEVICE void storeBuffer(T* out, const T* buffer, uint32_t count) {
       const uint32_t at = k < head ? k : end + (k - head);
       out[at] = buffer[at];
     }
-  } else if constexpr (S::kItems == S::kThreads) {
-    if (threadIdx.x < count) out[threadIdx.x] = buffer[threadIdx.x];
   } else {
-    for (uint32_t k = threadIdx.x; k < count; k += S::kThreads) out[k] = buffer[k];
+    storeBuffer<S, T, T, ItsOwn>(out, buffer, count, value);
   }
 }
 
-/// Stores the `count` marked items of a tile to out[0..count). The first window has been collected already if
-/// `collected`, and a barrier has followed. Contains barriers; the buffer is free at the end.
-template <class S, uint32_t kCapacity, class Items, class T>
-KELPIE_DEVICE void storeCompacted(T* out, const Items& items, uint32_t marked,
-                                  const uint32_t (&rank)[S::kRows], uint32_t count, T* buffer,
-                                  bool collected) {
+/// Stores the values of the `count` marked items of a tile to out[0..count). The first window has been
+/// collected already if `collected`, and a barrier has followed. Contains barriers; the buffer is free at the
+/// end.
+template <class S, uint32_t kCapacity, class Out, class Items, class T, class Value = ItsOwn>
+KELPIE_DEVICE void storeCompacted(Out* out, const Items& items, uint32_t marked,
+                                  const uint32_t (&rank)[S::kRows], uint32_t count, T* buffer, bool collected,
+                                  const Value& value = Value()) {
   if constexpr (kCapacity >= S::kItems) {  // there is one window, and items need not be kept for others
     if (!collected) {
       collect<S, kCapacity>(items, marked, rank, 0, buffer);
       __syncthreads();
     }
-    storeBuffer<S>(out, buffer, count);
+    storeBuffer<S>(out, buffer, count, value);
     __syncthreads();
   } else {
     for (uint32_t window = 0; window < count; window += kCapacity) {
@@ -79,7 +97,7 @@ KELPIE_DEVICE void storeCompacted(T* out, const Items& items, uint32_t marked,
       }
       collected = false;
       const uint32_t end = count - window < kCapacity ? count - window : kCapacity;
-      storeBuffer<S>(out + window, buffer, end);
+      storeBuffer<S>(out + window, buffer, end, value);
       __syncthreads();
     }
   }

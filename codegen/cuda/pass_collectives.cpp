@@ -11,9 +11,16 @@ using lcu::VarId;
 
 namespace {
 
-/// The text of a buffer of values of one type.
-std::string bufferOf(ScalarType type) {
-  return fmt::format("reinterpret_cast<{}*>(shared.buffer)", typeName(type));
+/// What is put side by side of component `j`.
+std::string collected(const PassText& t, const Soac& soac, size_t j) {
+  const VarId v = soac.results[j + 1];
+  return t.plan.recomputed.contains(v) ? "Offsets<S>()" : t.items(v);
+}
+/// The buffer where.
+std::string bufferOf(const PassText& t, const Soac& soac, size_t j) {
+  const bool offsets = t.plan.recomputed.contains(soac.results[j + 1]);
+  return fmt::format("reinterpret_cast<{}*>(shared.buffer)",
+                     offsets ? "uint16_t" : typeName(soac.pull[j]->type));
 }
 
 /// Whether results of a level are stored by way of the shared buffer.
@@ -57,8 +64,8 @@ void countLevel(PassText& t, size_t number) {
   t.line(2, "{0}.rankItems({{{1}}}, shared.{0}, states{2}, order);", scan, marks, number + 1);
   if (auto j = collectedEarly(t, number)) {
     const Soac& soac = t.kernel.bindings[fields[0].binding];
-    t.line(2, "collect<S, {}>({}, keep{}, {}, 0, {});", t.plan.bufferItems, t.items(soac.results[*j + 1]),
-           fields[0].binding + 1, t.rankOf(number, fields[0]), bufferOf(soac.pull[*j]->type));
+    t.line(2, "collect<S, {}>({}, keep{}, {}, 0, {});", t.plan.bufferItems, collected(t, soac, *j),
+           fields[0].binding + 1, t.rankOf(number, fields[0]), bufferOf(t, soac, *j));
   }
   t.line(2, "{0}.findLower(shared.{0}, states{1}, order);", scan, number + 1);
 }
@@ -147,10 +154,12 @@ void writeCompactions(PassText& t) {
       const std::string lower = t.countedLower(k, f), count = t.countOf(k, f), rank = t.rankOf(k, f);
       for (size_t j = 0; j < soac.pull.size(); ++j) {
         if (const std::string* out = t.compactedOutput(soac, j, true)) {
+          const VarId v = soac.results[j + 1];
           t.line(2, "storeCompacted<S, {}>({} + {}, {}, keep{},", t.plan.bufferItems, *out, lower,
-                 t.items(soac.results[j + 1]), b);
-          t.line(2, "    {}, {}, {}, {});", rank, count, bufferOf(soac.pull[j]->type),
-                 &f == &t.plan.levels[k].fields[0] && collectedEarly(t, k) == j);
+                 collected(t, soac, j), b);
+          t.line(2, "    {}, {}, {}, {}{});", rank, count, bufferOf(t, soac, j),
+                 &f == &t.plan.levels[k].fields[0] && collectedEarly(t, k) == j,
+                 t.plan.recomputed.contains(v) ? ", " + t.valueOf(v) : "");
         }
       }
       bool dropped = false;
@@ -172,7 +181,7 @@ void writeCompactions(PassText& t) {
           t.line(4, "storeCompacted<S, {}>({} + (tile.base + tile.first - {}), {},", t.plan.bufferItems, *out,
                  lower, t.items(soac.results[j + 1]));
           t.line(4, "    dropped, lower, uint32_t(tile.count) - {}, {}, false);", count,
-                 bufferOf(soac.pull[j]->type));
+                 bufferOf(t, soac, j));
         }
       }
       t.line(2, "}}");

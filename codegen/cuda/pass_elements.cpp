@@ -100,15 +100,16 @@ std::string forWholeTiles(std::string text) {
   return text;
 }
 
+std::string replaced(std::string text, std::string_view what, std::string_view by) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+  return text;
+}
+
 /// The same for tiles that lie in one segment: what belongs to it is there for all items together.
 std::string forLoneSegments(std::string text) {
-  const auto replaced = [&](std::string_view what, std::string_view by) {
-    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
-      text.replace(at, what.size(), by);
-  };
-  for (const char* line : kNumberLines) replaced(fmt::format("    {}\n", line), "");
-  replaced(kNumberedSegment, "numbers.first");
-  return text;
+  for (const char* line : kNumberLines) text = replaced(std::move(text), fmt::format("    {}\n", line), "");
+  return replaced(std::move(text), kNumberedSegment, "numbers.first");
 }
 
 /// Later thunks of the same stage read the value of a Map by name.
@@ -125,7 +126,7 @@ void defineLocal(PassText& t, VarId v, const std::string& text, ScalarType type,
   emitter.define(load, t.stem(v));
 }
 
-/// Functions of row and place, instead of arrays of items.
+/// Functions of the offset in the tile, instead of arrays of items.
 void writeRecomputed(PassText& t, size_t stage) {
   for (uint32_t b : t.plan.stages[stage].bindings) {
     const Soac& soac = t.kernel.bindings[b];
@@ -133,10 +134,10 @@ void writeRecomputed(PassText& t, size_t stage) {
     for (size_t j = 0; j < soac.pull.size(); ++j) {
       const VarId v = soac.results[j + 1];
       if (!t.plan.recomputed.contains(v) || !t.compactedOutput(soac, j, true)) continue;
-      t.line(2, "const auto {} = [&](int row, int v) {{", t.items(v));
-      t.line(4, "const int64_t i = tile.base + S::offset(row, v);");
-      Dialect d = t.dialect();
-      ExpressionEmitter emitter = elementEmitter(t, d, stage);
+      t.line(2, "const auto {} = [&](int offset) {{", t.valueOf(v));
+      t.line(4, "const int64_t i = tile.base + offset;");
+      const Dialect d = t.dialect();
+      ExpressionEmitter emitter(d, 4 + t.depth);
       const auto texts = emitter.emit({soac.pull[j]});
       t.flush(emitter);
       t.line(4, "return {}({});", typeName(soac.pull[j]->type), texts[0]);
@@ -324,8 +325,8 @@ void writeNumbers(PassText& t) {
   for (const char* line : kNumberLines) t.line(4, "{}", line);
 }
 
-/// Only for their checks: the thunks of a binding.
-void checkBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter) {
+/// The thunks of a binding again, for their checks; with `stores`, what a map makes of element i is stored.
+void checkBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter, bool stores = false) {
   const Soac& soac = t.kernel.bindings[b];
   t.failBinding = t.pass.bindings[b];
   const auto emit = [&](ExpressionEmitter& own, const std::vector<ExprRef>& roots) {
@@ -344,14 +345,17 @@ void checkBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emit
   }
   if (soac.where) emit(emitter, {soac.where});
   const auto texts = emit(emitter, soac.pull);
-  if (soac.kind == SoacKind::Map)
-    for (size_t j = 0; j < soac.results.size(); ++j)
-      defineLocal(t, soac.results[j], texts[j], soac.pull[j]->type, stage, emitter);
+  if (soac.kind != SoacKind::Map) return;
+  for (size_t j = 0; j < soac.results.size(); ++j) {
+    defineLocal(t, soac.results[j], texts[j], soac.pull[j]->type, stage, emitter);
+    const std::string* out = t.outputName(soac.results[j]);
+    if (stores && out) t.line(8, "{}[i] = {};", *out, texts[j]);
+  }
 }
 
 }  // namespace
 
-void checkElement(PassText& t, size_t number) {
+void checkElement(PassText& t, size_t number, bool stores) {
   const StagePlan& stage = t.plan.stages[number];
   if (usesSegments(t, stage)) t.line(8, "const int64_t s = segments.of(i);");
   if (usesPositions(t, stage)) t.line(8, "const int64_t p = i - segments.begin(s);");
@@ -359,7 +363,7 @@ void checkElement(PassText& t, size_t number) {
   Dialect d = t.dialect();
   t.failElement = "i";
   ExpressionEmitter emitter = elementEmitter(t, d, number);
-  for (uint32_t b : stage.bindings) checkBinding(t, b, number, emitter);
+  for (uint32_t b : stage.bindings) checkBinding(t, b, number, emitter, stores);
   t.packNames = packs;
 }
 
@@ -411,7 +415,8 @@ std::string checkedBefore(PassText& t, const std::string& noted) {
 }
 
 /// Warps that have met errors look for them item by item, in a loop: it is short code that hardly ever runs.
-void writeSearchForErrors(PassText& t, size_t number) {
+/// With `stores` it computes results again.
+void writeSearchForErrors(PassText& t, size_t number, bool stores) {
   t.line(2, "if (__ballot_sync(kFullWarp, !good) != 0) {{");
   t.depth += 2;
   t.line(2, "KELPIE_NO_UNROLL");
@@ -421,7 +426,7 @@ void writeSearchForErrors(PassText& t, size_t number) {
   t.line(6, "const int offset = S::offset(row, v);");
   t.line(6, "{}", kInside);
   t.line(8, "const int64_t i = tile.base + offset;");
-  checkElement(t, number);
+  checkElement(t, number, stores);
   for (int column : {6, 4, 2}) t.line(column, "}}");
   t.depth -= 2;
   t.line(2, "}}");
@@ -447,6 +452,17 @@ bool harmlessOutside(const PassText& t, size_t number) {
   });
 }
 
+/// Whether a stage takes reciprocals of float32.
+bool takesReciprocals(const PassText& t, const StagePlan& stage) {
+  return std::any_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
+    return lcu::anyNode(thunksOf(t.kernel.bindings[b]), [](ExprRef e) {
+      if (e->kind != ExprKind::Op || e->op != ScalarOp::Div || e->type != ScalarType::Float32) return false;
+      const ExprRef a = e->operands[0];
+      return a->kind == ExprKind::Constant && a->constant.f == 1;
+    });
+  });
+}
+
 /// Puts what the text from `begin` on computes into its final form. Items do not stop for errors, so that no
 /// load waits for the check before it; which errors there were is found out afterwards. Whole tiles may have
 /// a copy of their own; where segments are numbered, those that lie in one segment: there its values are
@@ -460,7 +476,11 @@ void finishStage(PassText& t, size_t number, size_t begin) {
   if (everywhere) t.text.replace(begin, std::string::npos, forWholeTiles(t.text.substr(begin)));
   const std::string text = t.text.substr(begin);
   std::string noted = text;
-  const bool checks = noteErrors(noted);
+  const bool failing = noteErrors(noted);
+  // Reciprocals that are not plain are taken again in the search for errors.
+  const bool plain = everywhere && t.plan.stages.size() == 1 && takesReciprocals(t, stage);
+  if (plain) noted = replaced(noted, "k_reciprocal(", "k_plain_reciprocal(good, ");
+  const bool checks = failing || plain;
   const bool searches = checks && findsAgain(t, number);
   const bool numbered = usesSegments(t, stage) && t.plan.numbered(), permutes = onlyPermutes(t);
   // It pays most where items have much to do that does not depend on each other's checks.
@@ -487,7 +507,7 @@ void finishStage(PassText& t, size_t number, size_t begin) {
   if (searches) {
     t.text += noted;
     if (copies) t.line(2, "}}");
-    if (!t.searchesRange) writeSearchForErrors(t, number);
+    if (!t.searchesRange) writeSearchForErrors(t, number, plain);
   } else {
     // Tiles that are not whole, and those with errors: all warps that have met any do their items again.
     if (checks) {

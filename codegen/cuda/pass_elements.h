@@ -18,8 +18,9 @@ void writeLoads(PassText& t, size_t number);
 void writeStage(PassText& t, size_t number);
 /// Replaces the recording of errors by a note that there are some; tells whether there was any.
 bool noteErrors(std::string& text);
-/// The thunks of a stage for element `i`, only for their checks; the segment is searched for.
-void checkElement(PassText& t, size_t number);
+/// The thunks of a stage for element `i`, only for their checks, or, with `stores`, for the results of its
+/// maps, too; the segment is searched for.
+void checkElement(PassText& t, size_t number, bool stores = false);
 /// Behind the loop over the tiles of a range: looks for the errors that there were in any of them.
 void searchRangeForErrors(PassText& t);
 

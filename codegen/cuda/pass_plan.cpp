@@ -73,6 +73,7 @@ class Planner {
     sortBySize(plan_.reductions);
     choosePacks();
     chooseRecomputed();
+    for (const Soac& soac : kernel_.bindings) needBuffer(soac);
     chooseGrid();
     chooseShape();
     return std::move(plan_);
@@ -108,9 +109,6 @@ class Planner {
       case SoacKind::Filter:
       case SoacKind::Partition:
         level(binding.level).fields.push_back({b, 0, true, false, ScalarType::Int64});
-        for (ExprRef e : soac.pull) {
-          plan_.bufferBytesPerItem = std::max(plan_.bufferBytesPerItem, sizeOf(e->type));
-        }
         if (segmented) plan_.stagedBytesPerItem += 2;
         break;
       case SoacKind::Reduce:
@@ -190,7 +188,7 @@ class Planner {
     }
   }
 
-  /// What takes little and reads nothing but elements that are there anyway.
+  /// What takes little and reads nothing but elements that are there anyway, and are smaller.
   void chooseRecomputed() {
     constexpr int kMostNodes = 6;
     std::unordered_set<VarId> packed;
@@ -201,17 +199,28 @@ class Planner {
         if (soac.kind != SoacKind::Filter) continue;
         for (size_t j = 0; j < soac.pull.size(); ++j) {
           const ExprRef pull = soac.pull[j];
-          if (pull->kind == ExprKind::Load) continue;
-          int nodes = 0;
+          int nodes = 0, elements = 0;  // bytes of these
           const bool costs = lcu::anyNode({pull}, [&](ExprRef e) {
-            if (e->kind == ExprKind::Load) return !isElement(e->operands[0]) || !packed.contains(e->index);
+            if (e->kind == ExprKind::Load) {
+              elements += sizeOf(e->type);
+              return !isElement(e->operands[0]) || !packed.contains(e->index);
+            }
             return ++nodes > kMostNodes || e->kind == ExprKind::Check || lcu::isUnbounded(e) ||
                    (e->kind == ExprKind::Param && e->index != 0);
           });
-          if (!costs) plan_.recomputed.insert(soac.results[j + 1]);
+          if (!costs && elements < sizeOf(pull->type)) plan_.recomputed.insert(soac.results[j + 1]);
         }
       }
     }
+  }
+
+  void needBuffer(const Soac& soac) {
+    constexpr int kOffsetBytes = 2;
+    if (soac.kind != SoacKind::Filter && soac.kind != SoacKind::Partition) return;
+    for (size_t j = 0; j < soac.pull.size(); ++j)
+      plan_.bufferBytesPerItem = std::max(
+          plan_.bufferBytesPerItem,
+          plan_.recomputed.contains(soac.results[j + 1]) ? kOffsetBytes : sizeOf(soac.pull[j]->type));
   }
 
   static bool isElement(ExprRef e) { return e->kind == ExprKind::Param && e->index == 0; }
@@ -278,6 +287,7 @@ class Planner {
   struct Weight {
     int smallest = 8;        ///< bytes of the smallest array element
     int widest = 1;          ///< ... and of the widest, or of what is scanned or folded
+    int stored = 1;          ///< ... and of the widest that is stored side by side
     int words = 0;           ///< 4-byte registers
     int kept = 0;            ///< ... of what was computed for survivors, until they have their places
     size_t nodes = 0;        ///< of thunk code
@@ -309,7 +319,8 @@ class Planner {
         if (soac.kind == SoacKind::Map || soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition)
           for (size_t j = 0; j < soac.pull.size(); ++j) {
             const ExprRef e = soac.pull[j];
-            if (plan_.recomputed.contains(soac.results[j + 1])) continue;
+            if (soac.kind != SoacKind::Map && plan_.recomputed.contains(soac.results[j + 1])) continue;
+            if (soac.kind == SoacKind::Map) weight.stored = std::max(weight.stored, sizeOf(e->type));
             stored(e->type);
             const bool element = e->kind == ExprKind::Load && isElement(e->operands[0]);
             if (soac.kind == SoacKind::Filter && !element && kept.insert(e).second)
@@ -329,8 +340,12 @@ class Planner {
     for (const LevelPlan& level : plan_.levels) {
       weight.carried = std::max(weight.carried, level.fields.empty() ? 0 : level.bytes());
       weight.countsOnly &= level.fields.empty() || (level.countsOnly && level.fields.size() == 1);
-      for (const Field& f : level.fields)
-        if (!f.count) weight.widest = std::max(weight.widest, sizeOf(f.type));
+      for (const Field& f : level.fields) {
+        if (f.count) continue;
+        weight.widest = std::max(weight.widest, sizeOf(f.type));
+        if (kernel_.bindings[f.binding].kind == SoacKind::Scan)
+          weight.stored = std::max(weight.stored, sizeOf(f.type));
+      }
       for (const Field& f : level.fields)
         weight.words +=
             f.count ? (level.fields.size() == 1 ? 0 : 2) : sizeOf(f.type) / (leavesItems(f) ? 2 : 4);
@@ -350,8 +365,7 @@ class Planner {
     const int words = std::max(1, weight.words);
     const bool wide = weight.carried >= 16;
     Budget budget{plan_.grid == Grid::Single ? 32 : options_.threads,
-                  std::min(plan_.narrow && weight.widest == 1 ? 2 * options_.maxItems : options_.maxItems,
-                           kItemWords / words)};
+                  std::min(options_.maxItems, kItemWords / words)};
     if (plan_.ranges()) {
       // Warps work by themselves and load a tile ahead, so registers count for more than many warps: sums of
       // segments of 8 took 0.218 with registers for 1024 threads, 0.195 for 768; of four arrays 0.31 for 640
@@ -499,10 +513,11 @@ class Planner {
     return used + plan_.bufferItems * plan_.bufferBytesPerItem;
   }
 
-  /// A lane moves 16 bytes of the smallest elements at once, 8 of bytes alone. What is twice as wide is
-  /// exchanged between lanes before it is stored (tile.cuh).
+  /// A lane stores 16 bytes of the widest elements at once: a warp's go out as whole lines then, where of 32
+  /// bytes a lane each half goes out by itself (from 2^27 characters to int64 took 0.50 to 0.62 ms with 32).
+  /// Of bytes alone it moves 8.
   int widthOf(const Weight& weight) const {
-    if (weight.smallest >= 8) return 2;
+    if (weight.smallest >= 8 || weight.stored >= 8) return 2;
     return plan_.narrow && weight.widest == 1 && 8 * weight.nodes <= 2 * kLoopNodes ? 8 : 4;
   }
 

@@ -43,7 +43,8 @@ struct PassPlan {
   std::vector<Field> reductions;    ///< flat commutative reductions, folded by lanes
   std::vector<uint32_t> epilogues;  ///< bindings over segments
   std::vector<uint32_t> finish;     ///< Once bindings
-  /// Components of filters that are computed where survivors are put together, which spares registers.
+  /// Components of filters that are computed when survivors, by their offsets in the tile, have been put side
+  /// by side, which spares registers and shared memory.
   std::unordered_set<lcu::VarId> recomputed;
   Grid grid = Grid::Tiles;
   TileShape shape;

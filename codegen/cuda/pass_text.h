@@ -54,6 +54,8 @@ class PassText {
   const std::string& stem(lcu::VarId v) const { return stems.at(v); }
   /// Its items in registers.
   std::string items(lcu::VarId v) const { return stem(v) + "_items"; }
+  /// Of a recomputed one (PassPlan): the function of the offset in the tile.
+  std::string valueOf(lcu::VarId v) const { return stem(v) + "_value"; }
   /// Those of a row: rows that follow each other in a loop share the place.
   std::string itemsOfRow(lcu::VarId v) const { return items(v) + (plan.rowsAtOnce > 0 ? "" : "[row]"); }
   /// Of a field in its level's structures.

@@ -14,7 +14,7 @@ template <int kThreadsOfBlock, int kRowsOfThread, int kItemsOfRow, bool kRunsBac
 struct Shape {
   static constexpr int kThreads = kThreadsOfBlock;
   static constexpr int kRows = kRowsOfThread;
-  static constexpr int kWidth = kItemsOfRow;  ///< consecutive items of a lane: 1, 2, 4, 8 or 16
+  static constexpr int kWidth = kItemsOfRow;  ///< consecutive items of a lane: 1, 2, 4 or 8
   static constexpr bool kBackward = kRunsBackward;
   static constexpr int kWarps = kThreads / 32;
   static constexpr int kChunk = 32 * kRows * kWidth;  ///< positions of a warp
@@ -90,24 +90,6 @@ KELPIE_DEVICE void storePack(T* place, const Pack<T, kWidth>& pack) {
   *reinterpret_cast<Pack<T, kWidth>*>(place) = pack;
 }
 
-/// Stores the packs of 32 bytes of a warp, whose places follow each other (or, backward, precede). An
-/// instruction of 16 bytes a lane goes out by eight lanes, which are to fill a line of 128 bytes together: so
-/// each lane exchanges half of its pack with the lane four further. (Where each stored its own two halves,
-/// half sectors went out: a map from characters to int64 took 0.62 ms for 2^27; with pairs of lanes that fill
-/// sectors of 32 bytes, half of a line at a time, 0.51.)
-template <bool kBackward, class T, int kWidth>
-KELPIE_DEVICE void storeExchanged(T* place, const Pack<T, kWidth>& pack) {
-  constexpr int kHalf = kWidth / 2, kLine = 8 * kHalf;
-  Pack<T, kHalf> half[2];
-  KELPIE_UNROLL
-  for (int v = 0; v < kWidth; ++v) half[v / kHalf].item[v % kHalf] = pack.item[v];
-  const bool low = (laneIndex() & 4) == (kBackward ? 4 : 0);  // its pack lies in the lower of two lines
-  const Pack<T, kHalf> other = shuffleXor(low ? half[1] : half[0], 4);
-  T* const first = low ? place : place - kLine + kHalf;
-  storePack(first, low ? half[0] : other);
-  storePack(first + kLine, low ? other : half[1]);
-}
-
 /// Bytes, each 0 or 1, as the bits of a word.
 template <int kCount>
 KELPIE_DEVICE uint32_t bitsOf(const Pack<uint8_t, kCount>& bytes) {
@@ -154,18 +136,15 @@ KELPIE_DEVICE void loadPacks(const T* array, const Tile& tile, Pack<T, S::kWidth
   }
 }
 
-/// Stores the items of a row (in order) that are in the tile. Called by whole warps.
+/// Stores the items of a row (in order) that are in the tile.
 template <class S, class T>
 KELPIE_DEVICE void storeRow(T* array, const Tile& tile, int row, const T (&items)[S::kWidth]) {
   const int group = S::group(row);
   T* const place = array + tile.base + group;
-  Pack<T, S::kWidth> pack;
-  KELPIE_UNROLL
-  for (int v = 0; v < S::kWidth; ++v) pack.item[S::slot(v)] = items[v];
-  if constexpr (sizeof(pack) == 32) {
-    if (tile.count == S::kItems) return storeExchanged<S::kBackward>(place, pack);
-  }
   if (tile.covers(group, S::kWidth)) {
+    Pack<T, S::kWidth> pack;
+    KELPIE_UNROLL
+    for (int v = 0; v < S::kWidth; ++v) pack.item[S::slot(v)] = items[v];
     storePack(place, pack);
   } else {
     KELPIE_UNROLL

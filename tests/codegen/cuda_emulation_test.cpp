@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <limits>
 
 #include "runtime/cuda/cuda_target.h"
 #include "runtime/host_target.h"
@@ -414,6 +416,29 @@ void findErrorsOfGathers(const codegen::cuda::CudaOptions& options) {
                            program.kernels[number].info),
                 "")
           << name << ", " << errors << " errors";
+    }
+  }
+}
+/// Reciprocals that are not plain are taken again, wherever they are in a tile.
+TEST(CudaEmulation, Reciprocals) {
+  KnownKernels known;
+  runtime::ProgramKernels program = known.programKernels();
+  runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(13), smallBlocks());
+  auto failure = cuda.prepare(program);
+  ASSERT_EQ(failure, std::nullopt) << *failure;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float odd : {0.0f, -0.0f, 1e-40f, -3e-38f, 3e38f, kInfinity, -kInfinity, 5.0f}) {
+    std::vector<float> xs(1000, 3.0f);
+    for (const size_t k : {0, 1, 77, 511, 998, 999}) xs[k] = odd;
+    KernelData data;
+    data.extents.elements = static_cast<int64_t>(xs.size());
+    const auto* first = reinterpret_cast<const std::byte*>(xs.data());
+    data.arrays[known.vars.at("xs")].assign(first, first + sizeof(float) * xs.size());
+    const auto result = runKernel(cuda, program, known.number("reciprocals"), data);
+    ASSERT_EQ(result.failure, std::nullopt) << *result.failure;
+    for (size_t k = 0; k < xs.size(); ++k) {
+      const float expected = 1.0f / xs[k];
+      EXPECT_EQ(std::memcmp(result.outputs[0].data() + 4 * k, &expected, 4), 0) << k << ", of " << odd;
     }
   }
 }

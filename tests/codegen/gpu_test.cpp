@@ -164,6 +164,40 @@ TEST_F(Gpu, FloatResultsAreReproducible) {
   cuda_->release(program);
 }
 
+/// Of every significand, with any exponent and sign: the reciprocal is rounded as IEEE 754 says.
+TEST_F(Gpu, ReciprocalsAreRoundedCorrectly) {
+  KnownKernels known;
+  runtime::ProgramKernels program = known.programKernels();
+  auto failure = cuda_->prepare(program);
+  ASSERT_EQ(failure, std::nullopt) << *failure;
+  const auto n = static_cast<uint32_t>(environment("KELPIE_SIZE", int64_t{1} << 23) & 0x1ffffff);
+  KernelData data;
+  data.extents.elements = n;
+  std::vector<uint32_t> xs(n);
+  for (uint32_t k = 0; k < n; ++k) {
+    // Extreme exponents in some places alone: elsewhere neighbours have none.
+    const auto random = static_cast<uint32_t>(random_());
+    const uint32_t exponent = k / 4096 % 8 == 0 ? random >> 8 & 255 : 1 + (random >> 8) % 252;
+    xs[k] = (random & 0x80000000) | exponent << 23 | (k & 0x7fffff);
+  }
+  const auto* first = reinterpret_cast<const std::byte*>(xs.data());
+  data.arrays[known.vars.at("xs")].assign(first, first + 4 * xs.size());
+  const auto result = runKernel(*cuda_, program, known.number("reciprocals"), data);
+  ASSERT_EQ(result.failure, std::nullopt) << *result.failure;
+  for (uint32_t k = 0; k < n; ++k) {
+    float x = 0, got = 0;
+    std::memcpy(&x, &xs[k], 4);
+    std::memcpy(&got, result.outputs[0].data() + 4 * size_t{k}, 4);
+    const float expected = 1.0f / x;
+    if (std::isnan(expected)) {
+      ASSERT_TRUE(std::isnan(got)) << x;
+    } else {
+      ASSERT_EQ(std::memcmp(&got, &expected, 4), 0) << x << ": " << got << ", KELPIE_SEED=" << seed_;
+    }
+  }
+  cuda_->release(program);
+}
+
 /// Memory of a target in one piece, so that nobody asks the device for memory between launches.
 class Arena final : public runtime::Scratch {
  public:

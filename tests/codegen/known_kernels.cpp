@@ -267,6 +267,8 @@ KnownKernels::KnownKernels() {
   kernel("norm2_scale", {soac(SoacKind::Map, flat, {a.op(ScalarOp::Div, x, a.host(vars["c1"], kFloat))}),
                          soac(SoacKind::Map, flat, {a.op(ScalarOp::Div, x, a.host(vars["c2"], kFloat))})});
   kernel("black_scholes", {soac(SoacKind::Map, flat, {blackScholes(x, at("ys", i), at("zs", i))})});
+  kernel("reciprocals",
+         {soac(SoacKind::Map, flat, {a.op(ScalarOp::Div, a.constant(Scalar::ofFloat(kFloat, 1)), x)})});
   ofOtherTypes(flat, segmented);
   withSegmentNumbers(segmented);
   withAndWithoutChecks(flat, segmented);
