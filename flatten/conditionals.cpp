@@ -248,21 +248,8 @@ Values Flattener::merge(const Sides& sides, Context& context) {
 std::vector<StorePtr> Flattener::storeSides(const Sides& sides, const Row& types, Context& context) {
   flushPending(context);
   if (types.empty()) return {};
-  // Blocks only one of which runs: what one has stored for the context the others do not have.
-  auto inside = [&](const std::function<void(std::vector<VarId>&)>& fill) {
-    auto block = std::make_shared<lcu::Block>();
-    lcu::Block* outer = std::exchange(block_, block.get());
-    lcu::Block* contextBlock = std::exchange(context.block, block.get());
-    auto stored = context.stored;
-    auto spaces = context.spaces;
-    fill(block->results);
-    flushPending(context);
-    context.stored = std::move(stored);
-    context.spaces = std::move(spaces);
-    context.block = contextBlock;
-    block_ = outer;
-    return block;
-  };
+  // Blocks only one of which runs.
+  auto inside = [&](const std::function<void(std::vector<VarId>&)>& fill) { return inBlock(context, fill); };
   std::shared_ptr<lcu::Block> block = inside([&](std::vector<VarId>& out) {
     for (const StorePtr& store : storeRow(merge(sides, context), context, Form::Dense)) crossing(store, out);
   });
@@ -303,7 +290,10 @@ std::vector<StorePtr> Flattener::compileStored(core::ExpPtr e, Context& context,
   std::vector<StorePtr> stores;
   auto* node = std::get_if<core::If>(&e->node);
   ExprRef condition = node ? atom(node->condition, context, frame).scalar() : nullptr;
-  if (node && recurses(*node) && condition->kind != ExprKind::Constant) {
+  const bool chooses = node && recurses(*node) && condition->kind != ExprKind::Constant;
+  if (chooses && decidedByHost(condition, context)) {
+    stores = storeDecided(*e, *node, condition, context, frame);
+  } else if (chooses) {
     stores = storeSides(compileSides(*e, *node, condition, context, frame), e->type, context);
   } else {
     stores = storeRow(compile(e, context, frame), context, form);
@@ -323,6 +313,12 @@ Values Flattener::compileIf(const core::Exp& e, const core::If& node, Context& c
       (scalars || !context.isRoot() || delayed_ > 0))
     return compileSelect(node, condition, context, frame);
   if (context.isRoot()) return compileHostIf(e, node, condition, context, frame);
+  if (recurses(node) && decidedByHost(condition, context)) {
+    Values values;
+    for (const StorePtr& store : storeDecided(e, node, condition, context, frame))
+      values.push_back(storeAt(*store, arena().param(0), context));
+    return values;
+  }
   return merge(compileSides(e, node, condition, context, frame), context);
 }
 

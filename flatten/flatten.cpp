@@ -9,6 +9,7 @@
 #include "flatten/hoist.h"
 #include "flatten/loop_invariants.h"
 #include "flatten/rematerialise.h"
+#include "flatten/saved.h"
 #include "flatten/serial_loops.h"
 #include "flatten/sibling_calls.h"
 #include "ir/diagnostic.h"
@@ -23,20 +24,6 @@ namespace {
 /// has grown to this many Core nodes; from then on larger functions are called.
 constexpr size_t kInlineBudget = 200'000;
 constexpr size_t kAlwaysInline = 12;
-
-/// Restores a member at the end of a scope.
-template <typename T>
-class Saved {
- public:
-  explicit Saved(T& place) : place_(place), value_(place) {}
-  ~Saved() { place_ = std::move(value_); }
-  Saved(const Saved&) = delete;
-  Saved& operator=(const Saved&) = delete;
-
- private:
-  T& place_;
-  T value_;
-};
 
 /// All sequences of the column have one length.
 bool isRegular(const Column& column) {
@@ -156,6 +143,12 @@ Values Flattener::compileCall(const core::Exp& e, const core::Call& node, Contex
 }
 
 Values Flattener::callFunction(core::FunctionId f, const Values& arguments, Context& context) {
+  if (!context.isRoot())
+    if (std::optional<Values> values = callEvenly(f, arguments, context)) return std::move(*values);
+  return callInstance(f, arguments, context);
+}
+
+Values Flattener::callInstance(core::FunctionId f, const Values& arguments, Context& context) {
   const bool lifted = !context.isRoot();
   flushPending(context);
   lcu::CallFunction call;
@@ -194,6 +187,8 @@ uint32_t Flattener::instance(core::FunctionId f, bool lifted) {
 
   Saved block(block_);
   Saved delayed(delayed_);
+  Saved liftedFunctions(lifted_);
+  if (lifted) lifted_.push_back(f);
   lcu::HostFunction result;
   result.name = lifted ? function.name + "_lifted" : function.name;
   lcu::Block body;

@@ -3,12 +3,15 @@
 // Files: flatten.cpp (program, functions, calls), expressions.cpp (let, apply-to-each), conditionals.cpp,
 // scalar_loops.cpp, scalar_recursion.cpp, primitives.cpp (sequence primitives), effects.cpp (services, random
 // numbers), translate.cpp (values across contexts), stores.cpp (views -> stores, dense columns),
-// boundaries.cpp (values at host-level boundaries), emit.cpp (statements).
+// boundaries.cpp (values at host-level boundaries), even_calls.cpp (recursion over sequences of one length),
+// emit.cpp (statements).
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -106,10 +109,36 @@ class Flattener {
     uint32_t function = 0;
   };
   Values callFunction(core::FunctionId f, const Values& arguments, Context& context);
+  /// By the plain or the lifted instance.
+  Values callInstance(core::FunctionId f, const Values& arguments, Context& context);
   Values runHostLoop(core::FunctionId f, const Values& arguments, Context& context);
   std::vector<VarId> hostLoopStep(core::ExpPtr e, core::FunctionId f, const std::vector<VarId>& current,
                                   Context& root, Frame& frame);
   uint32_t instance(core::FunctionId f, bool lifted);
+
+  // ---- recursion over sequences of one length (even_calls.cpp) ----
+  struct Even {
+    uint32_t function = 0;
+    bool results = false;  ///< have one length for all instances, too
+  };
+  struct Attempt {
+    core::FunctionId function;
+    bool evenCalls;  ///< so far
+  };
+  bool hostKnown(ExprRef e) const;
+  const Even* evenInstance(core::FunctionId f);
+  bool compileEven(core::FunctionId f, bool evenResults);
+  std::optional<Values> callEvenly(core::FunctionId f, const Values& arguments, Context& context);
+  Values callEven(core::FunctionId f, const Even& even, Values arguments, Context& context);
+  Values callIfEven(core::FunctionId f, const Even& even, const Values& arguments, Context& context);
+  bool decidedByHost(ExprRef condition, const Context& context) const;
+  std::vector<StorePtr> storeDecided(const core::Exp& e, const core::If& node, ExprRef condition,
+                                     Context& context, Frame& frame);
+  std::shared_ptr<lcu::Block> inBlock(Context& context, const std::function<void(std::vector<VarId>&)>& fill);
+  /// At boundaries, of values with one length: that length, then the inner store of each component.
+  void declareEven(const CoreType& type, const std::string& name, ExprRef instances, std::vector<VarId>& out);
+  StorePtr evenFrom(const CoreType& type, const std::vector<VarId>& vars, size_t& next, ExprRef instances);
+  void crossingEven(const StorePtr& store, std::vector<VarId>& out);
 
   // ---- primitives ----
   ExprRef checkedScalar(const core::Exp& e, const core::Prim& node, ExprRef a, ExprRef b);
@@ -284,6 +313,9 @@ class Flattener {
   Frame globals_;
   lcu::Block* block_ = nullptr;  ///< innermost block being filled
   std::map<std::pair<core::FunctionId, bool>, uint32_t> instances_;
+  std::vector<core::FunctionId> lifted_;                  ///< those whose lifted instances are being compiled
+  std::map<core::FunctionId, std::optional<Even>> even_;  ///< none: there is no even instance
+  std::vector<Attempt> evens_;                            ///< even instances that are being compiled
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, std::string>, lcu::SiteId> sites_;
   std::unordered_map<ExprRef, std::string> names_;
   std::unordered_map<core::VarId, core::ExpPtr> predicates_;  ///< see Analysis::predicate

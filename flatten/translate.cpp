@@ -62,7 +62,7 @@ ExprRef Flattener::stored(ExprRef e, Context& context) {
   auto found = context.stored.find(e);
   if (found != context.stored.end()) return found->second;
   ExprRef result;
-  if (!context.isRoot()) {
+  if (!context.isRoot() && !hostKnown(e)) {
     VarId array = map(context.space, e, context.block, nameOf(e, "x"));
     result = arena().load(array, e->type, arena().param(0));
   } else if (readsDevice(e)) {

@@ -56,6 +56,66 @@ TEST(Flatten, Recursion) {
       "function double(a, k) = if k == 0 then a else double(a ++ a, k - 1); double([1,2], 3);");
 }
 
+/// Functions with instances for sequences of one length, called with such and with others.
+const char* const kEvenFunctions =
+    "function mixed(v) = if #v < 2 then v else let h = #v / 2; l = take(v, h); g = take(drop(v, h), h)"
+    "  in flatten({mixed(w) : w in [{a + b : a in l; b in g}, {a - b : a in l; b in g}]});"
+    "function total(v) = if #v < 2 then sum(v) else let h = #v / 2"
+    "  in sum({total(w) : w in [take(v, h), take(drop(v, h), h)]}) + (if oddp(#v) then v[#v-1] else 0);"
+    "function kept(v) = if #v < 2 then v else let h = #v / 2"
+    "  in flatten({{x in kept(w) | x > 0} : w in [take(v, h), take(drop(v, h), h)]});"
+    "function grids(m, k) = if #m < 2 then {sum(r) + k : r in m} else let h = #m / 2"
+    "  in flatten({grids(w, k + 1) : w in [take(m, h), take(drop(m, h), h)]});"
+    "function strict(v) = if #v < 2 then {10 / x : x in v} else let h = #v / 2 in"
+    "  flatten({strict(w) : w in [{a + b : a in take(v, h); b in drop(v, h)}, take(v, h)]});";
+
+TEST(Flatten, RecursionOverSequencesOfOneLength) {
+  RunnerOptions options;
+  options.strategies = true;
+  for (const char* form : {
+           "mixed([1,2,3,4,5,6,7,8]);",
+           "mixed([1,2,3,4,5,6,7]);",
+           "{mixed(v) : v in [[1,2,3,4],[5,6,7,8]]};",
+           "{mixed(v) : v in [[1,2,3,4],[5,6,7]]};",
+           "{mixed(v) : v in {w in [[1, 2], [3, 4]] | #w > 5}};",
+           "{mixed({i + k : i in [0:n]}) : n in [0, 1, 2, 3, 8]; k in [1:6]};",
+           "{mixed({i * k : i in [0:8]}) : k in [1:4]};",
+           "total([1,2,3,4,5]);",
+           "{total({i * k : i in [0:9]}) : k in [1:4]};",
+           "{total([0:k]) : k in [1:4]};",
+           "kept([1,-2,3,-4,5,6,-7,8]);",
+           "{kept({i - k : i in [0:8]}) : k in [1:4]};",
+           "{kept([0:k]) : k in [1:4]};",
+           "grids([[1,2],[3],drop([1],1),[4,5,6]], 3);",
+           "{grids({[0:i] : i in [0:k]}, k) : k in [4, 4, 4]};",
+           "{grids({[0:i] : i in [0:k]}, k) : k in [4, 5, 4]};",
+           // errors: of checks that the host makes for all instances, of elements; of no instance none
+           "{strict({i + k : i in [0:4]}) : k in [1:4]};",
+           "{strict({i + k : i in [0:6]}) : k in [1:4]};",
+           "{strict({i - k : i in [0:4]}) : k in [1:4]};",
+           "{strict(v) : v in {w in [[1, 2], [3]] | #w > 5}};",
+           "{{mixed({i + k : i in [0:j]}) : j in [2, 4]} : k in [0:3]};",
+           "{{mixed({i + k : i in [0:4]}) : j in [0:k]} : k in [0:3]};",
+           "let n = 4 in {if n > 3 then mixed({i + k : i in [0:n]}) else [k] : k in [0:3]};",
+           "{if k > 1 then mixed([0:4]) else [k] : k in [0:4]};",
+       }) {
+    const FormOutcome outcome = runProgram(std::string(kEvenFunctions) + form, options).at(0);
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+    EXPECT_NE(outcome.lcu.find("_even("), std::string::npos) << outcome.text;
+  }
+}
+
+/// Halves of an odd length differ: no instance for one length, and nothing looks for one.
+TEST(Flatten, RecursionOverOtherSequencesHasNoInstanceForOneLength) {
+  const auto outcomes = runProgram(
+      "function halved(v) = if #v < 2 then v else flatten(reverse({halved(w) : w in bottop(v)}));"
+      "halved([3,1,2]); {halved([0:k]) : k in [4, 4]};");
+  for (const FormOutcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.difference, "") << outcome.text;
+    EXPECT_EQ(outcome.lcu.find("_even"), std::string::npos) << outcome.lcu;
+  }
+}
+
 const char* const kScalarRecursion =
     "function ways(n) = if n < 2 then 1 else ways(n-1) + ways(n-2);"
     "{ways(n) : n in [0,1,5,12]}; ways(9); {{ways(n) : n in v} : v in [[3,4],[] int,[5]]};"

@@ -31,6 +31,10 @@ const char* const kPrelude =
     " + sinking({x - 1 : x in v | x > v[0]});\n"
     "function ties(v) = let m = max_val(v) in sum({if x == m then i + 1 else 0 : x in v; i in [0:#v]});\n"
     "function halves(v) = if #v < 2 then v else flatten(reverse({halves(w) : w in bottop(v)}));\n"
+    "function mixed(v) = if #v < 2 then v else let h = #v / 2; l = take(v, h); g = take(drop(v, h), h)"
+    " in flatten({mixed(w) : w in [{a + b : a in l; b in g}, {a - b : a in l; b in g}]});\n"
+    "function kept(v) = if #v < 2 then v else let h = #v / 2"
+    " in flatten({{x in kept(w) | x > 1} : w in [take(v, h), take(drop(v, h), h)]});\n"
     "function fold(v, k) = if #v < 2 then k else fold({a + b : a in take(v, #v / 2); b in drop(v, #v - #v / "
     "2)}, k + 1);\n"
     "function twice(g, x) = g(g(x));\n"
@@ -334,7 +338,7 @@ class Generator {
         case 3:
           return "sort(" + expression(type, d) + ")";
         case 4:
-          return "halves(" + expression(type, d) + ")";
+          return (pick(2) ? "halves(" : pick(2) ? "mixed(" : "kept(") + expression(type, d) + ")";
         case 5:
           if (user_) return "user(" + expression(int_, d) + ", " + expression(type, d) + ")";
           break;

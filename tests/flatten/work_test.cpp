@@ -154,9 +154,27 @@ TEST(Work, BalancedRecursionIsOnePassALevelBothWays) {
       "high}]});"
       "a = [0:8192] ++ reverse([8192:16384]); merged(a);");
   EXPECT_EQ(cost.outcome.error, "");
-  // A pass over the level's elements, and a few over its instances, twice as many on each level.
-  EXPECT_LE(cost.elements, n * levels + 6 * 2 * n) << cost.outcome.lcu;
-  EXPECT_LE(cost.written, 8 * (n * levels + 8 * 2 * n));
+  // The host knows the length of all sequences of a level: a pass over its elements, and no wait.
+  EXPECT_LE(cost.elements, n * levels + n) << cost.outcome.lcu;
+  EXPECT_LE(cost.written, 8 * (n * levels + n));
+  EXPECT_LE(cost.launches, levels + 3);
+  EXPECT_LE(cost.outcome.statistics.synchronisations, 2u);
+}
+
+/// Lengths that only the device knows are looked at once.
+TEST(Work, RecursionLooksOnceWhetherLengthsAreTheSame) {
+  const auto costs = [](const char* rows) {
+    return costOf(std::string("function summed(v) = if #v < 2 then v else let h = #v / 2"
+                              "  in flatten({summed(w) : w in [{a + b : a in take(v, h); b in drop(v, h)},"
+                              "                                {a - b : a in take(v, h); b in drop(v, h)}]});"
+                              "rows = ") +
+                  rows + "; {summed({x in row | x >= 0}) : row in rows};");
+  };
+  const Cost even = costs("{{i * j : j in [0:1024]} : i in [0:8]}");
+  EXPECT_LE(even.launches, 10u + 8u) << even.outcome.lcu;
+  EXPECT_LE(even.outcome.statistics.synchronisations, 5u);
+  const Cost uneven = costs("{{i * j : j in [0:if i > 3 then 1024 else 512]} : i in [0:8]}");
+  EXPECT_GT(uneven.outcome.statistics.synchronisations, 20u);
 }
 
 TEST(Work, HalvesThatAreAppendedAreComputedInPlace) {
