@@ -16,7 +16,9 @@
 #include <limits>
 
 #include "flatten/flattener.h"
+#include "flatten/host_part.h"
 #include "flatten/saved.h"
+#include "ir/diagnostic.h"
 
 namespace kelpie::flatten {
 
@@ -72,6 +74,7 @@ StorePtr Flattener::evenFrom(const CoreType& type, const std::vector<VarId>& var
 /// The store is regular, or one of scalars.
 void Flattener::crossingEven(const StorePtr& store, std::vector<VarId>& out) {
   if (!store->dense) return canonicalStore(store, out);
+  if (!isRegular(store)) throw InternalError("sequences of one length without a regular space");
   out.push_back(hostLet(store->dense->length, block_, "each"));
   for (const Store::Component& component : store->components) canonicalStore(component.store, out);
 }
@@ -96,8 +99,8 @@ bool Flattener::compileEven(core::FunctionId f, bool evenResults) {
   const core::Function& function = core_.functions[f];
   const auto index = static_cast<uint32_t>(program_.functions.size());
   program_.functions.emplace_back();
-  even_[f] = Even{index, evenResults};
-  evens_.push_back({f, true});
+  even_[f] = Even{index, evenResults, std::nullopt, false};
+  evens_.push_back({f, true, {}});
 
   lcu::HostFunction result;
   result.name = function.name + "_even";
@@ -136,9 +139,12 @@ bool Flattener::compileEven(core::FunctionId f, bool evenResults) {
     }
     result.body = std::move(body);
   }
-  const bool evenCalls = evens_.back().evenCalls;
+  Attempt attempt = std::move(evens_.back());
   evens_.pop_back();
-  if (evenCalls && asAssumed) {
+  even_[f]->conditional = !attempt.conditions.empty();
+  if (attempt.evenCalls && asAssumed && even_[f]->conditional)
+    attempt.evenCalls = makeHostPart(f, result, attempt.conditions);
+  if (attempt.evenCalls && asAssumed) {
     program_.functions[index] = std::move(result);
     return true;
   }
@@ -150,8 +156,43 @@ bool Flattener::compileEven(core::FunctionId f, bool evenResults) {
   std::erase_if(even_, [&](const auto& entry) {
     return entry.first != f && entry.second && entry.second->function >= index;
   });
-  if (!evenCalls) even_[f] = std::nullopt;
+  for (auto& [function, even] : even_)
+    if (even && even->hostPart && *even->hostPart >= index) even->hostPart.reset();
+  if (!attempt.evenCalls) even_[f] = std::nullopt;
   return false;
+}
+
+/// Gives an even instance a host part. False: it can have none.
+bool Flattener::makeHostPart(core::FunctionId f, const lcu::HostFunction& function,
+                             const std::unordered_map<VarId, ExprRef>& conditions) {
+  const auto evenOf = [&](uint32_t callee) {
+    return std::find_if(even_.begin(), even_.end(),
+                        [&](const auto& entry) { return entry.second && entry.second->function == callee; });
+  };
+  const auto index = static_cast<uint32_t>(program_.functions.size());
+  program_.functions.emplace_back();
+  even_[f]->hostPart = index;
+  EvenCalls calls;
+  calls.conditions = conditions;
+  calls.callee = [&](uint32_t callee) {
+    const auto even = evenOf(callee);
+    if (even == even_.end()) return EvenCalls::Callee::Other;
+    const bool unfinished = std::any_of(evens_.begin(), evens_.end(),
+                                        [&](const Attempt& other) { return other.function == even->first; });
+    return unfinished ? EvenCalls::Callee::Unfinished : EvenCalls::Callee::Even;
+  };
+  calls.hostPart = [&](uint32_t callee) {
+    const auto even = evenOf(callee);
+    if (!even->second->hostPart && even->second->results) {
+      const lcu::HostFunction copy = program_.functions[callee];
+      if (!makeHostPart(even->first, copy, {})) even->second->hostPart.reset();
+    }
+    return even->second->hostPart;
+  };
+  std::optional<lcu::HostFunction> part = hostPart(program_, function, calls);
+  if (!part) return false;
+  program_.functions[index] = std::move(*part);
+  return true;
 }
 
 // ---- calls ------------------------------------------------------------------------------------------------
@@ -159,29 +200,80 @@ bool Flattener::compileEven(core::FunctionId f, bool evenResults) {
 /// A call for the instances of a context that is no root, by the even instance if there is one; none: there
 /// is not.
 std::optional<Values> Flattener::callEvenly(core::FunctionId f, const Values& arguments, Context& context) {
-  const bool known = sequencesAre(arguments, [&](const Sequence& v) { return hostKnown(v.length); });
+  const bool known =
+      sequencesAre(arguments, [&](const Sequence& v) { return !hostAlternatives(v.length).empty(); });
   const bool guarded = positive(context.space.extent);
   const auto own = std::find_if(evens_.begin(), evens_.end(),
                                 [&](const Attempt& attempt) { return attempt.function == f; });
   if (own != evens_.end()) {
     own->evenCalls &= known && guarded;
     if (!own->evenCalls) return std::nullopt;
-    return callEven(f, *even_[f], arguments, context);
+    Values same = arguments;
+    ExprRef condition = sameLengths(same);
+    if (condition->kind != ExprKind::Constant)
+      for (Value& v : same)
+        if (!v.isScalar())
+          condition = arena().op(ScalarOp::And, condition, sideBySide(std::get<Sequence>(v.node), context));
+    const lcu::Block* block = block_;
+    const size_t before = block->stmts.size();
+    Values values = callEven(f, *even_[f], same, context);
+    if (condition->kind != ExprKind::Constant)
+      for (size_t k = before; k < block->stmts.size(); ++k)
+        if (const auto* call = std::get_if<lcu::CallFunction>(&block->stmts[k].node))
+          own->conditions[call->arguments[0]] = condition;
+    return values;
   }
   const bool inside = std::find(lifted_.begin(), lifted_.end(), f) != lifted_.end();
   if (!guarded || (!known && inside)) return std::nullopt;
   const Even* even = evenInstance(f);
   if (!even) return std::nullopt;
-  return known ? callEven(f, *even, arguments, context) : callIfEven(f, *even, arguments, context);
+  const bool same = sequencesAre(arguments, [&](const Sequence& v) { return hostKnown(v.length); });
+  return same && !even->conditional ? callEven(f, *even, arguments, context)
+                                    : callIfEven(f, *even, arguments, context);
+}
+
+/// The values that an expression may have, for one instance or another, if the host knows all of them; else
+/// none.
+std::vector<ExprRef> Flattener::hostAlternatives(ExprRef e) const {
+  if (hostKnown(e)) return {e};
+  if (e->kind != ExprKind::Project || e->operands[0]->kind != ExprKind::If) return {};
+  const std::vector<ExprRef>& branches = e->operands[0]->operands;
+  const size_t count = (branches.size() - 1) / 2;
+  std::vector<ExprRef> values;
+  for (ExprRef branch : {branches[1 + e->index], branches[1 + count + e->index]}) {
+    const std::vector<ExprRef> some = hostAlternatives(branch);
+    if (some.empty()) return {};
+    for (ExprRef value : some)
+      if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+  }
+  constexpr size_t kMost = 8;
+  return values.size() <= kMost ? values : std::vector<ExprRef>{};
+}
+
+/// Gives each sequence whose length the host knows for all instances the length of one of them; returns when
+/// that is right.
+ExprRef Flattener::sameLengths(Values& arguments) const {
+  lcu::ExprArena& arena = *program_.arena;
+  ExprRef condition = arena.boolean(true);
+  for (Value& v : arguments) {
+    if (v.isScalar() || hostKnown(v.sequence().length)) continue;
+    const std::vector<ExprRef> lengths = hostAlternatives(v.sequence().length);
+    if (lengths.empty()) continue;
+    for (size_t k = 1; k < lengths.size(); ++k)
+      condition = arena.op(ScalarOp::And, condition, arena.op(ScalarOp::Equal, lengths[0], lengths[k]));
+    std::get<Sequence>(v.node).length = lengths[0];
+  }
+  return condition;
 }
 
 Values Flattener::callEven(core::FunctionId f, const Even& even, Values arguments, Context& context) {
   flushPending(context);
   for (Value& v : arguments) {
     auto* sequence = std::get_if<Sequence>(&v.node);
-    if (!sequence || !sequence->descriptor || sequence->descriptor->kind == SpaceKind::Regular) continue;
-    sequence->descriptor.reset();
-    sequence->run.reset();
+    if (!sequence) continue;
+    if (sequence->descriptor && sequence->descriptor->kind != SpaceKind::Regular)
+      sequence->descriptor.reset();
+    if (sequence->run && sequence->run->space.kind != SpaceKind::Regular) sequence->run.reset();
   }
   ExprRef instances = context.space.extent;
   lcu::CallFunction call;
@@ -208,26 +300,123 @@ Values Flattener::callEven(core::FunctionId f, const Even& even, Values argument
   return values;
 }
 
+namespace {
+
+/// factor * %s + rest; null: it is nothing of the kind.
+struct Linear {
+  ExprRef factor = nullptr, rest = nullptr;
+};
+
+}  // namespace
+
+/// Slices of one store for the elements of sequences of a few, such as both halves of all: when they lie one
+/// after the other they need no copy. Gives them the descriptor for that, and returns the condition; true
+/// where they have a descriptor, or none can be found.
+ExprRef Flattener::sideBySide(Sequence& v, const Context& context) const {
+  lcu::ExprArena& arena = *program_.arena;
+  const ExprRef always = arena.boolean(true);
+  const Space& few = context.space;
+  constexpr int64_t kMost = 8;
+  const int64_t count =
+      few.kind == SpaceKind::Regular ? lcu::asIndex(few.length).value_or(kMost + 1) : kMost + 1;
+  if (v.descriptor || count > kMost || v.views.empty() || !hostKnown(v.length)) return always;
+  const std::function<Linear(ExprRef)> linear = [&](ExprRef e) -> Linear {
+    if (hostKnown(e)) return {arena.index(0), e};
+    if (e->kind == ExprKind::Param && e->index == 1) return {arena.index(1), arena.index(0)};
+    if (e->kind != ExprKind::Op || (e->op != ScalarOp::Add && e->op != ScalarOp::Mul)) return {};
+    const Linear a = linear(e->operands[0]), b = linear(e->operands[1]);
+    if (!a.factor || !b.factor) return {};
+    if (e->op == ScalarOp::Add) return {arena.add(a.factor, b.factor), arena.add(a.rest, b.rest)};
+    if (b.factor != arena.index(0)) return {};
+    return {arena.mul(a.factor, b.rest), arena.mul(a.rest, b.rest)};
+  };
+  ExprRef condition = always;
+  for (const ViewPtr& view : v.views) {
+    if (view->kind != View::Kind::Direct || view->stride != arena.index(1) || view->made ||
+        !plain(*view->store))
+      return always;
+    for (int64_t k = 0; k < count; ++k) {
+      const Linear start = linear(arena.rewrite(view->start, [&](ExprRef n) -> ExprRef {
+        return n->kind == ExprKind::Param && n->index == 2 ? arena.index(k) : nullptr;
+      }));
+      if (!start.factor) return always;
+      const auto require = [&](ExprRef a, ExprRef b) {
+        condition = arena.op(ScalarOp::And, condition, arena.op(ScalarOp::Equal, a, b));
+      };
+      require(start.factor, arena.mul(v.length, few.length));
+      require(start.rest, arena.mul(v.length, arena.index(k)));
+    }
+  }
+  Space space;
+  space.kind = SpaceKind::Regular;
+  space.segments = few.extent;
+  space.length = v.length;
+  space.extent = arena.mul(space.segments, space.length);
+  v.descriptor = space;
+  for (ViewPtr& view : v.views) {
+    auto aligned = std::make_shared<View>(*view);
+    aligned->aligned = true;
+    view = aligned;
+  }
+  return condition;
+}
+
 /// The host looks whether all instances have sequences of one length.
 Values Flattener::callIfEven(core::FunctionId f, const Even& even, const Values& arguments,
                              Context& context) {
   flushPending(context);
-  ExprRef condition = arena().boolean(true);
   Values same = arguments;
-  for (Value& v : same) {
-    if (v.isScalar() || hostKnown(v.sequence().length)) continue;
+  ExprRef condition = sameLengths(same);
+  std::vector<size_t> measured;  // those whose length the device knows
+  for (size_t k = 0; k < same.size(); ++k) {
+    if (same[k].isScalar() || hostKnown(same[k].sequence().length)) continue;
+    auto& v = std::get<Sequence>(same[k].node);
     auto bound = [&](ReduceOp op, ScalarOp combine) {
       lcu::Soac reduce;
       reduce.kind = lcu::SoacKind::Reduce;
       reduce.space = flat(context.space.extent);
-      reduce.pull = {overInstances(v.sequence().length, context)};
+      reduce.pull = {overInstances(v.length, context)};
       reduce.combine.identity = {identity(op, lcu::kIndex)};
       reduce.combine.result = {arena().op(combine, arena().param(0), arena().param(1))};
       return arena().host(launch(std::move(reduce), "reduce", block_, "length")[0], lcu::kIndex);
     };
     ExprRef least = bound(ReduceOp::Min, ScalarOp::Min), greatest = bound(ReduceOp::Max, ScalarOp::Max);
     condition = arena().op(ScalarOp::And, condition, arena().op(ScalarOp::Equal, least, greatest));
-    std::get<Sequence>(v.node).length = greatest;
+    v.length = greatest;
+    measured.push_back(k);
+  }
+  // Inside a block that runs if the lengths are the same: they are scalars of the host there.
+  const auto asHostScalars = [&] {
+    Values row = same;
+    for (size_t k : measured) {
+      auto& v = std::get<Sequence>(row[k].node);
+      v.length = arena().nonNegative(arena().host(hostLet(v.length, block_, "each"), lcu::kIndex));
+    }
+    return row;
+  };
+  if (even.conditional) {
+    lcu::HostIf looks;
+    looks.condition = condition;
+    looks.thenBlock = inBlock(context, [&](std::vector<VarId>& out) {
+      lcu::CallFunction call{*even.hostPart, {hostLet(context.space.extent, block_, "n")}};
+      for (const Value& v : asHostScalars())
+        if (!v.isScalar()) call.arguments.push_back(hostLet(v.sequence().length, block_, "each"));
+      lcu::Stmt stmt;
+      stmt.results = {newVar(VarKind::Host, ScalarType::Bool, "good")};
+      if (even.results)
+        for (const CoreType& type : core_.functions[f].result)
+          if (type.isSequence()) stmt.results.push_back(newVar(VarKind::Host, lcu::kIndex, "each"));
+      out = {stmt.results[0]};
+      stmt.node = std::move(call);
+      append(block_, std::move(stmt));
+    });
+    looks.elseBlock = inBlock(
+        context, [&](std::vector<VarId>& out) { out = {hostLet(arena().boolean(false), block_, "good")}; });
+    lcu::Stmt stmt;
+    stmt.results = {newVar(VarKind::Host, ScalarType::Bool, "good")};
+    condition = arena().host(stmt.results[0], ScalarType::Bool);
+    stmt.node = std::move(looks);
+    append(block_, std::move(stmt));
   }
   lcu::HostIf hostIf;
   hostIf.condition = condition;
@@ -235,10 +424,10 @@ Values Flattener::callIfEven(core::FunctionId f, const Even& even, const Values&
     for (const StorePtr& store : storeRow(values, context, Form::Dense)) crossing(store, out);
   };
   hostIf.thenBlock = inBlock(context, [&](std::vector<VarId>& out) {
-    for (size_t k = 0; k < same.size(); ++k) {
-      if (same[k].isScalar() || hostKnown(arguments[k].sequence().length)) continue;
-      Sequence& v = std::get<Sequence>(same[k].node);
-      v.length = arena().nonNegative(arena().host(hostLet(v.length, block_, "each"), lcu::kIndex));
+    Values row = asHostScalars();
+    for (size_t k : measured) {
+      auto& v = std::get<Sequence>(row[k].node);
+      regroup(v, context);
       if (!v.descriptor || v.descriptor->segments != context.space.extent) continue;
       // What lies there one after the other does so in a regular space.
       Space space;
@@ -249,7 +438,7 @@ Values Flattener::callIfEven(core::FunctionId f, const Even& even, const Values&
       v.descriptor = space;
       v.run.reset();
     }
-    hand(callEven(f, even, same, context), out);
+    hand(callEven(f, even, row, context), out);
   });
   hostIf.elseBlock =
       inBlock(context, [&](std::vector<VarId>& out) { hand(callInstance(f, arguments, context), out); });

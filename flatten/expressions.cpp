@@ -29,9 +29,12 @@ Values Flattener::atoms(const std::vector<core::Atom>& as, Context& context, Fra
 void Flattener::bind(const std::vector<core::Var>& vars, const Values& values, Context& context,
                      Frame& frame) {
   for (size_t k = 0; k < vars.size(); ++k) {
-    const Value& value = values[k];
+    Value value = values[k];
     if (value.isScalar()) {
       names_.try_emplace(value.scalar(), vars[k].name);
+      // What the host computes for all instances it computes once.
+      if (!context.isRoot() && delayed_ == 0 && hostKnown(value.scalar()) && !cheap(value.scalar()))
+        value = {stored(value.scalar(), context)};
       notePending(value.scalar(), context);
     } else {
       notePending(value.sequence().length, context);

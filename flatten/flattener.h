@@ -120,16 +120,26 @@ class Flattener {
   struct Even {
     uint32_t function = 0;
     bool results = false;  ///< have one length for all instances, too
+    /// Its host part (host_part.h), if somebody needed it.
+    std::optional<uint32_t> hostPart;
+    bool conditional = false;  ///< the host part tells whether all calls will be even
   };
   struct Attempt {
     core::FunctionId function;
-    bool evenCalls;  ///< so far
+    bool evenCalls = true;  ///< so far
+    /// By the first argument of a call: when its sequences have one length.
+    std::unordered_map<VarId, ExprRef> conditions;
   };
   bool hostKnown(ExprRef e) const;
   const Even* evenInstance(core::FunctionId f);
   bool compileEven(core::FunctionId f, bool evenResults);
+  bool makeHostPart(core::FunctionId f, const lcu::HostFunction& function,
+                    const std::unordered_map<VarId, ExprRef>& conditions);
   std::optional<Values> callEvenly(core::FunctionId f, const Values& arguments, Context& context);
   Values callEven(core::FunctionId f, const Even& even, Values arguments, Context& context);
+  std::vector<ExprRef> hostAlternatives(ExprRef e) const;
+  ExprRef sameLengths(Values& arguments) const;
+  ExprRef sideBySide(Sequence& v, const Context& context) const;
   Values callIfEven(core::FunctionId f, const Even& even, const Values& arguments, Context& context);
   bool decidedByHost(ExprRef condition, const Context& context) const;
   std::vector<StorePtr> storeDecided(const core::Exp& e, const core::If& node, ExprRef condition,

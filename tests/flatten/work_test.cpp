@@ -185,6 +185,9 @@ TEST(Work, HalvesThatAreAppendedAreComputedInPlace) {
       "a = {rem(i * 37, 11) : i in [0:16384]}; walsh(a);");
   EXPECT_LE(cost.elements, n * levels + 6 * 2 * n) << cost.outcome.lcu;
   EXPECT_LE(cost.written, 8 * (n * levels + 8 * 2 * n));
+  // Both halves of all sequences lie where they are: a kernel a level, on the way back.
+  EXPECT_LE(cost.launches, levels + 4);
+  EXPECT_LE(cost.outcome.statistics.synchronisations, 4u);
 }
 
 TEST(Work, ResultsAppendedInOrderAreNotCopied) {
