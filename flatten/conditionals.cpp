@@ -151,11 +151,14 @@ Flattener::Side Flattener::compileBranch(const core::ExpPtr& branch, ExprRef con
   filter.where = condition;
   std::vector<VarId> found = launch(std::move(filter), "active", block_, "active");
   ExprRef count = arena().nonNegative(arena().host(found[0], lcu::kIndex));
+  lcu::Block* around = block_;
 
   auto compileIn = [&](Form form) {
     Context& inside = newContext(Context::Kind::Restrict, &context, flat(count), block_);
     inside.active = found[1];
     inside.positive = positive;
+    inside.around = around == block_ ? nullptr : around;
+    inside.taken = condition;
     if (!owned) return compileStored(branch, inside, frame, form);
     Values row = compile(branch, inside, frame);
     for (Value& v : row)

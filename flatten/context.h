@@ -24,9 +24,13 @@ struct Context {
   enum class Kind : uint8_t { Root, Lifted, Each, Restrict };
   Kind kind = Kind::Root;
   Context* parent = nullptr;
-  Space space;                  ///< of the instances; unused for Root
-  VarId active = 0;             ///< Restrict
-  ExprRef positive = nullptr;   ///< Restrict, or null: a length of P that is zero for all other instances
+  Space space;                 ///< of the instances; unused for Root
+  VarId active = 0;            ///< Restrict
+  ExprRef positive = nullptr;  ///< Restrict, or null: a length of P that is zero for all other instances
+  /// Restrict: the block of the filter of `active`, when the branch has a block of its own; and its
+  /// condition.
+  lcu::Block* around = nullptr;
+  ExprRef taken = nullptr;
   lcu::Block* block = nullptr;  ///< where statements that compute values of this context go
 
   /// Expressions of this context that have been stored: expression -> how to read it now.

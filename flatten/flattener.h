@@ -195,6 +195,7 @@ class Flattener {
   ExprRef extent(ExprRef e, Context& root);
   /// The segmented space (flat in a root) of sequences with these lengths.
   Space spaceFor(ExprRef length, Context& context);
+  ExprRef totalBefore(ExprRef length, Context& context);
   struct Entered {
     Context* context;
     std::vector<Values> elements;  ///< of each sequence, in the new context

@@ -220,6 +220,29 @@ ExprRef Flattener::extent(ExprRef e, Context& root) {
   return result;
 }
 
+/// The sum of lengths of the instances that take a branch, summed up over all instances beside the filter
+/// that finds these: so the host waits for it and for their number at once, not again in the branch. Null:
+/// the lengths are known in the branch only.
+ExprRef Flattener::totalBefore(ExprRef length, Context& context) {
+  if (context.kind != Context::Kind::Restrict || !context.around || length->canFail) return nullptr;
+  bool before = true;
+  ExprRef i = arena().param(0);
+  ExprRef outside = arena().rewrite(length, [&](ExprRef n) -> ExprRef {
+    if (n->kind == ExprKind::Load && n->index == context.active && n->operands[0] == i) return i;
+    before &= n->kind != ExprKind::Param && n->kind != ExprKind::LoopVar;
+    return nullptr;
+  });
+  if (!before || lcu::anyNode({outside}, [](ExprRef n) { return lcu::isUnbounded(n); })) return nullptr;
+  lcu::Soac sum;
+  sum.kind = SoacKind::Reduce;
+  sum.space = flat(context.parent->space.extent);
+  sum.pull = {arena().select(context.taken, outside, arena().index(0))};
+  sum.combine.identity = {Scalar::ofInt(lcu::kIndex, 0)};
+  sum.combine.result = {arena().add(arena().param(0), arena().param(1))};
+  return arena().nonNegative(
+      arena().host(launch(std::move(sum), "total", context.around, "total")[0], lcu::kIndex));
+}
+
 Space Flattener::spaceFor(ExprRef length, Context& context) {
   auto found = context.spaces.find(length);
   if (found != context.spaces.end()) return found->second;
@@ -248,7 +271,8 @@ Space Flattener::spaceFor(ExprRef length, Context& context) {
     space.kind = SpaceKind::Offsets;
     space.segments = context.space.extent;
     space.offsets = offsets;
-    space.extent = arena().load(offsets, lcu::kIndex, space.segments);
+    space.extent = totalBefore(pull, context);
+    if (!space.extent) space.extent = arena().load(offsets, lcu::kIndex, space.segments);
   }
   context.spaces[length] = space;
   return space;

@@ -115,7 +115,7 @@ class Run final : public Environment {
   }
 
   /// Whoever waits for one value has the others that are in sight for nothing: what the same expressions
-  /// read, and the sizes of the survivors that live in this frame.
+  /// read, the sizes of the survivors that live in this frame, and its counts and totals.
   void addLikely(std::vector<Wanted>& wanted) {
     if (context_.target.hostAddressable()) return;
     const auto add = [&](DeviceValue& v, int64_t position) {
@@ -128,6 +128,9 @@ class Run final : public Environment {
         if (DeviceValue* cell = stack_.valueOf(v).device.get()) add(*cell, 0);
     stack_.forEachOnTop([&](const PlanValue& v) {
       if (v.device && !v.device->count) add(*v.device->counter, v.device->counterPosition);
+    });
+    stack_.forEachOnTop([&](const PlanValue& v) {
+      if (v.device && v.device->count == 1 && v.device->type == ScalarType::Int64) add(*v.device, 0);
     });
   }
 

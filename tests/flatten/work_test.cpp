@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "program_runner.h"
+#include "runtime/host_target.h"
 
 namespace kelpie::testing {
 namespace {
@@ -134,6 +135,40 @@ TEST(Work, QuicksortTakesTwoPassesALevel) {
       false);
   EXPECT_LE(cost.elements, 3 * n * std::log2(n)) << cost.outcome.lcu;
   EXPECT_LE(cost.peak, 8 * n * 8);  // no level's sequences stay while the next ones are sorted
+}
+
+/// Memory that the host does not see, as that of a GPU: each look at it is a wait.
+class DistantTarget final : public runtime::HostTarget {
+ public:
+  DistantTarget() : HostTarget(0) {}
+  std::string name() const override { return "distant"; }
+  const runtime::LaunchWork* lastWork() const override { return nullptr; }
+  bool hostAddressable() const override { return false; }
+
+ protected:
+  runtime::Failure execute(const runtime::LaunchRequest& request,
+                           std::optional<runtime::DeviceError>& error) override {
+    interpret(request, error);
+    return std::nullopt;
+  }
+};
+
+TEST(Work, ALevelOfQuicksortWaitsTwice) {
+  RunnerOptions options;
+  options.reference = false;
+  options.timed = false;
+  options.target = [] { return std::make_unique<DistantTarget>(); };
+  const FormOutcome outcome =
+      runProgram(
+          "function qs(a) = if #a < 2 then a else let p = a[#a/2];"
+          "  r = {qs(v) : v in [{e in a | e < p}, {e in a | e > p}]} in r[0] ++ {e in a | e == p} ++ r[1];"
+          "qs({rem(i * 7919, 4099) : i in [0:4096]});",
+          options)
+          .back();
+  EXPECT_EQ(outcome.difference + outcome.error, "");
+  // For how many instances go on or end, with how many elements; for how long all results are.
+  const auto levels = static_cast<uint64_t>(outcome.targetStatistics.deepestCall);
+  EXPECT_LE(outcome.targetStatistics.synchronisations, 2 * levels + 5) << outcome.lcu;
 }
 
 TEST(Work, SurvivorsOfSeveralSequencesAreStoredOnce) {
