@@ -152,6 +152,7 @@ Flattener::Side Flattener::compileBranch(const core::ExpPtr& branch, ExprRef con
   std::vector<VarId> found = launch(std::move(filter), "active", block_, "active");
   ExprRef count = arena().nonNegative(arena().host(found[0], lcu::kIndex));
   lcu::Block* around = block_;
+  const auto firstInside = static_cast<VarId>(program_.vars.size());
 
   auto compileIn = [&](Form form) {
     Context& inside = newContext(Context::Kind::Restrict, &context, flat(count), block_);
@@ -159,6 +160,7 @@ Flattener::Side Flattener::compileBranch(const core::ExpPtr& branch, ExprRef con
     inside.positive = positive;
     inside.around = around == block_ ? nullptr : around;
     inside.taken = condition;
+    inside.firstInside = firstInside;
     if (!owned) return compileStored(branch, inside, frame, form);
     Values row = compile(branch, inside, frame);
     for (Value& v : row)

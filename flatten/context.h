@@ -27,10 +27,11 @@ struct Context {
   Space space;                 ///< of the instances; unused for Root
   VarId active = 0;            ///< Restrict
   ExprRef positive = nullptr;  ///< Restrict, or null: a length of P that is zero for all other instances
-  /// Restrict: the block of the filter of `active`, when the branch has a block of its own; and its
-  /// condition.
+  /// Restrict, when the branch has a block of its own: the block of the filter of `active`, its condition,
+  /// and the first variable of the branch.
   lcu::Block* around = nullptr;
   ExprRef taken = nullptr;
+  VarId firstInside = 0;
   lcu::Block* block = nullptr;  ///< where statements that compute values of this context go
 
   /// Expressions of this context that have been stored: expression -> how to read it now.

@@ -229,7 +229,9 @@ ExprRef Flattener::totalBefore(ExprRef length, Context& context) {
   ExprRef i = arena().param(0);
   ExprRef outside = arena().rewrite(length, [&](ExprRef n) -> ExprRef {
     if (n->kind == ExprKind::Load && n->index == context.active && n->operands[0] == i) return i;
+    const bool reads = n->kind == ExprKind::Load || n->kind == ExprKind::Host || n->kind == ExprKind::Size;
     before &= n->kind != ExprKind::Param && n->kind != ExprKind::LoopVar;
+    before &= !reads || n->index < context.firstInside;
     return nullptr;
   });
   if (!before || lcu::anyNode({outside}, [](ExprRef n) { return lcu::isUnbounded(n); })) return nullptr;

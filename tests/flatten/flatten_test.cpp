@@ -105,6 +105,18 @@ TEST(Flatten, RecursionOverSequencesOfOneLength) {
   }
 }
 
+/// Lengths that only the branch knows cannot be summed up before it.
+TEST(Flatten, LengthsOfBranchesThatInvariantsDecide) {
+  expectAgreement(
+      "g = [1, 4, 5, 7];"
+      "function sinking(v) = if #v == 0 then 0 else max_val(v) + sum({x - v[0] : x in v})"
+      "  + sinking({x - 1 : x in v | x > v[0]});"
+      "function dive(w, k) = if k > 2 then k"
+      "  else sinking(let (a, b) = (if eql(g, g) then (g, k) else (w, k)) in a);"
+      "{dive(x, 0) : x in [[1], [2]]}; {if oddp(#x) then dive(x, 0) else 1 : x in [[1], [2]]};"
+      "{dive(x, k) : x in [[1], [2]]; k in [0, 1]};");
+}
+
 /// Halves of an even length have one length, those of an odd one differ: the host looks before it begins.
 TEST(Flatten, RecursionOverHalves) {
   const std::string functions =
