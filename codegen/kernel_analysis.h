@@ -35,7 +35,7 @@ struct KernelParameter {
   lcu::VarId var;
   ScalarType type;
   std::string name;       ///< a C identifier, distinct from all other names of the KernelInfo
-  bool gathered = false;  ///< of an Array: thunks of elements read it at other places than their own
+  bool gathered = false;  ///< of an Array: neighbours read it at places that need not lie side by side
 };
 
 /// Number of elements to allocate for an output; see `capacity`.

@@ -270,6 +270,31 @@ TEST(KernelAnalysis, LevelsRolesAndParameters) {
   EXPECT_EQ(codegen::capacity(info.outputs[1], extents), 7);
 }
 
+/// Rows that begin anywhere are read along; what an element says where to look is gathered.
+TEST(KernelAnalysis, TellsGathersFromReadingAlong) {
+  Builder b;
+  ExprArena& a = b.arena();
+  auto [offsets, columns] = b.globalNested("columns", {0, 1}, ints({0}));
+  const VarId starts = b.globalArray("starts", ints({0})), row = b.globalArray("row", ints({0}));
+  const VarId vector = b.globalArray("vector", ints({0})), matrix = b.globalArray("matrix", ints({0}));
+  const Space seg = b.segmented(offsets, columns);
+  const ExprRef start = a.load(starts, kI64, a.param(1)), p = a.param(2);
+  const ExprRef along = a.select(a.op(ScalarOp::Less, p, start), a.add(start, p), a.sub(p, start));
+  Soac sum = b.reduce(seg,
+                      {a.add(a.add(a.load(row, kI64, along), a.load(vector, kI64, b.at(columns))),
+                             a.load(matrix, kI64, a.add(start, a.mul(p, b.num(7)))))},
+                      b.sum(kI64));
+  b.named(sum, "sum");
+  const Kernel kernel{"k", {sum}, sum.results};
+  const codegen::KernelInfo info = codegen::analyseKernel(kernel, b.program);
+  const auto gathered = [&](VarId v) { return info.parameter(codegen::ParameterKind::Array, v)->gathered; };
+  EXPECT_FALSE(gathered(starts));
+  EXPECT_FALSE(gathered(columns));
+  EXPECT_FALSE(gathered(row));
+  EXPECT_TRUE(gathered(vector));
+  EXPECT_TRUE(gathered(matrix));
+}
+
 TEST(KernelAnalysis, OnlyIndependentCommutativeComponentsAreLanewise) {
   Builder b;
   ExprArena& a = b.arena();
