@@ -88,6 +88,11 @@ class LaunchEvaluation {
 
  private:
   class SampledBinding;
+  /// Maps of the kernel, not over segments, whose results binding b reads.
+  std::vector<uint32_t> mapsReadBy(uint32_t b) const;
+  /// Whether its thunks can be evaluated for one element: of other bindings they read nothing but maps.
+  bool canBeSampled(uint32_t b) const;
+  bool readsFrom(uint32_t b, const Soac& producer) const;
   struct Result {
     void* memory = nullptr;  ///< null: nobody reads it
     ScalarType type = ScalarType::Int64;

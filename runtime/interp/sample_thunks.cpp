@@ -179,6 +179,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
         streams_(streams) {
     for (const ExpressionCode* code : {&code_.thunks, &code_.late})
       for (const lcu::ExprRef load : code->gathers()) loads_.push_back({arrayOf(load, bytes)});
+    addProducers(b);
     if (soac_.kind != SoacKind::Permute) return;
     size_t permute = 0;
     for (uint32_t other = 0; other < b; ++other)
@@ -227,6 +228,70 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     size_t array;
     codegen::ThunkSample::Positions found = {};
   };
+  /// A map of the kernel whose elements the thunks read: it is evaluated before them.
+  struct Producer {
+    const Soac* soac;
+    Instance thunks;
+    std::vector<Register> values;   ///< memory of its results, of the element at hand
+    std::vector<uint64_t> entered;  ///< of no interest here
+  };
+
+  /// Adds the maps that binding b reads, after those that these read.
+  void addProducers(uint32_t b) {
+    std::vector<uint32_t> wanted = {b};
+    for (size_t k = 0; k < wanted.size(); ++k)
+      for (const uint32_t other : launch_.mapsReadBy(wanted[k]))
+        if (std::find(wanted.begin(), wanted.end(), other) == wanted.end()) wanted.push_back(other);
+    std::sort(wanted.begin(), wanted.end());
+    wanted.pop_back();  // b itself, the last
+    for (const uint32_t other : wanted) {
+      const Soac& soac = launch_.kernel_.bindings[other];
+      const ExpressionCode& code = launch_.code_.bindings()[other].thunks;
+      segmented_ |= soac.space.segmented();
+      std::vector<uint64_t> entered(code.blockCount());
+      producers_.push_back({&soac, launch_.instantiate(code, entered.data()),
+                            std::vector<Register>(soac.results.size()), std::move(entered)});
+    }
+  }
+
+  /// Where element i of the producers' results is loaded from, for all thunks that do.
+  void placeResults(int64_t i) {
+    const auto place = [&](Instance& reader) {
+      for (const Producer& producer : producers_) {
+        for (size_t j = 0; j < producer.values.size(); ++j) {
+          const std::vector<VarId>& arrays = reader.code->arrays();
+          const auto array = std::find(arrays.begin(), arrays.end(), producer.soac->results[j]);
+          if (array == arrays.end()) continue;
+          const auto offset =
+              static_cast<uintptr_t>(i) * static_cast<uintptr_t>(sizeOf(producer.soac->pull[j]->type));
+          reader.arrays[static_cast<size_t>(array - arrays.begin())] =
+              reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(&producer.values[j]) - offset);
+        }
+      }
+    };
+    for (Producer& producer : producers_) place(producer.thunks);
+    place(thunks_);
+    place(late_);
+  }
+  bool isResult(const std::byte* address) const {
+    return std::any_of(producers_.begin(), producers_.end(), [&](const Producer& producer) {
+      const auto* begin = reinterpret_cast<const std::byte*>(producer.values.data());
+      return std::less_equal<>()(begin, address) &&
+             std::less<>()(address, begin + producer.values.size() * sizeof(Register));
+    });
+  }
+  void produce(int64_t i, int64_t s, int64_t p) {
+    placeResults(i);
+    producing_ = true;
+    for (Producer& producer : producers_) {
+      launch_.evaluate(producer.thunks, i, s, p);
+      for (size_t j = 0; j < producer.values.size(); ++j)
+        storeElement(producer.soac->pull[j]->type, &producer.values[j], 0,
+                     launch_.result(producer.thunks, producer.soac->effects.size() + j));
+    }
+    producing_ = false;
+  }
+
   /// How many elements pass before a cache has forgotten what it held: by what is loaded and stored.
   int64_t remembered(double looked) const {
     double bytes = 0;
@@ -336,7 +401,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   }
 
   void loads(const std::byte* address, bool gathers) override {
-    if (!memory_) return;
+    if (!memory_ || isResult(address)) return;
     if (!gathers) {
       memory_->need(address);
     } else if (!memory_->holds(address)) {
@@ -344,7 +409,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     }
   }
   void gathers(uint32_t number, int64_t position) override {
-    if (seen_.size() < kMostPositions) seen_.emplace_back(firstGather_ + number, position);
+    if (!producing_ && seen_.size() < kMostPositions) seen_.emplace_back(firstGather_ + number, position);
   }
 
   /// Leaves in `entered_` and `seen_` what evaluating it did. False: it has to wait.
@@ -353,9 +418,11 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     seen_.clear();
     firstGather_ = 0;
     launch_.trace_ = this;
+    producing_ = false;
     size_t next = soac_.effects.size();
     try {
       const auto [s, p] = epilogue_ ? std::pair<int64_t, int64_t>{0, i} : segmentOf(i);
+      produce(i, s, p);
       launch_.evaluate(thunks_, i, s, p);
       entered_[0] = 1;
       if (soac_.kind == SoacKind::Filter && launch_.result(thunks_, next).i != 0) {
@@ -377,7 +444,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
 
   /// Segment of an element, and its place in it.
   std::pair<int64_t, int64_t> segmentOf(int64_t i) const {
-    if (!soac_.space.segmented()) return {0, i};
+    if (!segmented_) return {0, i};
     const LaunchRequest& request = launch_.request_;
     if (!launch_.offsets_)
       return {i / std::max<int64_t>(request.extents.length, 1),
@@ -401,6 +468,9 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   const KernelCode::Binding& code_;
   std::vector<uint64_t> entered_;  ///< by block, of one element
   Instance thunks_, late_;
+  bool segmented_ = soac_.space.segmented();
+  std::vector<Producer> producers_;
+  bool producing_ = false;  ///< a producer is evaluated, of which nothing is told
   SampledMemory* memory_;
   const int64_t streams_;
   std::vector<Load> loads_;  ///< at computed positions, then of a Permute
@@ -414,9 +484,37 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   uint32_t firstGather_ = 0;                        ///< where the numbers of the thunks at hand begin
 };
 
+std::vector<uint32_t> LaunchEvaluation::mapsReadBy(uint32_t b) const {
+  std::vector<uint32_t> maps;
+  for (uint32_t other = 0; other < b; ++other) {
+    const Soac& soac = kernel_.bindings[other];
+    if (soac.kind == SoacKind::Map && info_.bindings[other].role != BindingRole::Epilogue &&
+        readsFrom(b, soac))
+      maps.push_back(other);
+  }
+  return maps;
+}
+
+bool LaunchEvaluation::canBeSampled(uint32_t b) const {
+  if (info_.bindings[b].role == BindingRole::Finish) return false;
+  const std::vector<uint32_t> maps = mapsReadBy(b);
+  for (uint32_t other = 0; other < b; ++other)
+    if (readsFrom(b, kernel_.bindings[other]) && std::find(maps.begin(), maps.end(), other) == maps.end())
+      return false;
+  return std::all_of(maps.begin(), maps.end(), [this](uint32_t map) { return canBeSampled(map); });
+}
+
+bool LaunchEvaluation::readsFrom(uint32_t b, const Soac& producer) const {
+  const std::vector<VarId>& reads = info_.bindings[b].localReads;
+  return std::any_of(producer.results.begin(), producer.results.end(),
+                     [&](VarId v) { return std::find(reads.begin(), reads.end(), v) != reads.end(); });
+}
+
 codegen::ThunkSample LaunchEvaluation::sample(std::span<const size_t> bytes, SampledMemory* memory,
                                               int64_t streams, std::chrono::milliseconds most) {
   bindParameters();
+  for (const Soac& soac : kernel_.bindings)
+    for (VarId v : soac.results) arrays_.try_emplace(v, nullptr);
   const auto end = std::chrono::steady_clock::now() + most;
   codegen::ThunkSample sample;
   for (uint32_t b = 0; b < kernel_.bindings.size(); ++b) {
@@ -424,7 +522,7 @@ codegen::ThunkSample LaunchEvaluation::sample(std::span<const size_t> bytes, Sam
     const size_t blocks = sample.entered.size() + code.thunks.blockCount() + code.late.blockCount();
     const size_t positions = sample.positions.size() + code.thunks.gathers().size() +
                              code.late.gathers().size() + (kernel_.bindings[b].kind == SoacKind::Permute);
-    if (info_.bindings[b].role != BindingRole::Finish && info_.bindings[b].localReads.empty()) {
+    if (canBeSampled(b)) {
       const auto now = std::chrono::steady_clock::now();
       const auto left = static_cast<int64_t>(kernel_.bindings.size() - b);
       const Deadline deadline = now + std::max(end - now, Deadline::duration(0)) / left;

@@ -285,6 +285,31 @@ codegen::ThunkSample sampleOfGathers(const std::vector<int64_t>& places, int64_t
   return statistics.kernels.at(0).sample;
 }
 
+/// A map that reads another one of its kernel, which is evaluated for it.
+TEST(Accounting, SamplesEvaluateTheMapsOfTheKernelThatThunksRead) {
+  constexpr int64_t kElements = 1 << 14;
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < kElements; ++i) places.push_back(i * 7919 % kElements);
+  testing::Builder b;
+  const lcu::VarId table = b.globalArray("table", testing::ints(places));
+  lcu::Soac first = b.map(b.flat(table), {b.op(ScalarOp::Sub, b.num(kElements - 1), b.at(table))});
+  b.named(first, "first");
+  lcu::Soac second = b.map(b.flat(table), {b.at(table, b.at(first.results[0]))});
+  b.named(second, "second");
+  const std::vector<lcu::VarId> results = {first.results[0], second.results[0]};
+  b.kernel({first, second}, results);
+  for (lcu::VarId v : results) b.result(v);
+  runtime::Executor executor(std::make_unique<Scattered>(1));
+  runtime::RunStatistics statistics;
+  runtime::RunOptions options;
+  options.sampleThunks = true;
+  b.run(executor, options, &statistics);
+  const codegen::ThunkSample& sample = statistics.kernels.at(0).sample;
+  ASSERT_EQ(sample.positions.size(), 1u);
+  EXPECT_NEAR(sample.positions[0].number, kElements, 1);
+  EXPECT_GT(sample.positions[0].sectors, 0.9 * kElements) << "places that lie apart";
+}
+
 /// Neighbours of a row come to the same places again, if they come soon.
 TEST(Accounting, SamplesLookAtWhatALaunchWorksOnAtATime) {
   constexpr int64_t kElements = 1 << 22, kSpan = 4096;
