@@ -4,10 +4,12 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <unordered_set>
 
 #include "codegen/cuda/pass_split.h"
 #include "codegen/expression_schedule.h"
 #include "codegen/kernel_analysis.h"
+#include "codegen/loop_exits.h"
 #include "fusion/dependence_graph.h"
 
 namespace kelpie::fusion {
@@ -35,6 +37,7 @@ bool goesByRows(const lcu::Kernel& kernel, const codegen::KernelInfo& info) {
   if (info.space.kind != lcu::SpaceKind::Regular) return false;
   for (size_t b = 0; b < kernel.bindings.size(); ++b) {
     const Soac& soac = kernel.bindings[b];
+    if (info.bindings[b].role == BindingRole::Epilogue) continue;
     if (soac.kind != SoacKind::Reduce || !(soac.space == info.space) ||
         !info.bindings[b].localReads.empty() || !codegen::commutes(soac.combine))
       return false;
@@ -46,7 +49,7 @@ bool goesByRows(const lcu::Kernel& kernel, const codegen::KernelInfo& info) {
   }
   return true;
 }
-constexpr double kRowsTogether = 8;
+constexpr double kRowsTogether = 8, kRowThreads = 256, kManyRows = 1 << 17;
 
 class Account {
  public:
@@ -81,9 +84,10 @@ class Account {
       for (const auto& [var, reads] : pass.inOrder) {
         const double element = sizeOf(program_.vars[var].type) * model_.costs().byte;
         const double again = model_.costs().besideLoad;
-        if (reads.atElements || reads.shifted > 0) {
-          const int more = std::max(0, reads.shifted - (reads.atElements ? 0 : 1));
-          addLoads({n_ * element, 0, n_ * again * more}, false);
+        if (reads.atElements > 0 || reads.shifted > 0) {
+          const int more = std::max(0, reads.shifted - (reads.atElements > 0 ? 0 : 1));
+          const double share = reads.shifted > 0 ? 1 : reads.atElements;
+          addLoads({n_ * element * share, 0, n_ * again * more}, false);
         }
         if (reads.atSegments) pass.memory.loads += m_ * element;
       }
@@ -96,7 +100,8 @@ class Account {
 
  private:
   struct Reads {
-    bool atElements = false, atSegments = false;
+    double atElements = 0;  ///< share of it that is loaded: 1, or less if only in branches
+    bool atSegments = false;
     int shifted = 0;  ///< positions near %i
   };
   /// Over the elements: GPUs may need several (codegen/cuda/pass_split.h).
@@ -111,7 +116,7 @@ class Account {
   double accesses(const Pass& pass) const {
     double number = 0;
     for (const auto& [var, reads] : pass.inOrder)
-      number += n_ * ((reads.atElements ? 1 : 0) + reads.shifted) + m_ * (reads.atSegments ? 1 : 0);
+      number += n_ * (reads.atElements + reads.shifted) + m_ * (reads.atSegments ? 1 : 0);
     for (size_t b = 0; b < kernel_.bindings.size(); ++b) {
       const Soac& soac = kernel_.bindings[b];
       const bool stores = soac.kind == SoacKind::Map || soac.kind == SoacKind::Scan;
@@ -150,6 +155,7 @@ class Account {
     sampled_ = blocks_ < sample_.entered.size() && sample_.entered[blocks_] > 0;
     blocks_ += schedule.blocks.size();
     const ElementFacts facts(roots);
+    const std::unordered_set<ExprRef> exits = exitsOfLoops(schedule);
     std::vector<bool> shared(schedule.blocks.size(), false), repeated(schedule.blocks.size(), false);
     for (size_t b = 0; b < schedule.blocks.size(); ++b) {
       for (const ScheduleStep& step : schedule.blocks[b].steps) {
@@ -166,12 +172,42 @@ class Account {
             load && !codegen::loadsInOrder(step.node) ? nextPositions() : ThunkSample::Positions();
         if (again) continue;
         if (load) this->load(step.node, threads[b], repeated[b], role, positions);
-        if (!facts.varies(step.node)) continue;
+        if (!facts.varies(step.node) || exits.contains(step.node)) continue;
         (CostModel::ofIntegers(step.node) ? time.integers : time.arithmetic) +=
             (model_.costs().lockStep ? inStep[b] : threads[b]) * model_.operation(step.node, facts) *
             shareOf(step.node);
       }
     }
+  }
+
+  /// What decides where a loop ends, and passes nothing on (codegen/loop_exits.h): the Ifs by which a turn
+  /// ends, and the test of the flag.
+  static std::unordered_set<ExprRef> exitsOfLoops(const Schedule& schedule) {
+    std::unordered_set<ExprRef> exits;
+    struct End {
+      uint32_t block;
+      std::vector<ExprRef> values;
+    };
+    std::vector<End> ends;
+    for (const codegen::ScheduleBlock& block : schedule.blocks) {
+      for (const ScheduleStep& step : block.steps) {
+        if (step.node->kind != ExprKind::Loop || !codegen::endFlag(step.node)) continue;
+        exits.insert(codegen::loopCondition(step.node));
+        ends.push_back({step.second, codegen::loopNext(step.node)});
+      }
+    }
+    while (!ends.empty()) {
+      const End end = std::move(ends.back());
+      ends.pop_back();
+      const codegen::ScheduleBlock& block = schedule.blocks[end.block];
+      const auto last = codegen::lastIf(block, end.values);
+      if (!last) continue;
+      const ScheduleStep& step = block.steps[*last];
+      exits.insert(step.node);
+      ends.push_back({step.first, codegen::endsOfBranch(step.node, true, end.values)});
+      ends.push_back({step.second, codegen::endsOfBranch(step.node, false, end.values)});
+    }
+    return exits;
   }
 
   /// How often the blocks are entered: as sampled or counted, or estimated.
@@ -204,6 +240,13 @@ class Account {
     return result;
   }
 
+  /// Share of an array's pieces of 32 bytes of which some element is loaded, if each is with a probability.
+  /// (With 0 elements, or where branches count in full: 1.)
+  double piecesLoaded(double probability, double size) const {
+    if (!(probability < 1)) return 1;
+    return 1 - std::pow(1 - std::max(0.0, probability), 32 / size);
+  }
+
   /// `repeated`: in a loop.
   void load(ExprRef e, double times, bool repeated, BindingRole role,
             const ThunkSample::Positions& positions) {
@@ -211,7 +254,11 @@ class Account {
     const ExprRef at = e->operands[0];
     Reads& reads = pass_->inOrder[e->index];
     if (codegen::loadsInOrder(e)) {
-      (role == BindingRole::Epilogue || at->index == 1 ? reads.atSegments : reads.atElements) = true;
+      if (role == BindingRole::Epilogue || at->index == 1) {
+        reads.atSegments = true;
+      } else {
+        reads.atElements = std::max(reads.atElements, piecesLoaded(times / n_, sizeOf(e->type)));
+      }
       return;
     }
     if (role == BindingRole::Finish) return;
@@ -220,6 +267,7 @@ class Account {
     times *= shareOf(at);
     if (sampled_ && positions.number == 0) return;  // in a branch that no element takes
     if (positions.number > 0) {
+      visited_[e->index] = std::max(visited_[e->index], positions.visited / positions.number);
       const GatherTime one = model_.gather(placesOf(positions));
       addLoads({times * one.memory, times * one.shared, times * one.own}, repeated);
     } else if (pattern == AccessPattern::Shifted) {
@@ -228,6 +276,11 @@ class Account {
       } else {
         ++reads.shifted;
       }
+    } else if (const auto known = visited_.find(e->index); known != visited_.end()) {
+      Places places;
+      places.visited = known->second;
+      const GatherTime one = model_.gather(places);
+      addLoads({times * one.memory, times * one.shared, times * one.own}, repeated);
     } else {
       addLoads(model_.gathers(e->index, times, n_), repeated);
     }
@@ -242,10 +295,17 @@ class Account {
     }
   }
 
-  /// How often it is evaluated for each element: once for several segments if it depends on the position
-  /// alone.
+  /// How often it is evaluated for each element: where rows are taken at once, once for several of them if it
+  /// depends on the position alone, and once for all that a thread has of a row if on the segment alone.
+  /// Threads that have too few rows work on none in their place.
   double shareOf(ExprRef e) const {
-    return rows_ && !uses(e, 0) && !uses(e, 1) ? 1 / std::clamp(m_, 1.0, kRowsTogether) : 1;
+    if (!rows_ || uses(e, 0)) return 1;
+    const double rows = std::max(1.0, m_);
+    if (!uses(e, 1)) return 1 / std::min(rows, kRowsTogether);
+    const double length = std::max(1.0, n_ / rows);
+    const bool alone = length <= kRowThreads || rows >= kManyRows;
+    if (!uses(e, 2)) return std::min(1.0, (alone ? 1 : kRowThreads) / length);
+    return alone ? 1 : std::ceil(rows / kRowsTogether) * kRowsTogether / rows;
   }
   static Places placesOf(const ThunkSample::Positions& p) {
     Places places;
@@ -283,9 +343,10 @@ class Account {
   bool rows_ = false;
   size_t blocks_ = 0, positions_ = 0;  ///< of the thunks so far
   std::vector<Pass> passes_ = std::vector<Pass>(1);
-  std::vector<size_t> passOf_;  ///< by binding
-  Pass* pass_ = nullptr;        ///< of the binding at hand
-  bool sampled_ = false;        ///< its thunks at hand are
+  std::vector<size_t> passOf_;       ///< by binding
+  Pass* pass_ = nullptr;             ///< of the binding at hand
+  bool sampled_ = false;             ///< its thunks at hand are
+  std::map<VarId, double> visited_;  ///< bytes of arrays, as far as samples tell
 };
 
 }  // namespace

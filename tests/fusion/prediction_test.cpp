@@ -126,7 +126,45 @@ TEST(Prediction, ReductionsOfSegmentsThatNeedTheirNumber) {
   costs.numberedElement = 100;
   costs.segment = 1000;
   EXPECT_DOUBLE_EQ(predicted(costs, sums("xs[i]"), 500, 50), 500);
-  EXPECT_DOUBLE_EQ(predicted(costs, sums("xs[i] + s"), 500, 50), 500 * 100 + 50 * 1000);
+  EXPECT_NEAR(predicted(costs, sums("xs[i] + s"), 500, 50), 500 * 100 + 50 * 1000, 100);
+}
+
+/// Few elements of a tile are near another segment where segments are long.
+TEST(Prediction, LongSegmentsNeedTheirNumberSeldom) {
+  TargetCosts costs = free();
+  costs.segmentedElement = 1;
+  const auto time = [&](int64_t n) {
+    return predicted(costs, R"(
+  kernel k { let r: [int64; n] = MAP regular(m, 1, n) { i, s, p => xs[i] + s } return r }
+  let first: int64 = r[0]
+  return first)",
+                     n, 10);
+  };
+  EXPECT_NEAR(time(100), 100, 1);
+  EXPECT_LT(time(10'000'000), 100'000);
+}
+
+/// The Ifs by which a turn of a loop ends, and the test of its flag, take nothing.
+TEST(Prediction, EndsOfTurnsOfLoops) {
+  TargetCosts costs = free();
+  costs.integerOperation = 1;
+  const char* const kernel = R"(
+  kernel k { let r: [int64; n] = MAP flat n { i => let (t1, t2, t3) = loop (k1 = false, k2 = 0, k3 = xs[i]) { let t4 = k3 == 1; (t5, t6) = if t4 then (k2, k3) else (k2 + 1, k3 - 2) in while not(k1) next t4, t5, t6 } in t2 } return r }
+  let first: int64 = r[0]
+  return first)";
+  constexpr int kTurns = 16;
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel, 100, 10), 100 * kTurns * 3);
+}
+
+/// Of rows that are taken eight at a time, three take as long as eight.
+TEST(Prediction, FewRowsAtOnce) {
+  TargetCosts costs = free();
+  costs.integerOperation = 1;
+  const char* const kernel = R"(
+  kernel k { let r: [int64; m] = REDUCE regular(m, 10, n) { i, s, p => ys[p] - s } (0) { x, y => max(x, y) } return r }
+  let first: int64 = r[0]
+  return first)";
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel, 3000, 3), 3000 + 8000);
 }
 
 const char* const kTwoFilters = R"(
