@@ -42,7 +42,8 @@ Values Flattener::random(const core::Exp& e, const core::Prim& node, ExprRef bou
                            arena().index(2), arena().index(1));
     Space space = spaceFor(draws, context);
     total = space.extent;
-    first = arena().load(space.offsets, lcu::kIndex, i);
+    first = space.kind == lcu::SpaceKind::Regular ? arena().mul(i, space.length)
+                                                  : arena().load(space.offsets, lcu::kIndex, i);
   }
   VarId count = hostLet(total, block_, "draws");
   std::vector<VarId> vars =

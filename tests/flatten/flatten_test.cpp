@@ -298,7 +298,10 @@ TEST(Flatten, RandomAndStrings) {
       "{if oddp(i) then rand(i + 10) else rand(i + 1000) : i in [0:8]};"
       "{if oddp(i) then rand(10) else rand(1000) : i in [0:8]};"
       "{if #v > 1 then {rand(x) : x in v} else [rand(99)] : v in [[5], [7, 9], [11], [13, 15]]};"
-      "{rand(j) : j in dist(max_int, 3)}; {rand(j) : j in [5, max_int, 7, max_int]};");
+      "{rand(j) : j in dist(max_int, 3)}; {rand(j) : j in [5, max_int, 7, max_int]};"
+      "few = 9; many = max_int - 5; {rand(j) : j in dist(few, 5)}; {rand(j) : j in dist(many, 3)};"
+      "{{rand(j) : j in dist(many, i)} : i in [0:4]}; {if oddp(i) then rand(few) else rand(many) : i in "
+      "[0:5]};");
 }
 
 // One element after another: draws tell the order.
