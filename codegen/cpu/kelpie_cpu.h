@@ -317,9 +317,8 @@ static inline int32_t k_choose(bool first, int32_t a, int32_t b) { return b ^ ((
 /// ... of those elements whose keys equal `key`.
 template <typename Operation, typename T, typename Key>
 static inline T k_fold_equal(const T* values, const Key* keys, Key key, int64_t count, T identity) {
-  return k_fold_lanes<Operation>(count, identity, [=](int64_t e) K_INLINE {
-    return k_choose(keys[e] == key, values[e], identity);
-  });
+  return k_fold_lanes<Operation>(
+      count, identity, [=](int64_t e) K_INLINE { return k_choose(keys[e] == key, values[e], identity); });
 }
 
 // ---- segmented spaces
