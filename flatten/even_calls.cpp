@@ -214,10 +214,17 @@ std::optional<Values> Flattener::callEvenly(core::FunctionId f, const Values& ar
       for (Value& v : same)
         if (!v.isScalar())
           condition = arena().op(ScalarOp::And, condition, sideBySide(std::get<Sequence>(v.node), context));
+    // Another function's instance, in which this one is called back, has no host part that would look.
+    const bool looks = condition->kind != ExprKind::Constant;
+    const bool never = !looks && !condition->constant.isTrue();
+    if (never || (looks && std::next(own) != evens_.end())) {
+      own->evenCalls = false;
+      return std::nullopt;
+    }
     const lcu::Block* block = block_;
     const size_t before = block->stmts.size();
     Values values = callEven(f, *even_[f], same, context);
-    if (condition->kind != ExprKind::Constant)
+    if (looks)
       for (size_t k = before; k < block->stmts.size(); ++k)
         if (const auto* call = std::get_if<lcu::CallFunction>(&block->stmts[k].node))
           own->conditions[call->arguments[0]] = condition;
@@ -347,6 +354,7 @@ ExprRef Flattener::sideBySide(Sequence& v, const Context& context) const {
       require(start.rest, arena.mul(v.length, arena.index(k)));
     }
   }
+  if (condition->kind == ExprKind::Constant && !condition->constant.isTrue()) return always;
   Space space;
   space.kind = SpaceKind::Regular;
   space.segments = few.extent;

@@ -154,7 +154,12 @@ class Run final : public Environment {
     extents_.length = values[2].i;
     extents_.targets.clear();
     for (size_t k = 3; k < values.size(); ++k) extents_.targets.push_back(values[k].i);
-    if (extents_.elements < 0 || extents_.segments < 0) throw InternalError("a space of negative extent");
+    if (extents_.elements < 0 || extents_.segments < 0) {
+      // Instances that double with every call: where they have no elements, numbers end before memory does.
+      if (stack_.depth() > 1)
+        context_.stop(context_.span, fmt::format("recursion too deep: {} calls are active", stack_.depth()));
+      throw InternalError("a space of negative extent");
+    }
     return extents_;
   }
 

@@ -101,6 +101,7 @@ class Pathological(unittest.TestCase):
         targets = ["reference", "interp", "cpu"]
         self.fails("function f_(x) = 1 + f_(x + 1); f_(1);", "recursion", "too deep", targets=targets)
         self.fails("function g(x) = {g(y) : y in [x]}[0] + 1; g(1);", "recursion", "too deep", targets=targets)
+        self.fails("function g(v) = flatten({g(x) : x in [v, v]}); g([] int);", "recursion", "too deep", targets=["interp", "cpu"])
         self.fails("function h(x) : int -> int; function g(x) = if h(x) > 0 then 1 else 2;"
                    "function h(x) : int -> int = g(x) + 1; h(1);", "recursion", "too deep", targets=targets)
 

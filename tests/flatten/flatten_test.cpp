@@ -290,6 +290,22 @@ TEST(Flatten, FirstOfSeveralErrors) {
   }
 }
 
+/// Calls whose sequences never have one length, or do not lie side by side; and calls back from another
+/// function.
+TEST(Flatten, RecursionOverSequencesThatAreNotEven) {
+  expectAgreement(
+      "function turned(v) = if #v < 2 then v else flatten({turned(x) : x in [drop(v, 1), take(v, 1)]});"
+      "{turned([0:n]) : n in [3, 3]};"
+      "function pieces(v) = if #v < 10 then sum(v) else sum({pieces(x) : x in [v -> [0:2], v -> [1:4]]}) + "
+      "#v;"
+      "{pieces([0:n]) : n in [10, 10, 10]};"
+      "function beside(v, w) = if #v < 2 then #v + sum(w) else sum({beside(x, [1]) : x in bottop(v)});"
+      "{beside([0:n], [0:n]) : n in [3, 3, 3]};"
+      "function there(v) : [int] -> int; function back(v) = if #v < 2 then 1 else there(v);"
+      "function there(v) = if #v < 2 then 1 else sum({back(x) : x in bottop(v)}); {back([0:n]) : n in [3, "
+      "3]};");
+}
+
 TEST(Flatten, RandomAndStrings) {
   expectAgreement(
       "{rand(j) : j in dist(100,6)}; {(rand(i), rand(i)) : i in dist(9,3)}; rand(10); @[1,2]; \"x\" ++ @1.5;"
