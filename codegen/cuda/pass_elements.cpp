@@ -46,6 +46,14 @@ constexpr const char* kNumberedSegment = "numbers.first + number[v]";
 
 namespace {
 
+/// Whether anything that the pass computes has a loop.
+bool hasLoops(const PassText& t) {
+  return std::any_of(t.kernel.bindings.begin(), t.kernel.bindings.end(), [](const Soac& soac) {
+    return lcu::anyNode(thunksOf(soac), lcu::isUnbounded) ||
+           lcu::anyNode(soac.combine.result, lcu::isUnbounded);
+  });
+}
+
 /// The line of `text` that holds position `at`: where it begins and where the next one does.
 std::pair<size_t, size_t> lineAt(const std::string& text, size_t at) {
   const size_t before = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
@@ -54,8 +62,8 @@ std::pair<size_t, size_t> lineAt(const std::string& text, size_t at) {
 
 /// Where the text of a check that records at `at` is that of a float, "float NAME = VALUE;", "if (!(TEST))
 /// {", the recording, "NAME = FALLBACK;", "}": makes it "float NAME = VALUE;", "good = good && (TEST);". A
-/// float is harmless whatever it is, and results of a launch with errors do not count, so the fallback is not
-/// needed.
+/// float is harmless whatever it is where no loop ends by it, and results of a launch with errors do not
+/// count, so the fallback is not needed.
 bool noteFloat(std::string& text, size_t at) {
   constexpr std::string_view kTest = "if (!(", kThen = ")) {\n";
   const auto [record, fallback] = lineAt(text, at);
@@ -82,11 +90,13 @@ bool noteFloat(std::string& text, size_t at) {
 
 }  // namespace
 
-bool noteErrors(std::string& text) {
+bool noteErrors(const PassText& t, std::string& text) {
+  // A loop may end by a value that was checked: then it must have the one that the check gives instead.
+  const bool floats = !hasLoops(t);
   constexpr std::string_view kRecord = "recordError(", kEnd = ");\n", kNote = "good = false;\n";
   bool any = false;
   for (size_t at = text.find(kRecord); at != std::string::npos; at = text.find(kRecord)) {
-    if (!noteFloat(text, at)) text.replace(at, text.find(kEnd, at) + kEnd.size() - at, kNote);
+    if (!floats || !noteFloat(text, at)) text.replace(at, text.find(kEnd, at) + kEnd.size() - at, kNote);
     any = true;
   }
   return any;
@@ -410,7 +420,7 @@ std::string checkedBefore(PassText& t, const std::string& noted) {
   t.line(4, "}}");
   t.line(2, "}}");
   std::string checks = std::exchange(t.text, before);
-  noteErrors(checks);
+  noteErrors(t, checks);
   return checks + "  if (good) {\n" + withoutChecks(forWholeTiles(noted)) + "  }\n";
 }
 
@@ -476,7 +486,7 @@ void finishStage(PassText& t, size_t number, size_t begin) {
   if (everywhere) t.text.replace(begin, std::string::npos, forWholeTiles(t.text.substr(begin)));
   const std::string text = t.text.substr(begin);
   std::string noted = text;
-  const bool failing = noteErrors(noted);
+  const bool failing = noteErrors(t, noted);
   // Reciprocals that are not plain are taken again in the search for errors.
   const bool plain = everywhere && t.plan.stages.size() == 1 && takesReciprocals(t, stage);
   if (plain) noted = replaced(noted, "k_reciprocal(", "k_plain_reciprocal(good, ");

@@ -17,7 +17,7 @@ void writeLoads(PassText& t, size_t number);
 /// The loop of a stage; loads its packs, but for stage 0, whose loads belong to the prologue (pass_frame.h).
 void writeStage(PassText& t, size_t number);
 /// Replaces the recording of errors by a note that there are some; tells whether there was any.
-bool noteErrors(std::string& text);
+bool noteErrors(const PassText& t, std::string& text);
 /// The thunks of a stage for element `i`, only for their checks, or, with `stores`, for the results of its
 /// maps, too; the segment is searched for.
 void checkElement(PassText& t, size_t number, bool stores = false);

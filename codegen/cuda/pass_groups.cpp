@@ -102,7 +102,7 @@ void writeGroups(PassText& t) {
   t.line(6, "groups.finish(shared.groups, result);");
   t.line(4, "}}");
   std::string noted = t.text.substr(begin);
-  if (noteErrors(noted)) {
+  if (noteErrors(t, noted)) {
     t.text.resize(begin);
     t.line(4, "bool good = true;");
     t.text += noted;

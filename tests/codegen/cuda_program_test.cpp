@@ -145,6 +145,18 @@ TEST(CudaPrograms, ErrorsOfFloatsAtTheEnds) {
         "{sqrt(x * x) / (abs(x) + 1.0) : x in xs}; {if x == 0.0 then 7.0 else 2.0 / x : x in xs};");
 }
 
+/// Loops that end by a value which was checked end where the check fails, too.
+TEST(CudaPrograms, LoopsEndWhereACheckedFloatIsWrong) {
+  expectAgreement(
+      "function halve(y, k) = if y < 0.01 then k else halve(y / 2.0, k + 1);"
+      "function grow(y, k) = if y > 100.0 then k else grow(y * 2.0, k + 1);"
+      "function down(n, k) = if n <= 0 then k else down(n - 1, k + 1);"
+      "let a = {1.0 / x : x in [1.0, 2.0, 0.0, 3.0]} in a, {halve(y, 0) : y in a};"
+      "let a = {sqrt(x) : x in [1.0, 2.0, -4.0, 3.0]} in a, {grow(y + 1.0, 0) : y in a};"
+      "let a = {sqrt(x) : x in [1.0, 2.0, -4.0, 3.0]} in a, {y in a | grow(y + 1.0, 0) > 3};"
+      "let a = {trunc(x) : x in [3.0, 2.0, 1e30, 3.0]} in a, {down(y, 0) : y in a};");
+}
+
 /// Deeper than a thread's stack on the device: the host evaluates the launch.
 TEST(CudaPrograms, DeepScalarRecursion) {
   expectAgreement(
