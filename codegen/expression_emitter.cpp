@@ -31,7 +31,6 @@ uint64_t loopVarKey(uint32_t loop, uint32_t number) { return (uint64_t{loop} << 
 
 bool needsWrap(ScalarOp op) { return op == ScalarOp::Add || op == ScalarOp::Sub || op == ScalarOp::Mul; }
 
-/// Stem of the name of a node's value.
 /// Whether two tests are x >= 0 and x < y, of ints.
 bool isRangeTest(ExprRef a, ExprRef b) {
   return a->kind == ExprKind::Op && a->op == ScalarOp::GreaterEqual && b->kind == ExprKind::Op &&
@@ -40,6 +39,7 @@ bool isRangeTest(ExprRef a, ExprRef b) {
          a->operands[1]->constant.i == 0;
 }
 
+/// Stem of the name of a node's value.
 std::string stemOf(ExprRef e, const Dialect& dialect) {
   switch (e->kind) {
     case ExprKind::Load:
@@ -161,9 +161,9 @@ ExpressionEmitter::Text ExpressionEmitter::operationText(ExprRef e) const {
   if (e->op == ScalarOp::Max && isFloat(type) && b->kind == ExprKind::Op && b->op == ScalarOp::Negate &&
       b->operands[0] == a)
     return {fmt::format("k_abs({})", textOf(a).text), true};
-  if (dialect_.reciprocalCalls && e->op == ScalarOp::Div && isFloat(type) && a->kind == ExprKind::Constant &&
-      a->constant.f == 1 && !texts_.contains(a))
-    return {fmt::format("k_reciprocal({})", textOf(b).text), true};
+  if (!dialect_.reciprocal.empty() && e->op == ScalarOp::Div && isFloat(type) &&
+      a->kind == ExprKind::Constant && a->constant.f == 1 && !texts_.contains(a))
+    return {dialect_.reciprocal + textOf(b).text + ")", true};
   bool call = symbol.empty() || (dialect_.wrapCalls && isInt(type) && needsWrap(e->op));
   if (call) {
     // Overloads are chosen by type, so constants are written with theirs.
@@ -390,12 +390,24 @@ struct ExpressionEmitter::Run {
     std::string name = emitter.freshName(stemOf(e, emitter.dialect_));
     const auto& o = e->operands;
     line(f, fmt::format("{} {} = {};", cTypeName(e->type), name, emitter.textOf(o[1]).text));
-    line(f, fmt::format("if (!({})) {{", emitter.textOf(o[0]).text));
-    line(f, emitter.dialect_.fail(e->index, emitter.textOf(o[3]).text, emitter.textOf(o[4]).text), 2);
+    emitter.texts_[e] = {name, true};
+    const Dialect& d = emitter.dialect_;
+    if (d.checks == CheckForm::Assume) return;
+    const std::string condition = emitter.textOf(o[0]).text;
+    if (d.checks == CheckForm::Note && d.anyFloat && isFloat(e->type) && failed.empty()) {
+      line(f, fmt::format("{0} = {0} && ({1});", d.noted, condition));
+      return;
+    }
+    line(f, fmt::format("if (!({})) {{", condition));
+    line(f, record(e->index, emitter.textOf(o[3]).text, emitter.textOf(o[4]).text), 2);
     line(f, fmt::format("{} = {};", name, emitter.textOf(o[2]).text), 2);
     if (!failed.empty()) line(f, failed + " = true;", 2);
     line(f, "}");
-    emitter.texts_[e] = {name, true};
+  }
+  /// The statement for an error of `site`.
+  std::string record(lcu::SiteId site, const std::string& payload0, const std::string& payload1) const {
+    const Dialect& d = emitter.dialect_;
+    return d.checks == CheckForm::Note ? d.noted + " = false;" : d.fail(site, payload0, payload1);
   }
 
   std::vector<std::string> textsOf(const std::vector<ExprRef>& es, bool atomic) const {
@@ -465,7 +477,7 @@ struct ExpressionEmitter::Run {
     line(f, fmt::format("{} {}{{}};", function.values, name));
     line(f, fmt::format("if (!{} && !k_recurse({}, [&] {{ {} = {}({}); }})) {{", failed, stack, name,
                         function.self, given));
-    line(f, emitter.dialect_.fail(site, "0", "0"), 2);
+    line(f, record(site, "0", "0"), 2);
     line(f, failed + " = true;", 2);
     line(f, "}");
     emitter.multiple_[e] = membersOf(name, e->count);

@@ -26,6 +26,13 @@
 
 namespace kelpie::codegen {
 
+/// What becomes of checks.
+enum class CheckForm : uint8_t {
+  Record,  ///< one that fails is recorded (Dialect::fail), and its value is the fallback
+  Note,    ///< ... is noted (Dialect::noted) instead
+  Assume,  ///< none fails: the value is what was checked
+};
+
 /// What the surroundings of an expression decide. Every text given back must be an atomic C expression (a
 /// name, a call, an index) unless it says otherwise.
 struct Dialect {
@@ -52,8 +59,12 @@ struct Dialect {
   /// k_loaded(x) after loads in loops that the program makes on every way, though one branch alone needs
   /// them, if others go to the same position: columns of one element.
   bool loadedCalls = false;
-  /// `1 / x` of floats as k_reciprocal(x).
-  bool reciprocalCalls = false;
+  /// `1 / x` of floats as a call that begins so, "k_reciprocal(". Empty: as a division.
+  std::string reciprocal;
+  CheckForm checks = CheckForm::Record;
+  std::string noted;  ///< of CheckForm::Note: a bool that becomes false where something is to be recorded
+  /// ... whatever a float is whose check failed does no harm: it needs no fallback, and so no branch.
+  bool anyFloat = false;
 };
 
 /// Emits into one C scope, possibly in several calls: names given in earlier calls stay usable, so that

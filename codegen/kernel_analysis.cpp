@@ -97,6 +97,13 @@ std::vector<ExprRef> thunksOf(const Soac& soac) {
   return thunks;
 }
 
+bool isElement(ExprRef e) { return e->kind == ExprKind::Param && e->index == 0; }
+
+bool usesParam(ExprRef e, uint32_t number) {
+  return lcu::anyNode({e},
+                      [&](ExprRef node) { return node->kind == ExprKind::Param && node->index == number; });
+}
+
 std::vector<ExprRef> eagerThunks(const Soac& soac) {
   std::vector<ExprRef> thunks = soac.effects;
   if (soac.where) thunks.push_back(soac.where);

@@ -115,6 +115,11 @@ std::vector<lcu::ExprRef> thunksOf(const lcu::Soac& soac);
 std::vector<lcu::ExprRef> eagerThunks(const lcu::Soac& soac);
 std::vector<lcu::ExprRef> lateThunks(const lcu::Soac& soac);
 
+/// Whether a position is that of the element, %i.
+bool isElement(lcu::ExprRef e);
+/// Whether parameter `number` is `e` or a part of it.
+bool usesParam(lcu::ExprRef e, uint32_t number);
+
 /// By component: the operation when it is lanewise, that is result[j] = op(param j, param k+j) for one
 /// commutative scalar operation, and no other component reads these two parameters. Such a component may be
 /// combined in any order of lanes, whatever it shares a kernel with.

@@ -26,7 +26,6 @@ bool isName(const std::string& text) {
 
 /// Whether the position is that of the element, or lies by the same number behind it for all of them.
 bool followsElements(ExprRef position) {
-  const auto isElement = [](ExprRef e) { return e->kind == ExprKind::Param && e->index == 0; };
   if (isElement(position)) return true;
   if (position->kind != ExprKind::Op || position->op != ScalarOp::Add) return false;
   const ExprRef a = position->operands[0], b = position->operands[1];

@@ -2,7 +2,7 @@
 // stage.
 //
 // A stage computes what one level scans, counts or folds, stores what maps make, and leaves the rest in
-// registers for later stages.
+// registers for later stages (pass_items.h; pass_checks.h for what can fail).
 #pragma once
 
 #include "codegen/cuda/pass_text.h"
@@ -16,12 +16,5 @@ void loadPacks(PassText& t, size_t number, const char* function);
 void writeLoads(PassText& t, size_t number);
 /// The loop of a stage; loads its packs, but for stage 0, whose loads belong to the prologue (pass_frame.h).
 void writeStage(PassText& t, size_t number);
-/// Replaces the recording of errors by a note that there are some; tells whether there was any.
-bool noteErrors(const PassText& t, std::string& text);
-/// The thunks of a stage for element `i`, only for their checks, or, with `stores`, for the results of its
-/// maps, too; the segment is searched for.
-void checkElement(PassText& t, size_t number, bool stores = false);
-/// Behind the loop over the tiles of a range: looks for the errors that there were in any of them.
-void searchRangeForErrors(PassText& t);
 
 }  // namespace kelpie::codegen::cuda

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "codegen/cuda/pass_checks.h"
 #include "codegen/cuda/pass_elements.h"
 #include "codegen/cuda/pass_groups.h"
 #include "codegen/cuda/pass_segments.h"

@@ -1,6 +1,7 @@
 #include "codegen/cuda/pass_groups.h"
 
-#include "codegen/cuda/pass_elements.h"
+#include "codegen/cuda/pass_checks.h"
+#include "codegen/cuda/pass_items.h"
 
 namespace kelpie::codegen::cuda {
 
@@ -10,25 +11,19 @@ namespace {
 
 /// The segment and the position of element `i` of a part, as far as they are used.
 void writeIndices(PassText& t, int indent, const char* part) {
-  bool segment = false, position = false;
-  for (uint32_t b : t.plan.stages[0].bindings) {
-    segment |= t.info.bindings[b].usesSegment;
-    position |= t.info.bindings[b].usesPosition;
-  }
-  if (segment || position) t.line(indent, "const int64_t s = groups.segment({});", part);
-  if (position) t.line(indent, "const int64_t p = i - segments.begin(s);");
+  const StagePlan& stage = t.plan.stages[0];
+  if (usesSegments(t, stage)) t.line(indent, "const int64_t s = groups.segment({});", part);
+  if (usesPositions(t, stage)) t.line(indent, "const int64_t p = i - segments.begin(s);");
 }
 
 /// Item k of a part, of an element `at`.
 void writeItem(PassText& t, int indent, const char* part, const char* item) {
   t.line(indent, "const int64_t i = groups.from.element + at;");
   writeIndices(t, indent, part);
-  Dialect d = t.dialect();
-  t.failElement = std::string(1, 'i');
+  const Dialect d = itemDialect(t, {.checks = CheckForm::Note});
   ExpressionEmitter emitter(d, indent);
   for (uint32_t b : t.plan.stages[0].bindings) {
     const Soac& soac = t.kernel.bindings[b];
-    t.failBinding = t.pass.bindings[b];
     emitter.emit(soac.effects);
     const auto texts = emitter.emit(soac.pull);
     t.flush(emitter);
@@ -95,19 +90,14 @@ void writeGroups(PassText& t) {
          t.segmentGroupsType());
   t.line(2, "if (failed) return;");
   t.line(2, "if (groups.even && groups.suited) {{");
-  const size_t begin = t.text.size();
+  const bool checks = canFail(t, t.plan.stages[0]);
+  if (checks) t.line(4, "bool good = true;");
   t.line(4, "for (int round = 0; round < groups.rounds(); round += groups.roundsAtOnce()) {{");
   t.line(6, "groups.begin(round, segments, shared.groups);");
   writeFold(t);
   t.line(6, "groups.finish(shared.groups, result);");
   t.line(4, "}}");
-  std::string noted = t.text.substr(begin);
-  if (noteErrors(t, noted)) {
-    t.text.resize(begin);
-    t.line(4, "bool good = true;");
-    t.text += noted;
-    writeSearchForErrors(t);
-  }
+  if (checks) writeSearchForErrors(t);
   t.line(4, "return;");
   t.line(2, "}}");
 }

@@ -1,9 +1,8 @@
 #include "codegen/cuda/pass_plan.h"
 
 #include <algorithm>
-#include <set>
 
-#include "codegen/cuda/pass_split.h"
+#include "codegen/cuda/pass_shape.h"
 #include "codegen/expression_schedule.h"
 #include "ir/diagnostic.h"
 
@@ -30,31 +29,6 @@ bool PassPlan::needsLower() const {
 
 namespace {
 
-/// 4-byte registers that the items of a thread may fill, counted generously: packs and what is made of them.
-constexpr int kItemWords = 72;
-/// The same where tiles wait for what lies below: longer tiles wait less often. On an H200 a scan of 2^27
-/// float32 reached 83 % of copy bandwidth with tiles of 4096 items, 91 % with 8192, 88 % with 16384
-/// (bench/results).
-constexpr int kWaitingItemWords = 96;
-/// The same where a number of the segment is found for each item on the way.
-constexpr int kNumberedItemWords = 128;
-/// The same where segments are folded beside scans.
-constexpr int kMergedItemWords = 128;
-/// Shared memory of a multiprocessor, and what a block takes of it beside its tile.
-constexpr int kMultiprocessorSharedBytes = 227 * 1024, kBlockSharedBytes = 1024;
-/// Nodes of thunk code from which on a map is bound by arithmetic.
-constexpr size_t kManyNodes = 40;
-/// Nodes of thunk code that a pass may unroll to; longer code costs compile time and gains nothing.
-constexpr int kUnrolledNodes = 3000;
-/// ... where no row of items leaves anything behind in registers, so that rows can follow each other in a
-/// loop. With twice as many, kernels take a sixth longer to compile, batcher sort of 2^20 numbers 16.3 ms
-/// instead of 14.6, quickhull 1.99 instead of 1.91, and quicksort and breadth-first search the same.
-constexpr size_t kLoopNodes = 160;
-/// Nodes of epilogues of segments up to which a copy for each of several ends compiles fast enough.
-constexpr size_t kShortEpilogue = 8;
-/// Nodes that finding the number of an item's segment counts for.
-constexpr size_t kNumberNodes = 12;
-
 class Planner {
  public:
   Planner(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
@@ -75,7 +49,7 @@ class Planner {
     chooseRecomputed();
     for (const Soac& soac : kernel_.bindings) needBuffer(soac);
     chooseGrid();
-    chooseShape();
+    chooseShape(plan_, kernel_, info_, program_, options_);
     return std::move(plan_);
   }
 
@@ -223,8 +197,6 @@ class Planner {
           plan_.recomputed.contains(soac.results[j + 1]) ? kOffsetBytes : sizeOf(soac.pull[j]->type));
   }
 
-  static bool isElement(ExprRef e) { return e->kind == ExprKind::Param && e->index == 0; }
-
   void chooseGrid() {
     if (plan_.stages.empty() && plan_.epilogues.empty()) {
       plan_.grid = Grid::Single;
@@ -266,335 +238,8 @@ class Planner {
     });
   }
 
-  /// Whether nothing but segments is folded, in any order, by short thunks that take equally long.
-  bool canGroup(size_t nodes, bool loops) const {
-    if (!plan_.ranges() || !plan_.levels[0].commutes || loops || nodes > kManyNodes) return false;
-    if (!plan_.reductions.empty() || !plan_.finish.empty()) return false;
-    return std::all_of(plan_.stages[0].bindings.begin(), plan_.stages[0].bindings.end(), [&](uint32_t b) {
-      return kernel_.bindings[b].kind == SoacKind::Reduce && info_.bindings[b].localReads.empty();
-    });
-  }
-
-  static bool usesParam(ExprRef e, uint32_t number) {
-    return lcu::anyNode({e},
-                        [&](ExprRef node) { return node->kind == ExprKind::Param && node->index == number; });
-  }
-
   /// Whether segments have no results of their own; offsets of filtered ones follow from those of elements.
   bool worksOnElementsOnly() const { return !segmentResults_ && plan_.epilogues.empty(); }
-
-  /// What an item costs.
-  struct Weight {
-    int smallest = 8;        ///< bytes of the smallest array element
-    int widest = 1;          ///< ... and of the widest, or of what is scanned or folded
-    int stored = 1;          ///< ... and of the widest that is stored side by side
-    int words = 0;           ///< 4-byte registers
-    int kept = 0;            ///< ... of what was computed for survivors, until they have their places
-    size_t nodes = 0;        ///< of thunk code
-    int functions = 0;       ///< ... that are long code: those of float64 count as four of float32
-    bool gathers = false;    ///< elements are loaded at computed places
-    bool loops = false;      ///< how long thunks take depends on data
-    int64_t carried = 0;     ///< bytes of the largest level
-    bool countsOnly = true;  ///< all levels have one count, and nothing else
-  };
-  /// Results of segments of a merged list are staged; others leave something for each item.
-  bool leavesItems(const Field& f) const {
-    return !plan_.merged() || !f.segmented || kernel_.bindings[f.binding].kind != SoacKind::Reduce;
-  }
-  Weight weigh() const {
-    Weight weight;
-    auto stored = [&](ScalarType t) {
-      weight.smallest = std::min(weight.smallest, sizeOf(t));
-      weight.widest = std::max(weight.widest, sizeOf(t));
-      weight.words += sizeOf(t) == 8 ? 2 : 1;
-    };
-    for (const StagePlan& stage : plan_.stages) {
-      std::vector<ExprRef> thunks;
-      std::set<ExprRef> kept;
-      for (VarId v : stage.packs) stored(program_.vars.at(v).type);
-      for (uint32_t b : stage.bindings) {
-        const Soac& soac = kernel_.bindings[b];
-        auto own = thunksOf(soac);
-        thunks.insert(thunks.end(), own.begin(), own.end());
-        if (soac.kind == SoacKind::Map || soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition)
-          for (size_t j = 0; j < soac.pull.size(); ++j) {
-            const ExprRef e = soac.pull[j];
-            if (soac.kind != SoacKind::Map && plan_.recomputed.contains(soac.results[j + 1])) continue;
-            if (soac.kind == SoacKind::Map) weight.stored = std::max(weight.stored, sizeOf(e->type));
-            stored(e->type);
-            const bool element = e->kind == ExprKind::Load && isElement(e->operands[0]);
-            if (soac.kind == SoacKind::Filter && !element && kept.insert(e).second)
-              weight.kept += sizeOf(e->type) == 8 ? 2 : 1;
-          }
-      }
-      lcu::forEachNode(thunks, [&](ExprRef e) {
-        weight.nodes += lcu::isUnbounded(e) ? 8 : 1;
-        weight.loops |= lcu::isUnbounded(e);
-        if (e->kind == ExprKind::Op && e->op >= ScalarOp::Sqrt && e->op != ScalarOp::Floor)
-          weight.functions += e->type == ScalarType::Float64 ? 4 : 1;
-        if (e->kind != ExprKind::Load) return;
-        const ExprRef at = e->operands[0];
-        weight.gathers |= at->usesParam && at->kind != ExprKind::Param;
-      });
-    }
-    for (const LevelPlan& level : plan_.levels) {
-      weight.carried = std::max(weight.carried, level.fields.empty() ? 0 : level.bytes());
-      weight.countsOnly &= level.fields.empty() || (level.countsOnly && level.fields.size() == 1);
-      for (const Field& f : level.fields) {
-        if (f.count) continue;
-        weight.widest = std::max(weight.widest, sizeOf(f.type));
-        if (kernel_.bindings[f.binding].kind == SoacKind::Scan)
-          weight.stored = std::max(weight.stored, sizeOf(f.type));
-      }
-      for (const Field& f : level.fields)
-        weight.words +=
-            f.count ? (level.fields.size() == 1 ? 0 : 2) : sizeOf(f.type) / (leavesItems(f) ? 2 : 4);
-    }
-    for (const Field& f : plan_.reductions) weight.widest = std::max(weight.widest, sizeOf(f.type));
-    if (plan_.numbersInThunks) ++weight.words;
-    return weight;
-  }
-
-  /// Threads of a block, items of a thread at most, and threads of a multiprocessor that registers must
-  /// suffice for. The figures in milliseconds are of an H200 and 2^27 float32 (or as many bytes).
-  struct Budget {
-    int threads, items;
-    int resident = 0;  ///< 0: by what items fill
-  };
-  Budget budget(const Weight& weight) const {
-    const int words = std::max(1, weight.words);
-    const bool wide = weight.carried >= 16;
-    Budget budget{plan_.grid == Grid::Single ? 32 : options_.threads,
-                  std::min(options_.maxItems, kItemWords / words)};
-    if (plan_.ranges()) {
-      // Warps work by themselves and load a tile ahead, so registers count for more than many warps: sums of
-      // segments of 8 took 0.218 with registers for 1024 threads, 0.195 for 768; of four arrays 0.31 for 640
-      // and 0.17 for 512; a sparse matrix with rows of 8 took 0.275 and 0.265.
-      if (wide)
-        return {options_.threads / 4,
-                std::min<int>(options_.maxItems, std::max<int>(1, 128 / static_cast<int>(weight.carried))),
-                512};
-      budget.resident = 768;
-      if (weight.gathers) return {options_.threads / 2, std::min(budget.items, 8), 768};
-      budget.threads /= 4;
-    } else if (plan_.numbered()) {
-      // Scans of numbers times one of their segment, of 1024 each, took 0.48 with 256 threads and 16 items,
-      // 0.40 with 128 and 32.
-      budget.threads /= 2;
-      budget.items = std::min(2 * options_.maxItems, kNumberedItemWords / words);
-      if (weight.loops) budget.items = plan_.scanned() ? std::min(budget.items, 4) : 1;
-    } else if (plan_.scanned() && !plan_.merged()) {
-      // Long tiles wait less often. Scans of four arrays took 0.33 with 256 threads and 8 items, 0.29 with
-      // 128 and 16.
-      budget.items = std::min(2 * options_.maxItems, (wide ? 2 : 1) * kWaitingItemWords / words);
-      if (wide) budget.threads /= 2;
-      // Filters of 2^27 characters took 0.167 with 256 threads, 0.156 with 512.
-      if (weight.countsOnly && plan_.narrow && !weight.gathers) budget.threads *= 2;
-      if (weight.countsOnly && budget.items * words <= 64) budget.resident = weight.gathers ? 768 : 1280;
-      if (weight.loops && weight.nodes > kManyNodes) {
-        // Waiting for the tiles before is nothing beside such loops; registers that do not suffice for them
-        // are.
-        budget = {options_.threads / 2, 1, 512};
-      } else if (weight.loops) {
-        budget.items = std::min(budget.items, 4);
-      }
-    } else if (plan_.scanned() && !weight.loops) {
-      // A merged list; all carries go through one scanner, so short tiles are slow.
-      budget.items = std::min(options_.maxItems, kMergedItemWords / words);
-    } else if (weight.loops) {
-      // Few items, so that there are blocks enough to even out how long they take; a thread does its items
-      // one after the other in any case.
-      budget.items = 1;
-    } else if (plan_.grid == Grid::Tiles && weight.nodes > kManyNodes) {
-      // Arithmetic wants other warps to work on meanwhile. Black-Scholes took 0.21 with 16 items, 0.19
-      // with 8.
-      budget.items = std::min(budget.items, 8);
-      budget.resident = 1024;
-    } else if (plan_.grid == Grid::Chunks && weight.gathers && weight.nodes > kManyNodes) {
-      // The same, and a few hundred thousand elements should occupy the whole device.
-      budget.items = std::min(budget.items, 4);
-    }
-    return budget;
-  }
-
-  /// Nodes of thunk code that run for each segment.
-  size_t epilogueNodes() const {
-    size_t nodes = 0;
-    for (uint32_t b : plan_.epilogues)
-      lcu::forEachNode(thunksOf(kernel_.bindings[b]), [&](ExprRef) { ++nodes; });
-    return nodes;
-  }
-
-  /// Whether the last of several writers to a place stays: the earlier it writes, the fewer others try.
-  bool writesLast() const {
-    return std::any_of(kernel_.bindings.begin(), kernel_.bindings.end(),
-                       [](const Soac& s) { return s.kind == SoacKind::Permute && !s.writesInAnyOrder(); });
-  }
-
-  /// Threads have as many segments at once as registers hold what belongs to each: the more, the fewer loads
-  /// by position.
-  void chooseRowShape(const Weight& weight) {
-    constexpr int kWords = 64;
-    constexpr size_t kNodes = 400;
-    int words = static_cast<int>(plan_.levels[0].bytes() + 3) / 4;
-    std::unordered_set<ExprRef> bySegment;
-    for (uint32_t b : plan_.stages[0].bindings) {
-      lcu::forEachNode(thunksOf(kernel_.bindings[b]), [&](ExprRef e) {
-        if (e->kind == ExprKind::Load && usesParam(e, 1) && bySegment.insert(e).second)
-          words += sizeOf(e->type) == 8 ? 2 : 1;
-      });
-    }
-    TileShape& shape = plan_.shape;
-    shape.threads = options_.threads;
-    shape.width = shape.rows = 1;
-    const auto fits = [&](int rows) {
-      return rows <= 8 && rows * words <= kWords && static_cast<size_t>(rows) * weight.nodes <= kNodes;
-    };
-    while (!weight.loops && fits(2 * shape.rows)) shape.rows *= 2;
-    plan_.blocksAtOnce = std::max(1, (shape.rows * words <= kWords / 2 ? 768 : 512) / shape.threads);
-  }
-
-  /// By what was fastest on an H200: an end takes more work than an element of 4 or 8 bytes, less than one
-  /// with a gather.
-  void weighRanges(const Weight& weight) {
-    if (weight.gathers) {
-      plan_.elementWeight = 2;
-    } else {
-      plan_.endWeight = weight.carried >= 16 ? 2 : 3;
-    }
-  }
-
-  /// Fewer than all where a row ends with its stores and the code is long: then the rest would cost compile
-  /// time and registers, and gain nothing.
-  int rowsAtOnce(const Weight& weight) const {
-    const StagePlan& stage = plan_.stages[0];
-    const bool rowsEnd =
-        (plan_.grid == Grid::Tiles || plan_.grid == Grid::Chunks || plan_.numbered()) &&
-        plan_.stages.size() == 1 && plan_.levels[0].fields.empty() && stage.packs.empty() &&
-        std::all_of(stage.bindings.begin(), stage.bindings.end(), [this](uint32_t b) {
-          const SoacKind kind = kernel_.bindings[b].kind;
-          return kind == SoacKind::Map || kind == SoacKind::Permute || kind == SoacKind::Reduce;
-        });
-    if (!rowsEnd) return 0;
-    const size_t ofRow =
-        static_cast<size_t>(plan_.shape.width) * (weight.nodes + (plan_.numbered() ? kNumberNodes : 0));
-    int rows = 1;
-    while (rows < plan_.shape.rows && 2 * static_cast<size_t>(rows) * ofRow <= kLoopNodes) rows *= 2;
-    return rows < plan_.shape.rows ? rows : 0;
-  }
-
-  /// Of a merged list, there is room for so large a part of what a tile could have of segment ends and of
-  /// survivors at least: tiles are long even where much is kept of those.
-  static constexpr int kShares = 4;
-  /// Shared memory of an item beside that: its mark, and ranks.
-  int mergedBytes() const { return 2 + plan_.stagedBytesPerItem; }
-  /// The least that leaves room for the results of all ends of a tile.
-  int endWeight(int items) const {
-    const int room =
-        options_.sharedBytes - items * (mergedBytes() + (plan_.bufferBytesPerItem + kShares - 1) / kShares);
-    int weight = 1;
-    while (weight < kShares && items / weight * plan_.stagedBytesPerEnd > room) weight *= 2;
-    return weight;
-  }
-
-  /// Chooses how much is staged and collected at once. `bytes`: what else an item needs. Gives all that is
-  /// used.
-  int dealSharedMemory(int bytes) {
-    const int items = plan_.shape.items();
-    int used = items * bytes;
-    if (plan_.merged()) {
-      plan_.endWeight = endWeight(items);
-      used = items * mergedBytes() + items / plan_.endWeight * plan_.stagedBytesPerEnd;
-    }
-    if (plan_.bufferBytesPerItem == 0) return used;
-    constexpr int kLeast = 32;
-    const int fit = (options_.sharedBytes - used) / plan_.bufferBytesPerItem / 128 * 128;
-    plan_.bufferItems = std::min(items, std::max(kLeast, fit));
-    return used + plan_.bufferItems * plan_.bufferBytesPerItem;
-  }
-
-  /// A lane stores 16 bytes of the widest elements at once: a warp's go out as whole lines then, where of 32
-  /// bytes a lane each half goes out by itself (from 2^27 characters to int64 took 0.50 to 0.62 ms with 32).
-  /// Of bytes alone it moves 8.
-  int widthOf(const Weight& weight) const {
-    if (weight.smallest >= 8 || weight.stored >= 8) return 2;
-    return plan_.narrow && weight.widest == 1 && 8 * weight.nodes <= 2 * kLoopNodes ? 8 : 4;
-  }
-
-  /// Whether elements are independent: fewer of them at once only cost the wait for their loads.
-  bool flatOnce() const {
-    return (plan_.grid == Grid::Tiles || plan_.grid == Grid::Chunks) && !plan_.scanned();
-  }
-
-  void chooseShape() {
-    TileShape& shape = plan_.shape;
-    const Weight weight = weigh();
-    const bool flat = plan_.grid == Grid::Tiles || plan_.grid == Grid::Chunks;
-    plan_.narrow = flat && !info_.space.segmented() && weight.smallest == 1;
-    plan_.streams = !weight.loops && !weight.gathers && weight.nodes <= kManyNodes;
-    if (plan_.rows()) return chooseRowShape(weight);
-    plan_.canGroup = canGroup(weight.nodes, weight.loops);
-    Budget allowed = budget(weight);
-    if (plan_.groups) allowed.threads = options_.threads;
-    if (plan_.ranges()) weighRanges(weight);
-    plan_.compact = plan_.groups || epilogueNodes() > kShortEpilogue;
-    shape.threads = std::max(32, allowed.threads);
-    shape.backward = runsBackward(kernel_) || (plan_.grid == Grid::Tiles && !plan_.scanned() && writesLast());
-    shape.width = widthOf(weight);
-    // A warp of the scanner, or several, for each level.
-    while (plan_.scanned() && shape.threads < 32 * static_cast<int>(plan_.levels.size())) shape.threads *= 2;
-    int items = std::max(1, allowed.items);
-    items = std::min<int>(
-        items, static_cast<int>(std::max<size_t>(1, kUnrolledNodes / std::max<size_t>(1, weight.nodes))));
-    int bytes = 0;
-    if (plan_.merged())
-      bytes = mergedBytes() + (plan_.stagedBytesPerEnd + plan_.bufferBytesPerItem + kShares - 1) / kShares;
-    if (plan_.heads()) bytes = plan_.numbersInThunks ? 2 : 1;
-    if (plan_.ranges())
-      bytes = 1 + 2 * static_cast<int>(plan_.levels[0].bytes()) + (plan_.numbersInThunks ? 4 : 0);
-    if (bytes > 0) items = std::min(items, options_.sharedBytes / (bytes * shape.threads));
-    if (plan_.merged())
-      items = std::min(items, 65535 / shape.threads);  // segment numbers of a tile take 16 bits
-    while (bytes * shape.threads > options_.sharedBytes && shape.threads > 32) shape.threads /= 2;
-    shape.width = std::min(shape.width, std::max(1, items));
-    if (shape.width == 3) shape.width = 2;
-    shape.rows = std::clamp(items / shape.width, 1, options_.maxRows);
-    while (shape.rows & (shape.rows - 1)) shape.rows &= shape.rows - 1;
-    // Haversine distances, 17 functions of float64 for each of 2^26 elements: 3.8 ms with four items a thread
-    // on an H200, 2.5 with two.
-    constexpr int kUnrolledFunctions = 200;
-    while (flatOnce() && shape.rows > 1 && shape.rows * shape.width * weight.functions > kUnrolledFunctions)
-      shape.rows /= 2;
-    plan_.rowsAtOnce = rowsAtOnce(weight);
-    if (allowed.resident == 0 && (plan_.scanned() || plan_.segmented())) {
-      const int rows = plan_.rowsAtOnce > 0 ? plan_.rowsAtOnce : shape.rows;
-      const int filled = rows * shape.width * weight.words;
-      if (plan_.merged()) {
-        const int carries = 2 * static_cast<int>(weight.carried) / 4;  // of the tile and of the warp
-        const int all = filled + carries;
-        allowed.resident = all <= 56 ? 1024 : all <= 80 ? 768 : all <= 128 ? 512 : 256;
-        // Without numbers there is little beside it, and not all of it at the same time; levels of tiles wait
-        // for each other, so it pays to have many of them. Sums of running sums, 2^20 of a segment, took 0.52
-        // with registers for 768 threads and 0.45 for 1024; those of float64 0.89 with 8 items for 768, 0.68
-        // with 16 for as many, 0.80 for 512.
-        if (!plan_.numbersInThunks) allowed.resident = all <= 72 ? 1024 : all <= 136 ? 768 : 512;
-      } else if (plan_.scanned()) {
-        allowed.resident = filled <= 128 ? 1024 : 512;
-        // Levels of quickhull, whose filters have numbers of segments and keep three columns: 0.63 ms with
-        // registers for 1024 threads, which spilled, 0.39 for 512, 0.53 with half the items.
-        constexpr int kKeptWords = 48;
-        if (plan_.numbered() && shape.rows * shape.width * weight.kept > kKeptWords) allowed.resident = 512;
-      } else {
-        allowed.resident = filled <= 64 ? 1024 : filled <= 80 ? 768 : 256;
-      }
-    }
-    // A tile of a merged list must have room beside the aligned start.
-    if (plan_.merged() && shape.threads * shape.rows <= 1) shape.rows = 2;
-    const int used = dealSharedMemory(bytes);
-    // Registers need not suffice for more blocks than shared memory does.
-    const int atOnce = kMultiprocessorSharedBytes / (used + kBlockSharedBytes);
-    plan_.blocksAtOnce = std::max(1, std::min(allowed.resident / shape.threads, atOnce));
-  }
 
   const lcu::Kernel& kernel_;
   const KernelInfo& info_;

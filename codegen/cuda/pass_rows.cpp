@@ -19,7 +19,7 @@ void writeRows(PassText& t) {
   t.line(6, "const int64_t i = s * length + p;");
   t.line(6, "Level1::Value item;");
   Dialect d = t.dialect();
-  t.failElement = std::string(1, 'i');
+  t.failElement = "i";
   ExpressionEmitter emitter(d, 6);
   for (uint32_t b : t.plan.stages[0].bindings) {
     const Soac& soac = t.kernel.bindings[b];

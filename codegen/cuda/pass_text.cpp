@@ -83,7 +83,7 @@ Dialect PassText::dialect() const {
   d.wrapCalls = true;
   d.shortCircuit = true;
   d.rangeCalls = true;
-  d.reciprocalCalls = true;
+  d.reciprocal = "k_reciprocal(";
   d.loadedCalls = true;
   return d;
 }

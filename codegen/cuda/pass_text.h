@@ -41,6 +41,13 @@ class PassText {
   }
   /// Moves what an emitter has to say before its expressions to the text.
   void flush(ExpressionEmitter& emitter) { text += emitter.takeStatements(); }
+  /// What `write` appends, which is not appended.
+  template <class Write>
+  std::string apart(Write write) {
+    const std::string before = std::exchange(text, std::string());
+    write();
+    return std::exchange(text, before);
+  }
   /// The results of binding `b`, a Once or a map over segments, each in a variable of its name; `defined`
   /// says what becomes of it.
   void values(uint32_t b, ExpressionEmitter& emitter, int indent,
@@ -92,6 +99,10 @@ class PassText {
   bool checksLate() const;
   /// Whether items of a result are kept behind its stage: they are stored, or read by later stages.
   bool keepsItems(lcu::VarId v, size_t stage) const;
+  /// Whether items leave something of their own for the level of a stage to scan or fold.
+  bool hasOwn(size_t stage) const {
+    return !plan.levels[stage].fields.empty() && !plan.levels[stage].countsOnly;
+  }
   /// Null: these survivors, or dropped ones, do not leave the kernel.
   const std::string* compactedOutput(const lcu::Soac& soac, size_t j, bool kept) const;
   /// A segmented filter has offsets to write even if there are no segments.
@@ -125,7 +136,7 @@ class PassText {
   bool searchesRange = false;  ///< `good` tells of all tiles of a range whether there were no errors
   std::map<lcu::VarId, int64_t> scratchCells;  ///< where Once bindings find what other blocks wrote
   std::vector<int> statesBefore;  ///< by level: state words of a tile that belong to lower levels
-  std::string failElement = "0";  ///< what a failing check reports
+  const char* failElement = "0";  ///< what a failing check reports
   uint32_t failBinding = 0;       ///< ... and of which binding
 
  private:

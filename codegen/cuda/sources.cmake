@@ -11,14 +11,17 @@ target_sources(kelpie_codegen PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/cuda_module.cpp
   ${CMAKE_CURRENT_LIST_DIR}/level_text.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_collectives.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_checks.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_elements.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_finish.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_frame.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_generator.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_groups.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_items.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_plan.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_rows.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_segments.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_shape.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_split.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_text.cpp
   ${KELPIE_DEVICE_LIBRARY})

@@ -86,6 +86,28 @@ TEST(Emitter, ChecksReportAndFallBack) {
   EXPECT_EQ(e.values[0], "xs[checked_1]");
 }
 
+TEST(Emitter, ChecksAreNotedOrAssumed) {
+  Builder b;
+  VarId xs = b.var("xs", VarKind::Array, kF64), k = b.var("k", VarKind::Host, kI64);
+  ExprRef fits = b.op(ScalarOp::Less, b.host(k), b.arena().size(xs));
+  const auto statements = [&](ExprRef value, CheckForm form, bool anyFloat) {
+    Dialect dialect = plain(b.program);
+    dialect.checks = form;
+    dialect.noted = "good";
+    dialect.anyFloat = anyFloat;
+    ExpressionEmitter emitter(dialect, 0);
+    emitter.emit({b.arena().check(fits, value, Scalar::zero(value->type), 3, b.host(k), b.num(0))});
+    return emitter.takeStatements();
+  };
+  EXPECT_EQ(statements(b.host(k), CheckForm::Note, true),
+            "int64_t checked_1 = k;\nif (!(k < xs_size)) {\n  good = false;\n  checked_1 = 0;\n}\n");
+  EXPECT_EQ(statements(b.at(xs), CheckForm::Note, true),
+            "double checked_1 = xs[i];\ngood = good && (k < xs_size);\n");
+  EXPECT_EQ(statements(b.at(xs), CheckForm::Note, false),
+            "double checked_1 = xs[i];\nif (!(k < xs_size)) {\n  good = false;\n  checked_1 = 0.0;\n}\n");
+  EXPECT_EQ(statements(b.host(k), CheckForm::Assume, false), "int64_t checked_1 = k;\n");
+}
+
 TEST(Emitter, IndicesAreTestedInOneCall) {
   Builder b;
   VarId xs = b.var("xs", VarKind::Array, kF64), narrow = b.var("narrow", VarKind::Array, ScalarType::Int32);

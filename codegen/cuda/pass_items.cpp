@@ -1,0 +1,284 @@
+#include "codegen/cuda/pass_items.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "ir/diagnostic.h"
+
+namespace kelpie::codegen::cuda {
+
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::Soac;
+using lcu::SoacKind;
+using lcu::VarId;
+
+bool usesSegments(const PassText& t, const StagePlan& stage) {
+  return std::any_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
+    return t.info.bindings[b].usesSegment || t.info.bindings[b].usesPosition;
+  });
+}
+
+bool usesPositions(const PassText& t, const StagePlan& stage) {
+  return std::any_of(stage.bindings.begin(), stage.bindings.end(),
+                     [&](uint32_t b) { return t.info.bindings[b].usesPosition; });
+}
+
+bool hasLoops(const PassText& t, const StagePlan& stage) {
+  return std::any_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
+    return lcu::anyNode(thunksOf(t.kernel.bindings[b]), lcu::isUnbounded);
+  });
+}
+
+bool canFail(const PassText& t, const StagePlan& stage) {
+  return std::any_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
+    const auto thunks = thunksOf(t.kernel.bindings[b]);
+    return std::any_of(thunks.begin(), thunks.end(), [](ExprRef e) { return e->canFail; });
+  });
+}
+
+namespace {
+
+/// Whether anything that the pass computes has a loop.
+bool hasLoops(const PassText& t) {
+  return std::any_of(t.kernel.bindings.begin(), t.kernel.bindings.end(), [](const Soac& soac) {
+    return lcu::anyNode(thunksOf(soac), lcu::isUnbounded) ||
+           lcu::anyNode(soac.combine.result, lcu::isUnbounded);
+  });
+}
+
+}  // namespace
+
+Dialect itemDialect(const PassText& t, const ItemForm& form) {
+  Dialect d = t.dialect();
+  d.checks = form.checks;
+  d.noted = "good";
+  // A loop may end by a value that was checked: then it must have the one that the check gives instead.
+  // Results of a launch with errors do not count, so that any other float is as good.
+  d.anyFloat = !hasLoops(t);
+  if (form.plainReciprocals) d.reciprocal = "k_plain_reciprocal(good, ";
+  return d;
+}
+
+ExpressionEmitter itemEmitter(const PassText& t, const Dialect& d, size_t stage) {
+  ExpressionEmitter emitter(d, 8 + t.depth);
+  std::vector<ExprRef> thunks;
+  for (uint32_t b : t.plan.stages[stage].bindings) {
+    auto own = thunksOf(t.kernel.bindings[b]);
+    thunks.insert(thunks.end(), own.begin(), own.end());
+  }
+  lcu::forEachNode(thunks, [&](ExprRef e) {
+    if (e->kind != ExprKind::Load) return;
+    ExprRef at = e->operands[0];
+    if (at->kind != ExprKind::Param || at->index != 0) return;
+    if (t.packNames.contains(e->index)) {
+      emitter.define(e, t.packNames.at(e->index) + "[row].item[S::slot(v)]");
+    } else if (t.itemArrays.contains(e->index)) {
+      emitter.define(e, t.items(e->index) + "[row][v]");
+    }
+  });
+  return emitter;
+}
+
+void writeIndices(PassText& t, const StagePlan& stage, const ItemForm& form) {
+  t.line(8, "const int64_t i = tile.base + offset;");
+  if (usesSegments(t, stage)) {
+    t.line(8, "const int64_t s = {};",
+           t.plan.ranges()      ? "range.firstSegment + range.segment + number[row][v]"
+           : !t.plan.numbered() ? "tile.firstSegment + number[row][v]"
+           : form.alone         ? "numbers.first"
+                                : "numbers.first + number[v]");
+  }
+  if (usesPositions(t, stage)) t.line(8, "const int64_t p = i - segments.begin(s);");
+}
+
+void defineLocal(PassText& t, VarId v, const std::string& text, ScalarType type, size_t stage,
+                 ExpressionEmitter& emitter) {
+  ExprRef load = nullptr;
+  for (uint32_t b : t.plan.stages[stage].bindings) {
+    lcu::forEachNode(thunksOf(t.kernel.bindings[b]), [&](ExprRef e) {
+      if (e->kind == ExprKind::Load && e->index == v) load = e;
+    });
+  }
+  if (!load) return;
+  t.line(8, "const {} {} = {};", typeName(type), t.stem(v), text);
+  emitter.define(load, t.stem(v));
+}
+
+namespace {
+
+void compacted(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter) {
+  const Soac& soac = t.kernel.bindings[b];
+  auto texts = emitter.emit({soac.where});
+  t.flush(emitter);
+  std::string test = fmt::format("keeps{}", b + 1);
+  t.line(8, "const bool {} = {};", test, texts[0]);
+  if (!t.plan.levels[stage].countsOnly) t.line(8, "own{}[row][v].count{} = {};", stage + 1, b + 1, test);
+  t.line(8, "keep{} |= uint32_t({}) << (row * S::kWidth + v);", b + 1, test);
+  std::vector<size_t> kept;
+  std::vector<ExprRef> pull;
+  for (size_t j = 0; j < soac.pull.size(); ++j) {
+    if (t.plan.recomputed.contains(soac.results[j + 1])) continue;
+    kept.push_back(j);
+    pull.push_back(soac.pull[j]);
+  }
+  if (pull.empty()) return;
+  // The pull of a filter is evaluated for survivors only, in a scope of its own; elements are there
+  // already.
+  const bool scoped = soac.kind == SoacKind::Filter && !std::all_of(pull.begin(), pull.end(), [&](ExprRef e) {
+                        return e->kind == ExprKind::Load && e->operands[0]->kind == ExprKind::Param &&
+                               e->operands[0]->index == 0 &&
+                               (t.packNames.contains(e->index) || t.itemArrays.contains(e->index));
+                      });
+  ExpressionEmitter inner = emitter;
+  ExpressionEmitter& used = scoped ? inner : emitter;
+  if (scoped) t.line(8, "if ({}) {{", test);
+  texts = used.emit(pull);
+  t.flush(used);
+  for (size_t k = 0; k < kept.size(); ++k) {
+    const size_t j = kept[k];
+    if (!t.compactedOutput(soac, j, true) && !t.compactedOutput(soac, j, false)) continue;
+    t.line(scoped ? 10 : 8, "{}[row][v] = {};", t.items(soac.results[j + 1]), texts[k]);
+  }
+  if (scoped) t.line(8, "}}");
+}
+
+void permuted(PassText& t, const Soac& soac, ExpressionEmitter& emitter) {
+  std::vector<ExprRef> roots = {soac.destination};
+  roots.insert(roots.end(), soac.pull.begin(), soac.pull.end());
+  if (soac.where) roots.push_back(soac.where);
+  auto texts = emitter.emit(roots);
+  t.flush(emitter);
+  std::string to = emitter.freshName("destination");
+  const std::string when = soac.where ? fmt::format("if ({}) ", texts.back()) : "";
+  t.line(8, "const int64_t {} = {};", to, texts[0]);
+  for (size_t j = 0; j < soac.results.size(); ++j) {
+    const std::string* out = t.outputName(soac.results[j]);
+    if (!out) continue;
+    if (soac.writesInAnyOrder()) {
+      t.line(8, "{}{}[{}] = {};", when, *out, to, texts[j + 1]);
+    } else {
+      t.line(8, "{}writeLast({} + {}, {});", when, *out, to, texts[j + 1]);
+    }
+  }
+}
+
+/// The item goes into what the thread has folded so far.
+void accumulated(PassText& t, uint32_t b, const std::vector<std::string>& items) {
+  const Soac& soac = t.kernel.bindings[b];
+  const size_t k = items.size();
+  const auto field = [&](size_t j) { return "acc." + t.stem(soac.results[j]); };
+  const auto item = [&](size_t j) { return t.stem(soac.results[j]) + "_item"; };
+  for (size_t j = 0; j < k; ++j)
+    t.line(8, "const {} {} = {};", typeName(soac.pull[j]->type), item(j), items[j]);
+  const Dialect d =
+      operatorDialect([&](uint32_t number) { return number < k ? field(number) : item(number - k); });
+  ExpressionEmitter emitter(d, 8 + t.depth, fmt::format("op{}_", b + 1));
+  std::vector<std::string> texts = emitter.emit(soac.combine.result);
+  t.flush(emitter);
+  for (size_t j = 0; k > 1 && j < k; ++j) {  // all of them look at what there was
+    const std::string name = t.stem(soac.results[j]) + "_folded";
+    t.line(8, "const {} {} = {};", typeName(soac.pull[j]->type), name, texts[j]);
+    texts[j] = name;
+  }
+  for (size_t j = 0; j < k; ++j) t.line(8, "{} = {};", field(j), texts[j]);
+}
+
+void elementBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter) {
+  const Soac& soac = t.kernel.bindings[b];
+  t.failBinding = t.pass.bindings[b];
+  auto emit = [&](const std::vector<ExprRef>& roots) {
+    auto texts = emitter.emit(roots);
+    t.flush(emitter);
+    return texts;
+  };
+  emit(soac.effects);
+  switch (soac.kind) {
+    case SoacKind::Map: {
+      auto texts = emit(soac.pull);
+      for (size_t j = 0; j < soac.results.size(); ++j) {
+        VarId v = soac.results[j];
+        if (t.keepsItems(v, stage)) t.line(8, "{}[v] = {};", t.itemsOfRow(v), texts[j]);
+        defineLocal(t, v, texts[j], soac.pull[j]->type, stage, emitter);
+      }
+      break;
+    }
+    case SoacKind::Scan: {
+      auto texts = emit(soac.pull);
+      for (size_t j = 0; j < texts.size(); ++j) {
+        t.line(8, "own{}[row][v].{} = {};", stage + 1, t.stem(soac.results[j]), texts[j]);
+      }
+      break;
+    }
+    case SoacKind::Reduce: {
+      auto texts = emit(soac.pull);
+      if (!soac.space.segmented() && commutes(soac.combine)) {
+        accumulated(t, b, texts);
+        break;
+      }
+      for (size_t j = 0; j < texts.size(); ++j)
+        t.line(8, "own{}[row][v].{} = {};", stage + 1, t.stem(soac.results[j]), texts[j]);
+      break;
+    }
+    case SoacKind::Filter:
+    case SoacKind::Partition:
+      compacted(t, b, stage, emitter);
+      break;
+    case SoacKind::Permute:
+      permuted(t, soac, emitter);
+      break;
+    case SoacKind::Once:
+      throw InternalError("a Once binding among element bindings");
+  }
+}
+
+const char* unrolled(int rows) {
+  return rows == 0   ? "KELPIE_UNROLL"
+         : rows == 1 ? "KELPIE_NO_UNROLL"
+         : rows == 2 ? "KELPIE_UNROLL_2"
+         : rows == 4 ? "KELPIE_UNROLL_4"
+                     : "KELPIE_UNROLL_8";
+}
+
+/// Results of maps that leave the kernel.
+std::vector<VarId> storedSideBySide(const PassText& t, const StagePlan& stage) {
+  std::vector<VarId> stored;
+  for (uint32_t b : stage.bindings) {
+    const Soac& soac = t.kernel.bindings[b];
+    if (soac.kind != SoacKind::Map) continue;
+    std::copy_if(soac.results.begin(), soac.results.end(), std::back_inserter(stored),
+                 [&](VarId v) { return t.outputNames.contains(v); });
+  }
+  return stored;
+}
+
+}  // namespace
+
+void writeItems(PassText& t, size_t number, const ItemForm& form) {
+  const StagePlan& stage = t.plan.stages[number];
+  t.line(2, "{}", unrolled(t.plan.rowsAtOnce));
+  t.line(2, "{}", kRowLoop);
+  const std::vector<VarId> stored = storedSideBySide(t, stage);
+  if (t.plan.rowsAtOnce > 0)
+    for (VarId v : stored) t.line(4, "{} {}[S::kWidth];", typeName(t.typeOf(v)), t.items(v));
+  if (usesSegments(t, stage) && t.plan.numbered() && !form.alone) {
+    t.line(4, "int number[S::kWidth];");
+    t.line(4, "numbers.row(row, segments, tile, shared.heads, number);");
+  }
+  t.line(4, "KELPIE_UNROLL");
+  t.line(4, "{}", kItemLoop);
+  t.line(6, "const int offset = S::offset(row, v);");
+  if (t.hasOwn(number)) t.line(6, "own{}[row][v] = {}::identity();", number + 1, t.levelName(number));
+  t.line(6, "{}", form.whole ? "{" : kInside);
+  writeIndices(t, stage, form);
+  const Dialect d = itemDialect(t, form);
+  t.failElement = "i";
+  ExpressionEmitter emitter = itemEmitter(t, d, number);
+  for (uint32_t b : stage.bindings) elementBinding(t, b, number, emitter);
+  t.line(6, "}}");
+  t.line(4, "}}");
+  for (VarId v : stored) t.line(4, "storeRow<S>({}, tile, row, {});", t.outputNames.at(v), t.itemsOfRow(v));
+  t.line(2, "}}");
+}
+
+}  // namespace kelpie::codegen::cuda

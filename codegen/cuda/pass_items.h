@@ -1,0 +1,38 @@
+// The loop over the items of a thread, for one stage of a pass.
+//
+// It computes what the level of the stage scans, counts or folds, and leaves the rest in registers for later
+// stages. The same loop is written in several forms (pass_checks.h chooses them).
+#pragma once
+
+#include "codegen/cuda/pass_text.h"
+
+namespace kelpie::codegen::cuda {
+
+/// What the text of items takes for granted.
+struct ItemForm {
+  CheckForm checks = CheckForm::Record;  ///< noted ones make `good` false
+  bool whole = false;                    ///< all items are in the tile, or harmless: none is tested
+  bool alone = false;                    ///< they are in one segment, of a pass that numbers them
+  bool plainReciprocals = false;         ///< those of float32 that are not plain are noted, too
+};
+
+/// Whether thunks of the stage need to know segments, whether positions in these, whether they have loops
+/// (which take longer than anything around them), and whether they can fail.
+bool usesSegments(const PassText& t, const StagePlan& stage);
+bool usesPositions(const PassText& t, const StagePlan& stage);
+bool hasLoops(const PassText& t, const StagePlan& stage);
+bool canFail(const PassText& t, const StagePlan& stage);
+
+/// How items in this form name things and what becomes of their checks.
+Dialect itemDialect(const PassText& t, const ItemForm& form);
+/// An emitter, at column 8, that finds loaded elements and items of earlier stages in registers.
+ExpressionEmitter itemEmitter(const PassText& t, const Dialect& d, size_t stage);
+/// i, s and p of an item, as far as they are used.
+void writeIndices(PassText& t, const StagePlan& stage, const ItemForm& form);
+/// Later thunks of the same stage read the value of a Map by name.
+void defineLocal(PassText& t, lcu::VarId v, const std::string& text, ScalarType type, size_t stage,
+                 ExpressionEmitter& emitter);
+/// The loop.
+void writeItems(PassText& t, size_t number, const ItemForm& form);
+
+}  // namespace kelpie::codegen::cuda
