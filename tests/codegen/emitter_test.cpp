@@ -9,6 +9,7 @@
 namespace kelpie::testing {
 namespace {
 
+using codegen::CheckForm;
 using codegen::Dialect;
 using codegen::ExpressionEmitter;
 using codegen::Schedule;
