@@ -93,11 +93,11 @@ struct SegmentReduce {
     fetch();
     __syncwarp();
     fold(shared, rangeShared);
+    __syncwarp();  // also before items of the next tile take the place of these
     if (!ending) {
       carry = L::combine(carry, sum, false);
       return;
     }
-    __syncwarp();
     range.forEach(segments, ends, [&](int number, int from, int to) {
       Value value = L::identity();
       if (to > from) value = shared.items[place(to - 1 - base)];

@@ -129,6 +129,19 @@ std::vector<float> someWeights(int64_t segments) {
   return weights;
 }
 
+/// Numbers that neighbours in a list of small ones differ by: what lies side by side adds up to 99 at most,
+/// so that sums of running sums of 100,000 are exact, too.
+std::vector<float> someNumbers(int64_t count, Random& random) {
+  std::vector<float> numbers;
+  int before = 0;
+  for (int64_t k = 0; k < count; ++k) {
+    const int next = static_cast<int>(random() % 100);
+    numbers.push_back(static_cast<float>(next - before));
+    before = next;
+  }
+  return numbers;
+}
+
 /// Kernels over segments that begin at each of some offsets.
 void compareSegmentedKernels(const codegen::cuda::CudaOptions& options, Random& random,
                              const std::vector<std::vector<int64_t>>& offsetsOfSpaces,
@@ -144,8 +157,7 @@ void compareSegmentedKernels(const codegen::cuda::CudaOptions& options, Random& 
     KernelData data;
     const int64_t n = offsets.back();
     data.extents.elements = n;
-    std::vector<float> xs(static_cast<size_t>(n));  // sums are exact
-    for (float& x : xs) x = static_cast<float>(static_cast<int>(random() % 100) - 50);
+    const std::vector<float> xs = someNumbers(n, random);
     data.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
     auto set = [&](const char* name, const void* values, size_t bytes) {
       const auto* first = static_cast<const std::byte*>(values);
