@@ -1,6 +1,18 @@
 # shellcheck shell=bash
 # Sourced in the project's folder, $here, by scripts that run the programs of .bundle/ on a GPU machine: finds the toolkit's
-# libraries, and tells how a program of the bundle is called.
+# libraries, and tells how a program of the bundle is called. Ends the script, with status 2, where there is no bundle or no GPU.
+if [ ! -x .bundle/bin/kelpie ]; then
+  cat >&2 <<EOF
+$(basename "$0"): there is no .bundle/ with the programs to run. Where Kelpie is built, this makes it:
+    scripts/make-bundle.sh build
+Then copy the project's folder, .bundle/ included, to the machine with the GPU, and call scripts/$(basename "$0") there.
+EOF
+  exit 2
+fi
+if ! nvidia-smi >/dev/null 2>&1; then
+  echo "$(basename "$0"): nvidia-smi finds no NVIDIA GPU on this machine" >&2
+  exit 2
+fi
 # Where the toolkit's libraries are, for NVRTC and cuSPARSE.
 for library in libnvrtc.so.13 libcusparse.so.12; do
   found=$(ldconfig -p | awk -v l="$library" '$1 == l {print $NF; exit}')

@@ -4,6 +4,10 @@
 #
 #   scripts/gpu-compile.sh KELPIE    (a command, blanks between its words)
 cd "$(dirname "$0")/.." || exit 1
+if [ $# -ne 1 ]; then
+  echo "usage: scripts/gpu-compile.sh KELPIE" >&2
+  exit 2
+fi
 read -ra kelpie <<<"$1"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

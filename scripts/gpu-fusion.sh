@@ -6,6 +6,10 @@
 #
 # KELPIE is the command, OUTPUT a folder for raw data and for prediction.txt and programs.txt.
 cd "$(dirname "$0")/.." || exit 1
+if [ $# -lt 2 ]; then
+  echo "usage: scripts/gpu-fusion.sh KELPIE OUTPUT [TARGET [ELEMENTS]]" >&2
+  exit 2
+fi
 kelpie=$1 output=$2 target=${3:-cuda} elements=${4:-134217728}
 mkdir -p "$output/reports"
 begin=$SECONDS
@@ -24,7 +28,7 @@ for program in bench/prediction/*.nesl bench/prediction/{held-out/{walk,pages,pi
     failed=1
 done
 python3 scripts/prediction_table.py "$output"/reports/*.json | tee "$output/prediction.txt"
-timeout 50 python3 scripts/fusion_programs.py "$kelpie" --target "$target" --elements $((elements / 4)) --runs 8 --turns 1 |
+timeout 90 python3 scripts/fusion_programs.py "$kelpie" --target "$target" --elements $((elements / 4)) --runs 8 --turns 1 |
   tee "$output/programs.txt"
 [ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
 exit $failed

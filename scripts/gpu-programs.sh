@@ -5,9 +5,9 @@
 # Needs .bundle/ (scripts/make-bundle.sh). Results go to $OUT when set, else to build-gpu-check/.
 cd "$(dirname "$0")/.." || exit 1
 here=$PWD
+. scripts/gpu-bundle.sh
 out=${OUT:-$here/build-gpu-check}
 mkdir -p "$out"
-. scripts/gpu-bundle.sh
 
 "${run[@]}" .bundle/bin/launch_costs >"$out/launch_costs.txt"
 set -o pipefail
