@@ -165,7 +165,9 @@ Flattener::Side Flattener::compileBranch(const core::ExpPtr& branch, ExprRef con
     Values row = compile(branch, inside, frame);
     for (Value& v : row)
       if (!v.isScalar()) v = {copy(v.sequence(), inside)};
-    return storeRow(row, inside, form);
+    std::vector<StorePtr> stores = storeRow(row, inside, form);
+    flushPending(inside);
+    return stores;
   };
   const bool guarded = owned || analysis_.uncontained(branch) || analysis_.effects(branch);
   return {count, guarded ? compileUnlessEmpty(count, compileIn) : compileIn(Form::Stored), {}};

@@ -51,7 +51,7 @@ class Scanner {
   Span after(uint32_t i) const;
 
   bool beginCommand();
-  /// Scans from at_ to the end of one form and leaves at_ behind it; false when the form is to be left out.
+  /// Scans from at_ to the end of one form and leaves at_ behind it; false when the form is wrong.
   bool scanForm(ScannedForm& form);
   bool beginsError();
   bool takeToken(ScannedForm& form);
@@ -116,7 +116,7 @@ std::vector<ScannedForm> Scanner::run() {
       ++at_;
       continue;
     }
-    ScannedForm form{at_, at_, {}, {}};
+    ScannedForm form{at_, at_, false, {}, {}};
     if (beginCommand()) {
       form.command = lowerCase(spelling(at_));
       if (type(at_ + 1) == NeslParser::AMPERSAND_EQUAL) form.command = "&=";
@@ -136,7 +136,8 @@ std::vector<ScannedForm> Scanner::run() {
       if (form.command == "exit") break;
       continue;
     }
-    if (scanForm(form)) forms.push_back(std::move(form));
+    form.wrong = !scanForm(form);
+    forms.push_back(std::move(form));
   }
   return forms;
 }

@@ -1,9 +1,10 @@
 // Tokens to top-level forms: where each form begins and ends.
 //
 // In:   the tokens of one file.
-// Out:  the ranges of its forms. Forms whose brackets, `let`s, signs or terminator are wrong are left out and
+// Out:  the ranges of its forms. Forms whose brackets, `let`s, signs or terminator are wrong are marked and
 //       reported, and the scan goes on at the next form, so that every form can have its own error.
-// Then: in every form brackets match, each `let` that an `in` can belong to has one, and the nesting is at
+// Then: in every other form brackets match, each `let` that an `in` can belong to has one, and the nesting is
+// at
 //       most kMaximalDepth, by a count that no parse can exceed.
 //
 // `;` both ends a form and separates the bindings of `let`, {...} and contexts. It separates when the
@@ -23,6 +24,7 @@ namespace kelpie {
 
 struct ScannedForm {
   uint32_t begin, end;  ///< indices of tokens; `end` is the terminator
+  bool wrong = false;   ///< reported: it cannot be parsed, and has no `end`
   /// Set for commands other than `load`: taken as words up to the terminator (language.md 5.7).
   std::string command;
   /// Listed sequences of at least kLongSequence elements, separated at the commas of their own level; each as

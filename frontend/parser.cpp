@@ -1,13 +1,54 @@
 #include "frontend/parser.h"
 
+#include <NeslParser.h>
+
 #include <algorithm>
 
 #include "frontend/form_parser.h"
 #include "frontend/form_scanner.h"
 #include "frontend/lexer.h"
+#include "frontend/text.h"
 #include "ir/deep_stack.h"
 
 namespace kelpie {
+
+using nesl_grammar::NeslParser;
+
+namespace {
+
+/// The names after `function` or `datatype`, or in the pattern before `=`.
+void addLostDefinitions(const std::vector<Token>& tokens, uint32_t begin, std::string_view text,
+                        uint32_t file, std::vector<LostDefinition>& lost) {
+  auto definition = [&](const Token& token) {
+    return LostDefinition{lowerCase(std::string(text.substr(token.begin, token.end - token.begin))),
+                          {file, token.begin, token.end}};
+  };
+  const Token* token = &tokens[begin];
+  if (token->type == NeslParser::FUNCTION || token->type == NeslParser::DATATYPE) {
+    if (token[1].type == NeslParser::NAME) lost.push_back(definition(token[1]));
+    return;
+  }
+  std::vector<LostDefinition> names;
+  for (;; ++token) {
+    switch (token->type) {
+      case NeslParser::NAME:
+        if (token[1].type != NeslParser::LPAREN) names.push_back(definition(*token));  // else a record
+        break;
+      case NeslParser::LPAREN:
+      case NeslParser::RPAREN:
+      case NeslParser::COMMA:
+        break;
+      case NeslParser::EQUAL:
+      case NeslParser::BAR_EQUAL:
+        lost.insert(lost.end(), names.begin(), names.end());
+        return;
+      default:
+        return;
+    }
+  }
+}
+
+}  // namespace
 
 ParseResult parse(const SourceManager& sources, uint32_t file) {
   ParseResult result;
@@ -18,7 +59,13 @@ ParseResult parse(const SourceManager& sources, uint32_t file) {
     FormParser parser(tokens, text, file, result.diagnostics);
     for (const ScannedForm& scanned : forms) {
       if (result.diagnostics.size() >= kMaximalDiagnostics) break;
-      if (std::optional<ast::Form> form = parser.parse(scanned)) result.forms.push_back(std::move(*form));
+      std::optional<ast::Form> form;
+      if (!scanned.wrong) form = parser.parse(scanned);
+      if (form) {
+        result.forms.push_back(std::move(*form));
+      } else {
+        addLostDefinitions(tokens, scanned.begin, text, file, result.lost);
+      }
     }
   });
   std::stable_sort(result.diagnostics.begin(), result.diagnostics.end(),

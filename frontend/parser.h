@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "frontend/ast.h"
@@ -18,9 +19,16 @@
 
 namespace kelpie {
 
+/// A name that a form with a mistake was to define, as far as its beginning tells.
+struct LostDefinition {
+  std::string name;
+  Span span;
+};
+
 struct ParseResult {
   std::vector<ast::Form> forms;
   std::vector<Diagnostic> diagnostics;
+  std::vector<LostDefinition> lost;  ///< in the order of the text
   bool ok() const { return diagnostics.empty(); }
 };
 

@@ -68,7 +68,10 @@ std::vector<FormResult> Session::processFile(uint32_t file) {
   ParseResult parsed = parse(sources_, file);
   std::vector<FormResult> results;
   auto diagnostic = parsed.diagnostics.begin();
+  auto lost = parsed.lost.begin();
   auto syntaxErrorsBefore = [&](uint32_t position) {
+    for (; lost != parsed.lost.end() && lost->span.begin < position; ++lost)
+      environment_.markFailed(lost->name, lost->span);
     for (; diagnostic != parsed.diagnostics.end() && diagnostic->span.begin < position; ++diagnostic) {
       FormResult& result = results.emplace_back();
       result.span = diagnostic->span;

@@ -119,6 +119,22 @@ TEST_F(InferTest, NamesOfFormsWithMistakesAreKnown) {
   }
 }
 
+TEST_F(InferTest, NamesOfFormsThatCannotBeParsedAreKnown) {
+  for (const char* text : {"function g(x) = if x then 2; g(1);", "Function G(x) = (x + 1; g(1);",
+                           "function g(x) = x + 1); g(1);", "a, (point(b), g) = 1 +; g;", "g |= [1,,2]; g;",
+                           "datatype g (int,; g(1);", "g = {t : t in [1]}; g;"}) {
+    const auto results = process(text);
+    ASSERT_EQ(results.size(), 2u) << text;
+    const Diagnostic& diagnostic = results[1].diagnostics.at(0);
+    EXPECT_EQ(diagnostic.message, "`g` is not defined, because its definition has a mistake") << text;
+    EXPECT_EQ(diagnostic.notes.size(), 1u);
+  }
+  EXPECT_EQ(process("point(g) = 1 +; point;").at(1).diagnostics.at(0).message, "`point` is not defined");
+  EXPECT_EQ(process("later(3) +; later(1);").at(1).diagnostics.at(0).message, "`later` is not defined");
+  EXPECT_EQ(process("later(1); function later(x) = (x;").at(0).diagnostics.at(0).message,
+            "`later` is not defined");
+}
+
 TEST_F(InferTest, InternalNamesAreInvisible) {
   EXPECT_EQ(mistake("prim_slice([1],0,1,1);").id, "K0201");
   EXPECT_THAT(mistake("prim_slize([1],0,1,1);").hint, testing::Not(HasSubstr("prim_")));
