@@ -366,6 +366,14 @@ TEST(Flatten, IndicesOfValuesThatDoNotNeedThem) {
       "{{[y][x] : y in [1,2]} : x in [0,1]}; {{dist(y,x)[x-1] : y in [1,2]} : x in [1,2]};");
 }
 
+// The same at the end of a recursion, whose results are copied.
+TEST(Flatten, FailingIndicesAtTheEndOfARecursion) {
+  expectAgreement(
+      "function g(x, k) = if k < 1 then dist([-3], k)[k + 3] else g(x, k - 1); {g(x, 1) : x in [0.5, 1.5]};"
+      "function h(x, k) = if k > 0 then h(x, k - 1) else (dist([[x], [2]], 4 - x)[k + 3], x);"
+      "{h(x, 1) : x in [0, 1]}; {h(x, 1) : x in [0]}; {#first(h(x, 1)) : x in [1]};");
+}
+
 // The check of an index stays where nothing reads the element: it is a row of a regular nest, or a copy whose
 // map is computed by its readers.
 TEST(Flatten, FailingIndicesOfUnusedElements) {
