@@ -8,11 +8,14 @@
 //                              t3 }
 //                            in t1 }
 //
+// Where what is pending after a call needs no stack, loops do (flatten/linear_recursion.h).
+//
 // Nothing is lost by that: in NESL what runs in parallel is apply-to-each, and there is none in the function.
 // A function that calls another one of its cycle contains it, as a recursion inside its own; a call of a
 // function around is a call. Parameters that no call of the cycle changes are those of the surroundings, so
 // they may be sequences: a tree that the recursion walks.
 #include "flatten/flattener.h"
+#include "flatten/linear_recursion.h"
 #include "ir/check_messages.h"
 
 namespace kelpie::flatten {
@@ -61,8 +64,9 @@ Values Flattener::compileScalarRecursion(core::FunctionId f, Span span, const Va
   }
   const Span call = recursions_[f].call;
   recursions_.erase(f);
-  return asValues(arena().recursion(id, site(userSpan(call.known() ? call : span), check_message::kTooDeep),
-                                    passed, results));
+  const lcu::SiteId tooDeep = site(userSpan(call.known() ? call : span), check_message::kTooDeep);
+  if (const auto values = recursionAsLoops({id, tooDeep, passed, results}, arena())) return asValues(*values);
+  return asValues(arena().recursion(id, tooDeep, passed, results));
 }
 
 }  // namespace kelpie::flatten

@@ -1,0 +1,224 @@
+// Recursion that becomes loops (flatten/linear_recursion.h): the same results as the reference interpreter's.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/flatten/program_runner.h"
+
+namespace kelpie::testing {
+namespace {
+
+/// A function and a form that applies it to many instances at once.
+struct Case {
+  std::string function, form;
+};
+
+const Case kAccumulated[] = {
+    {"function ones(x) = if x == 0 then 0 else 1 + ones(x and (x - 1));",
+     "{ones(k) : k in [0, 7, 255, 1023, -1]};"},
+    {"function digits(m) = if m < 10 then m else rem(m, 10) + digits(m / 10);",
+     "{digits(k) : k in [0, 7, 987654321]};"},
+    {"function signs(n) = if n == 0 then 7 else if oddp(n) then -signs(n / 2) else 3 - 2 * signs(n / 3);",
+     "{signs(n) : n in [0:40]};"},
+    {"function hash(n) = if n == 0 then 1 else (hash(n / 7) * (n + 3) + n) * 31 - n;",
+     "{hash(n) : n in [0:99]};"},
+    {"function largest(n) = if n == 0 then 0 else max(rem(n, 10), largest(n / 10));",
+     "{largest(k) : k in [0, 1023, 98]};"},
+    {"function least(n) = if n < 10 then n else min(least(n / 10), rem(n, 10));",
+     "{least(k) : k in [9, 1023, 98, 555]};"},
+    {"function alike(n) = if n < 10 then t else (rem(n, 10) == rem(n / 10, 10)) and alike(n / 10);",
+     "{alike(k) : k in [9, 11, 777, 776, 677]};"},
+    {"function parity(n) = if n == 0 then f else if oddp(n) then not(parity(n / 2)) else parity(n / 2) xor "
+     "f;",
+     "{parity(k) : k in [0:20]};"},
+    {"function steps(n) = if n == 1 then 0 else 1 + steps(if evenp(n) then n / 2 else 3 * n + 1);",
+     "{steps(k) : k in [1, 7, 27, 97]};"},
+    {"function two(n) = if n < 2 then (n, t) else let (a, b) = two(n / 3) in (a + n, b and oddp(n));",
+     "{two(n) : n in [0, 1, 5, 100, 81]};"},
+};
+const Case kUndone[] = {
+    {"function power(x, n) = if n == 0 then 1.0 else x * power(x, n - 1);",
+     "{power(x, n) : x in [1.1, 2.5, -3.0]; n in [0, 5, 17]};"},
+    {"function total(v, i) = if i == #v then 0.0 else v[i] + total(v, i + 1);",
+     "{total([0.1, 0.7, 1.0e20, 0.3, -1.0e20], i) : i in [0, 2, 4, 5]};"},
+    {"function horner(x, n) = if n == 0 then 0.5 else if oddp(n) then float(n) + x * horner(x, n - 1) else "
+     "horner(x, n - 1) / 3.0;",
+     "{horner(x, 9) : x in [0.1, 2.5]};"},
+    {"function both(k, n, s) = if n > k then (s, 0.0) else let (a, b) = both(k, n + s, s) in (a * n + a * a, "
+     "b + 1.0 / "
+     "float(n));",
+     "{both(k, 1, s) : k in [0, 5, 20]; s in [1, 2, 3]};"},
+    {"function found(v, x, i) = if i < 0 then -1 else let later = found(v, x, i - 1) in if later >= 0 then "
+     "later else "
+     "if v[i] == x then i else -1;",
+     "{found([3, 1, 4, 1, 5], x, 4) : x in [1, 5, 9, 3]};"},
+};
+const Case kStacked[] = {
+    {"function fib(n) = if n < 2 then n else fib(n - 1) + fib(n - 2);", "{fib(n) : n in [0:12]};"},
+    {"function pow(x, n) = if n == 0 then 1 else if evenp(n) then (let h = pow(x, n / 2) in h * h) else x * "
+     "pow(x, n - 1);",
+     "{pow(3, n) : n in [0:12]};"},
+    {"function halves(n) = if n < 2 then 1.0 else 0.1 + halves(n / 2) * float(n);",
+     "{halves(n) : n in [0, 9, 77]};"},
+    {"function nested(n) = if n > 100 then n - 10 else nested(nested(n + 11));",
+     "{nested(n) : n in [99, 87, 120]};"},
+    {"function asks(n) = if n == 0 then 0 else if asks(n / 2) > 1 then 1 else n;", "{asks(n) : n in [0:9]};"},
+};
+
+void compare(const Case& c, bool recursion) {
+  for (const bool int32 : {false, true}) {
+    RunnerOptions options;
+    options.strategies = true;
+    options.int32 = int32;
+    const auto outcomes = runProgram(c.function + c.form, options);
+    for (const FormOutcome& outcome : outcomes)
+      EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+    EXPECT_EQ(outcomes.back().lcu.find("= recursion ") != std::string::npos, recursion)
+        << outcomes.back().lcu;
+    EXPECT_EQ(outcomes.back().error, "");
+  }
+}
+
+TEST(LinearRecursion, PendingOperationsAreAccumulated) {
+  for (const Case& c : kAccumulated) compare(c, false);
+}
+TEST(LinearRecursion, StepsAreUndone) {
+  for (const Case& c : kUndone) compare(c, false);
+}
+TEST(LinearRecursion, OthersKeepTheirStack) {
+  for (const Case& c : kStacked) compare(c, true);
+}
+
+/// Tells by which of several checks an instance fails, and that recursion without an end fails.
+TEST(LinearRecursion, ErrorsAreThoseOfTheRecursion) {
+  RunnerOptions options;
+  options.strategies = true;
+  const auto fails = [&](const std::string& program) {
+    bool failed = false;
+    for (const FormOutcome& outcome : runProgram(program, options)) {
+      EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+      failed |= !outcome.error.empty();
+    }
+    return failed;
+  };
+  const std::string below = "function below(v, n) = if n < 0 then 0 else v[n] + below(v, n - 1);";
+  EXPECT_FALSE(fails(below + "{below([1, 2], n) : n in [1, 0]};"));
+  EXPECT_TRUE(fails(below + "{below([1, 2], n) : n in [1, 2]};"));
+  const std::string rests = "function rests(n) = if n == 1 then 0 else 10 / n + rests(n / 2);";
+  EXPECT_FALSE(fails(rests + "{rests(n) : n in [1, 9]};"));
+  EXPECT_TRUE(fails(rests + "{rests(n) : n in [9, 0]};"));
+
+  options.reference = false;
+  for (const char* endless :
+       {"function on(n) = if n == -1 then 0 else 1 + on(n + 1); {on(n) : n in [0, 3]};",
+        "function on(n) = if n == -1 then 0.0 else 1.0 + on(n + 1); {on(n) : n in [0, 3]};"}) {
+    const FormOutcome outcome = runProgram(endless, options).back();
+    EXPECT_NE(outcome.error.find("too deep"), std::string::npos) << outcome.error << outcome.difference;
+  }
+}
+
+/// A function of n and m that goes on with less than n.
+class RandomFunction {
+ public:
+  explicit RandomFunction(uint32_t seed) : random_(seed) {}
+
+  std::string text() {
+    kind_ = pick(3);
+    const std::string base = value(2);
+    return fmt::format("function g(n, m) = if n < {} then {} else {};", 1 + pick(3), base, choice(2));
+  }
+
+ private:
+  int pick(int count) { return static_cast<int>(random_() % static_cast<uint32_t>(count)); }
+
+  std::string condition() {
+    const char* const conditions[] = {"oddp(n)", "rem(n + m, 3) == 0", "m > n", "rem(n, 5) < 2"};
+    return conditions[pick(4)];
+  }
+  /// An expression without a call, of the type of the result.
+  std::string value(int depth) {
+    const char* const ints[] = {"n", "m", "3", "(n - m)", "rem(n, 7)"};
+    const char* const floats[] = {"float(n)", "0.7", "float(m)", "(1.0 / float(n + 1))"};
+    const char* const bools[] = {"oddp(n)", "t", "(m > 3)", "f"};
+    if (depth > 0 && pick(4) == 0)
+      return fmt::format("(if {} then {} else {})", condition(), value(depth - 1), value(depth - 1));
+    return kind_ == 0 ? ints[pick(5)] : kind_ == 1 ? floats[pick(4)] : bools[pick(4)];
+  }
+  std::string call() {
+    const char* const next[] = {"n - 1, m", "n / 2, m + n", "n - 1, m + 2", "n - 2, rem(m * 3 + n, 11)",
+                                "n - 1, 5 - m"};
+    if (!alike_.empty() && pick(3) > 0) return fmt::format("g({})", alike_);
+    alike_ = next[pick(5)];
+    return fmt::format("g({})", alike_);
+  }
+  std::string pending(int depth) {
+    if (depth == 0) return call();
+    const std::string inside = pending(depth - 1), other = value(1);
+    const bool left = pick(2) == 0;
+    const auto infix = [&](const char* op) {
+      return left ? fmt::format("({} {} {})", inside, op, other)
+                  : fmt::format("({} {} {})", other, op, inside);
+    };
+    const auto prefix = [&](const char* op) {
+      return left ? fmt::format("{}({}, {})", op, inside, other)
+                  : fmt::format("{}({}, {})", op, other, inside);
+    };
+    if (kind_ == 2) {
+      const int way = pick(5);
+      return way == 0 ? fmt::format("not({})", inside)
+                      : infix(way == 1   ? "and"
+                              : way == 2 ? "or"
+                              : way == 3 ? "xor"
+                                         : "nor");
+    }
+    switch (pick(8)) {
+      case 0:
+        return prefix("max");
+      case 1:
+        return prefix("min");
+      case 2:
+        return fmt::format("(-{})", inside);
+      case 3:
+      case 4:
+        return infix("*");
+      case 5:
+        return infix("-");
+      default:
+        return infix("+");
+    }
+  }
+  std::string choice(int depth) {
+    if (depth > 0 && pick(3) == 0)
+      return fmt::format("(if {} then {} else {})", condition(), choice(depth - 1), choice(depth - 1));
+    return pick(6) == 0 ? value(1) : pending(pick(3));
+  }
+
+  std::mt19937 random_;
+  int kind_ = 0;
+  std::string alike_;
+};
+
+TEST(LinearRecursion, RandomFunctions) {
+  const char* const soak = std::getenv("KELPIE_RANDOM_PROGRAMS");
+  const int programs = soak ? std::atoi(soak) : 60;
+  const char* const from = std::getenv("KELPIE_RANDOM_SEED");
+  const uint32_t first = from ? static_cast<uint32_t>(std::atoi(from)) : 0;
+  int loops = 0;
+  for (int k = 0; k < programs; ++k) {
+    const std::string program = RandomFunction(first + static_cast<uint32_t>(k)).text() +
+                                " {g(n, m) : n in [0:9]; m in [3,0,2,1,9,4,7,5,6]};";
+    RunnerOptions options;
+    options.fused = true;
+    for (const FormOutcome& outcome : runProgram(program, options)) {
+      EXPECT_EQ(outcome.difference, "") << "seed " << first + static_cast<uint32_t>(k) << "\n"
+                                        << program << "\n"
+                                        << outcome.lcu;
+      loops += outcome.lcu.find("loop (") != std::string::npos;
+    }
+  }
+  EXPECT_GT(loops, programs / 4);
+}
+
+}  // namespace
+}  // namespace kelpie::testing
