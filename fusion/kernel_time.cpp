@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "codegen/cuda/pass_split.h"
@@ -50,6 +51,55 @@ bool goesByRows(const lcu::Kernel& kernel, const codegen::KernelInfo& info) {
   return true;
 }
 constexpr double kRowsTogether = 8, kRowThreads = 256, kManyRows = 1 << 17;
+
+/// Where compilers compute what a schedule has in a loop: arithmetic that no turn changes, in front of it.
+class Homes {
+ public:
+  Homes(const Schedule& schedule, const std::vector<ExprRef>& roots) : entries_(schedule.blocks.size()) {
+    for (size_t b = 0; b < schedule.blocks.size(); ++b) {
+      for (const ScheduleStep& step : schedule.blocks[b].steps) {
+        for (const uint32_t nested : {step.first, step.second})
+          if (nested != 0) entries_[nested] = {b, step.node};
+        if (step.node->kind == ExprKind::Loop) changing_[step.node] = changing(step.node->index, roots);
+      }
+    }
+  }
+
+  /// The block for a node that is a step of `block`.
+  size_t of(ExprRef e, size_t block) const {
+    size_t home = block;
+    if (e->kind != ExprKind::Op && e->kind != ExprKind::Convert) return home;
+    while (block != 0) {
+      const auto& [outer, by] = entries_[block];
+      if (by->kind == ExprKind::Recursion) break;
+      if (by->kind == ExprKind::Loop) {
+        if (changing_.at(by).contains(e)) break;
+        home = outer;
+      }
+      block = outer;
+    }
+    return home;
+  }
+
+ private:
+  struct Entry {
+    size_t block = 0;
+    ExprRef by = nullptr;  ///< an If, Loop or Recursion of that block
+  };
+  /// What depends on the variables of a loop.
+  static std::unordered_set<ExprRef> changing(uint32_t loop, const std::vector<ExprRef>& roots) {
+    std::unordered_set<ExprRef> found;
+    lcu::forEachNode(roots, [&](ExprRef e) {
+      const bool own = e->kind == ExprKind::LoopVar && e->index == loop;
+      const auto depends = [&](ExprRef operand) { return found.contains(operand); };
+      if (own || std::any_of(e->operands.begin(), e->operands.end(), depends)) found.insert(e);
+    });
+    return found;
+  }
+
+  std::vector<Entry> entries_;  ///< by block, how it is entered
+  std::unordered_map<ExprRef, std::unordered_set<ExprRef>> changing_;
+};
 
 class Account {
  public:
@@ -156,6 +206,7 @@ class Account {
     blocks_ += schedule.blocks.size();
     const ElementFacts facts(roots);
     const std::unordered_set<ExprRef> exits = exitsOfLoops(schedule);
+    const Homes homes(schedule, roots);
     std::vector<bool> shared(schedule.blocks.size(), false), repeated(schedule.blocks.size(), false);
     for (size_t b = 0; b < schedule.blocks.size(); ++b) {
       for (const ScheduleStep& step : schedule.blocks[b].steps) {
@@ -173,8 +224,9 @@ class Account {
         if (again) continue;
         if (load) this->load(step.node, threads[b], repeated[b], role, positions);
         if (!facts.varies(step.node) || exits.contains(step.node)) continue;
+        const size_t home = homes.of(step.node, b);
         (CostModel::ofIntegers(step.node) ? time.integers : time.arithmetic) +=
-            (model_.costs().lockStep ? inStep[b] : threads[b]) * model_.operation(step.node, facts) *
+            (model_.costs().lockStep ? inStep[home] : threads[home]) * model_.operation(step.node, facts) *
             shareOf(step.node);
       }
     }

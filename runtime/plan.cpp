@@ -124,11 +124,10 @@ class Planner {
     return std::make_unique<HostCode>(
         HostCode{ExpressionCode(roots, ExpressionCode::Mode::Host, isCell), std::move(types)});
   }
-  /// n, m, length (0 where the space has none), then `more`. `counted`: 0 for n.
-  std::unique_ptr<HostCode> extents(const lcu::Space& space, const std::vector<lcu::ExprRef>& more,
-                                    bool counted = false) const {
+  /// n, m, length (0 where the space has none), then `more`.
+  std::unique_ptr<HostCode> extents(const lcu::Space& space, const std::vector<lcu::ExprRef>& more) const {
     lcu::ExprRef zero = program_.arena->index(0);
-    std::vector<lcu::ExprRef> roots = {space.extent && !counted ? space.extent : zero,
+    std::vector<lcu::ExprRef> roots = {space.extent ? space.extent : zero,
                                        space.segments ? space.segments : zero,
                                        space.length ? space.length : zero};
     roots.insert(roots.end(), more.begin(), more.end());
@@ -184,7 +183,7 @@ class Planner {
     return std::visit(
         Overloaded{
             [&](const lcu::HostLet& let) {
-              simple(PlanOp::Let, stmt, cellsOf(let), code(let.values), dying);
+              simple(PlanOp::Let, stmt, {}, code(let.values), dying);
               return false;
             },
             [&](const lcu::Launch& launch) {
@@ -219,18 +218,6 @@ class Planner {
         stmt.node);
   }
 
-  /// If all that is bound are integers in cells, these.
-  std::vector<VarId> cellsOf(const lcu::HostLet& let) const {
-    std::vector<VarId> cells;
-    for (lcu::ExprRef e : let.values) {
-      if (e->kind != lcu::ExprKind::Host || e->type != ScalarType::Int64 ||
-          program_.vars.at(e->index).kind != lcu::VarKind::Cell)
-        return {};
-      cells.push_back(e->index);
-    }
-    return cells;
-  }
-
   void simple(PlanOp op, const Stmt& stmt, const std::vector<VarId>& operands, std::unique_ptr<HostCode> c,
               const VarSet& dying) {
     auto operandSlots = slots(operands);
@@ -257,8 +244,7 @@ class Planner {
     i.target = number;
     i.operands = std::move(operands);
     i.results = std::move(results);
-    if (info.counted) i.counted = slot(info.space.extent->index);
-    i.code = extents(info.space, info.targets, info.counted);
+    i.code = extents(info.space, info.targets);
     i.joint = jointOutputs(info);
     i.onto = ontoOutputs(info, dying);
     release(dying);

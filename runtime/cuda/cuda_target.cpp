@@ -29,7 +29,6 @@ struct LaunchWord {
   int64_t tiles;
   uint32_t epoch;
   int32_t together;
-  DevicePointer extent;
 };
 constexpr uint64_t kEpochMask = 0x1fffffff;
 constexpr size_t kStateBytes = 16;
@@ -380,8 +379,7 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   LaunchWord word{launches_, error_,
                   counters_, nullptr,
                   nullptr,   pass.tiles(extents),
-                  0,         static_cast<int32_t>(pass.together(extents)),
-                  request.counted};
+                  0,         static_cast<int32_t>(pass.together(extents))};
   if (pass.stateWords > 0) {
     word.epoch = static_cast<uint32_t>(++epochs_ & kEpochMask);
     if (word.epoch == 0 && states_) {  // all tags have been used

@@ -539,8 +539,7 @@ void ExpressionCode::run(Register* r, const void* const* arrays, Environment& en
         break;
       case Code::Load:
         if (trace) {
-          trace->loads(static_cast<const std::byte*>(arrays[i.index]) + r[i.a].i * sizeOf(i.type),
-                       i.gathers);
+          trace->loads(static_cast<const std::byte*>(arrays[i.index]) + r[i.a].i * sizeOf(i.type), i.gathers);
           if (i.gathers) trace->gathers(i.payload0, r[i.a].i);
         }
         r[i.result] = loadElement(i.type, arrays[i.index], r[i.a].i);
@@ -606,6 +605,7 @@ void ExpressionCode::run(Register* r, const void* const* arrays, Environment& en
         break;
       case Code::Block:
         ++entered[i.index];
+        if (trace) trace->enters(i.index);
         break;
       case Code::JumpIfFailed:
         if (failed) pc = i.result - size_t{1};

@@ -85,6 +85,8 @@ class ExpressionCode {
     virtual void loads(const std::byte* address, bool gathers) = 0;
     /// One of gathers(), by number.
     virtual void gathers(uint32_t number, int64_t position) = 0;
+    /// A block of the schedule that has steps, but for block 0 (Kernel mode).
+    virtual void enters(uint32_t block) = 0;
   };
 
   /// Runs over `registers`. `arrays` by array slot. Adds to `gathered` the bytes read by loads that are not

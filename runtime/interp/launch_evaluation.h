@@ -92,6 +92,8 @@ class LaunchEvaluation {
   std::vector<uint32_t> mapsReadBy(uint32_t b) const;
   /// Whether its thunks can be evaluated for one element: of other bindings they read nothing but maps.
   bool canBeSampled(uint32_t b) const;
+  /// Whether it branches, loops, or loads or stores at computed positions.
+  bool tells(uint32_t b) const;
   bool readsFrom(uint32_t b, const Soac& producer) const;
   struct Result {
     void* memory = nullptr;  ///< null: nobody reads it

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "runtime/interp/launch_evaluation.h"
+#include "runtime/interp/lock_step.h"
 #include "runtime/interp/repeated_draws.h"
 
 namespace kelpie::runtime {
@@ -175,6 +176,8 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
         entered_(code_.thunks.blockCount() + code_.late.blockCount()),
         thunks_(launch.instantiate(code_.thunks, entered_.data())),
         late_(launch.instantiate(code_.late, entered_.data() + code_.thunks.blockCount())),
+        inStep_{LockStep(codegen::scheduleExpressions(codegen::eagerThunks(soac_))),
+                LockStep(codegen::scheduleExpressions(codegen::lateThunks(soac_)))},
         memory_(memory),
         streams_(streams) {
     for (const ExpressionCode* code : {&code_.thunks, &code_.late})
@@ -223,6 +226,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
 
  private:
   static constexpr size_t kMostPositions = 1 << 16;  ///< of a batch
+  static constexpr size_t kMostSteps = 1 << 13;      ///< of a path
 
   struct Load {
     size_t array;
@@ -338,6 +342,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     const size_t blocks = entered_.size();
     done_.assign(waiting.size() * blocks, 0);
     positions_.assign(waiting.size(), {});
+    for (std::vector<LockStep::Path>& paths : paths_) paths.assign(waiting.size(), {});
     size_t seen = 0;
     try {
       while (!waiting.empty()) {
@@ -348,6 +353,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
           seen += seen_.size();
           if (seen <= kMostPositions) positions_[place] = seen_;
           std::copy(entered_.begin(), entered_.end(), done_.begin() + static_cast<ptrdiff_t>(place * blocks));
+          for (size_t late : {0, 1}) paths_[late][place] = path_[late];
           return true;
         });
         if (!waiting.empty()) memory_->fetch();
@@ -387,17 +393,35 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
 
   void addGroup(std::vector<double>& entered, std::vector<double>& inStep) const {
     const size_t blocks = entered.size(), elements = blocks == 0 ? 0 : done_.size() / blocks;
+    for (size_t k = 0; k < done_.size(); ++k) entered[k % blocks] += static_cast<double>(done_[k]);
     for (size_t first = 0; first < elements; first += kInStep) {
       const size_t end = std::min<size_t>(elements, first + kInStep);
-      for (size_t k = 0; k < blocks; ++k) {
-        uint64_t most = 0;
-        for (size_t e = first; e < end; ++e) {
-          entered[k] += static_cast<double>(done_[e * blocks + k]);
-          most = std::max(most, done_[e * blocks + k]);
-        }
-        inStep[k] += static_cast<double>(end - first) * static_cast<double>(most);
-      }
+      addInStep(first, end, 0, 0, code_.thunks.blockCount(), inStep);
+      addInStep(first, end, 1, code_.thunks.blockCount(), blocks, inStep);
     }
+  }
+
+  /// Of the eager thunks or the late ones, whose blocks are firstBlock and so on, for elements that go in
+  /// step. Where their paths are not known, the one that enters a block most often counts for all.
+  void addInStep(size_t first, size_t end, size_t late, size_t firstBlock, size_t endBlock,
+                 std::vector<double>& inStep) const {
+    const size_t blocks = entered_.size();
+    std::vector<double> together(endBlock - firstBlock);
+    std::vector<const LockStep::Path*> paths;
+    bool known = true;
+    for (size_t e = first; e < end; ++e) {
+      if (done_[e * blocks + firstBlock] == 0) continue;
+      paths.push_back(&paths_[late][e]);
+      known = known && paths.back()->size() < kMostSteps;
+    }
+    if (!known || !inStep_[late].add(paths, together)) {
+      for (size_t e = first; e < end; ++e)
+        for (size_t k = firstBlock; k < endBlock; ++k)
+          together[k - firstBlock] =
+              std::max(together[k - firstBlock], static_cast<double>(done_[e * blocks + k]));
+    }
+    for (size_t k = firstBlock; k < endBlock; ++k)
+      inStep[k] += static_cast<double>(end - first) * together[k - firstBlock];
   }
 
   void loads(const std::byte* address, bool gathers) override {
@@ -411,12 +435,17 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   void gathers(uint32_t number, int64_t position) override {
     if (!producing_ && seen_.size() < kMostPositions) seen_.emplace_back(firstGather_ + number, position);
   }
+  void enters(uint32_t block) override {
+    LockStep::Path& path = path_[ofLate_];
+    if (!producing_ && path.size() < kMostSteps) path.push_back(block);
+  }
 
   /// Leaves in `entered_` and `seen_` what evaluating it did. False: it has to wait.
   bool element(int64_t i) {
     std::fill(entered_.begin(), entered_.end(), 0);
     seen_.clear();
-    firstGather_ = 0;
+    for (LockStep::Path& path : path_) path.clear();
+    setLate(false);
     launch_.trace_ = this;
     producing_ = false;
     size_t next = soac_.effects.size();
@@ -426,9 +455,9 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
       launch_.evaluate(thunks_, i, s, p);
       entered_[0] = 1;
       if (soac_.kind == SoacKind::Filter && launch_.result(thunks_, next).i != 0) {
-        firstGather_ = static_cast<uint32_t>(code_.thunks.gathers().size());
+        setLate(true);
         launch_.evaluate(late_, i, s, p);
-        firstGather_ = 0;
+        setLate(false);
         entered_[code_.thunks.blockCount()] = 1;
       }
     } catch (const NotThere&) {
@@ -440,6 +469,11 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     if (writes) gathers(static_cast<uint32_t>(loads_.size() - 1), launch_.result(thunks_, next).i);
     launch_.trace_ = nullptr;
     return true;
+  }
+
+  void setLate(bool late) {
+    ofLate_ = late ? 1 : 0;
+    firstGather_ = late ? static_cast<uint32_t>(code_.thunks.gathers().size()) : 0;
   }
 
   /// Segment of an element, and its place in it.
@@ -468,6 +502,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   const KernelCode::Binding& code_;
   std::vector<uint64_t> entered_;  ///< by block, of one element
   Instance thunks_, late_;
+  const std::array<LockStep, 2> inStep_;  ///< of the eager thunks and of the late ones
   bool segmented_ = soac_.space.segmented();
   std::vector<Producer> producers_;
   bool producing_ = false;  ///< a producer is evaluated, of which nothing is told
@@ -479,9 +514,12 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   // Of the elements of the batch: `entered_` and `seen_`, and which of them come next in visit().
   std::vector<uint64_t> done_;
   std::vector<std::vector<std::pair<uint32_t, int64_t>>> positions_;
+  std::array<std::vector<LockStep::Path>, 2> paths_;
   size_t next_ = 0;
   std::vector<std::pair<uint32_t, int64_t>> seen_;  ///< gather and position, of the element
-  uint32_t firstGather_ = 0;                        ///< where the numbers of the thunks at hand begin
+  std::array<LockStep::Path, 2> path_;              ///< of the element, in the eager thunks and the late ones
+  size_t ofLate_ = 0;                               ///< which thunks are at hand
+  uint32_t firstGather_ = 0;                        ///< where their numbers begin
 };
 
 std::vector<uint32_t> LaunchEvaluation::mapsReadBy(uint32_t b) const {
@@ -493,6 +531,14 @@ std::vector<uint32_t> LaunchEvaluation::mapsReadBy(uint32_t b) const {
       maps.push_back(other);
   }
   return maps;
+}
+
+bool LaunchEvaluation::tells(uint32_t b) const {
+  const KernelCode::Binding& code = code_.bindings()[b];
+  const auto any = [](const ExpressionCode& thunks) {
+    return thunks.blockCount() > 1 || !thunks.gathers().empty();
+  };
+  return any(code.thunks) || any(code.late) || kernel_.bindings[b].kind == SoacKind::Permute;
 }
 
 bool LaunchEvaluation::canBeSampled(uint32_t b) const {
@@ -522,9 +568,10 @@ codegen::ThunkSample LaunchEvaluation::sample(std::span<const size_t> bytes, Sam
     const size_t blocks = sample.entered.size() + code.thunks.blockCount() + code.late.blockCount();
     const size_t positions = sample.positions.size() + code.thunks.gathers().size() +
                              code.late.gathers().size() + (kernel_.bindings[b].kind == SoacKind::Permute);
-    if (canBeSampled(b)) {
+    if (tells(b) && canBeSampled(b)) {
       const auto now = std::chrono::steady_clock::now();
-      const auto left = static_cast<int64_t>(kernel_.bindings.size() - b);
+      int64_t left = 0;
+      for (uint32_t later = b; later < kernel_.bindings.size(); ++later) left += tells(later);
       const Deadline deadline = now + std::max(end - now, Deadline::duration(0)) / left;
       log_.setDeadline(deadline);
       SampledBinding(*this, b, bytes, memory, streams).run(sample, deadline);

@@ -1,0 +1,79 @@
+#include "runtime/interp/lock_step.h"
+
+#include <gtest/gtest.h>
+
+namespace kelpie::runtime {
+namespace {
+
+using codegen::Schedule;
+using lcu::ExprArena;
+using lcu::ExprRef;
+
+/// How often `paths` enter the blocks of `schedule` together.
+std::vector<double> together(const Schedule& schedule, const std::vector<LockStep::Path>& paths) {
+  std::vector<const LockStep::Path*> pointers;
+  for (const LockStep::Path& path : paths) pointers.push_back(&path);
+  std::vector<double> entered(schedule.blocks.size(), 0);
+  if (!LockStep(schedule).add(pointers, entered)) entered.clear();
+  return entered;
+}
+
+TEST(LockStep, BranchesAreTakenIfOneTakesThem) {
+  ExprArena a;
+  const ExprRef i = a.param(0);
+  const ExprRef odd = a.op(ScalarOp::Equal, a.op(ScalarOp::And, i, a.index(1)), a.index(1));
+  const Schedule s = codegen::scheduleExpressions({a.select(odd, a.mul(i, i), a.add(i, a.index(3)))});
+  ASSERT_EQ(s.blocks.size(), 3u);
+  EXPECT_EQ(together(s, {{1}, {1}, {1}}), (std::vector<double>{1, 1, 0}));
+  EXPECT_EQ(together(s, {{1}, {2}, {2}}), (std::vector<double>{1, 1, 1}));
+}
+
+/// for (j = i; j != 0; --j) for (k = j; k != 0; --k) sum += k;
+TEST(LockStep, InnerLoopsBeginAnewInEveryTurn) {
+  ExprArena a;
+  const uint32_t outer = a.newLoop(), inner = a.newLoop();
+  const ExprRef j = a.loopVar(outer, 0, lcu::kIndex), sum = a.loopVar(outer, 1, lcu::kIndex);
+  const ExprRef k = a.loopVar(inner, 0, lcu::kIndex), part = a.loopVar(inner, 1, lcu::kIndex);
+  const auto notZero = [&](ExprRef e) { return a.op(ScalarOp::NotEqual, e, a.index(0)); };
+  const ExprRef folded = a.loop(inner, {j, sum}, notZero(k), {a.sub(k, a.index(1)), a.add(part, k)})[1];
+  const ExprRef result =
+      a.loop(outer, {a.param(0), a.index(0)}, notZero(j), {a.sub(j, a.index(1)), folded})[1];
+  const Schedule s = codegen::scheduleExpressions({result});
+  ASSERT_EQ(s.blocks.size(), 5u);
+  // Blocks: 1 and 2 test and repeat the outer loop, 3 and 4 the inner one.
+  const auto path = [](const std::vector<int>& turns) {
+    LockStep::Path p;
+    for (const int t : turns) {
+      p.insert(p.end(), {1, 2});
+      for (int turn = 0; turn < t; ++turn) p.insert(p.end(), {3, 4});
+      p.push_back(3);
+    }
+    p.push_back(1);
+    return p;
+  };
+  EXPECT_EQ(together(s, {path({1, 9}), path({9, 1})}), (std::vector<double>{1, 3, 2, 20, 18}));
+  EXPECT_EQ(together(s, {path({1, 9, 2}), path({9, 1})}), (std::vector<double>{1, 4, 3, 23, 20}));
+}
+
+/// f(i) = i < 2 ? i : f(i - 1) + 1
+TEST(LockStep, RecursionsGoAsDeepAsTheDeepest) {
+  ExprArena a;
+  const uint32_t f = a.newLoop();
+  const ExprRef i = a.loopVar(f, 0, lcu::kIndex);
+  const ExprRef deeper = a.add(a.call(f, {a.sub(i, a.index(1))}, {lcu::kIndex})[0], a.index(1));
+  const ExprRef results = a.select(a.op(ScalarOp::Less, i, a.index(2)), i, deeper);
+  const Schedule s = codegen::scheduleExpressions({a.recursion(f, 0, {a.param(0)}, {results})[0]});
+  ASSERT_EQ(s.blocks.size(), 4u);  // 1: the results, 3: what is deeper; 2 has no steps
+  EXPECT_EQ(together(s, {{1}, {1, 3, 1, 3, 1}, {1, 3, 1}}), (std::vector<double>{1, 3, 0, 2}));
+}
+
+TEST(LockStep, PathsThatWereCutShortAreOfNoUse) {
+  ExprArena a;
+  const ExprRef i = a.param(0);
+  const Schedule s =
+      codegen::scheduleExpressions({a.select(a.op(ScalarOp::Less, i, a.index(9)), a.mul(i, i), i)});
+  EXPECT_TRUE(together(s, {{1}, {1, 1}}).empty());
+}
+
+}  // namespace
+}  // namespace kelpie::runtime
