@@ -1,7 +1,7 @@
 // Times of Kelpie's generated GPU kernels on well-known jobs, as lines of JSON; gpu_peers.cu has the peers.
 //
 //   gpu_bench [log2 of the number of elements, 27] [jobs: what their names must contain]
-//   gpu_bench sweep [log2 of the greatest number of elements, 30]
+//   gpu_bench sweep [log2 of the greatest number of elements, 30] [jobs]
 //
 // A job is launched in batches between two synchronisations; the median over batches, per launch, is
 // reported. Results are compared with a plain computation in double precision on the host.
@@ -398,7 +398,8 @@ int runAll(int argc, char** argv) {
   tests::KnownKernels known;
   const auto program = known.programKernels();
   check(target->prepare(program));
-  Bench bench(*target, known, program, !sweeps && argc > 2 ? argv[2] : "");
+  const int jobs = sweeps ? 3 : 2;
+  Bench bench(*target, known, program, argc > jobs ? argv[jobs] : "");
   if (sweeps) {
     sweep(bench, argc > 2 ? std::atoi(argv[2]) : 30);
     return 0;

@@ -1,6 +1,7 @@
 #include "codegen/cuda/pass_split.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -8,6 +9,8 @@
 
 namespace kelpie::codegen::cuda {
 
+using lcu::ExprKind;
+using lcu::ExprRef;
 using lcu::Soac;
 using lcu::SoacKind;
 using lcu::VarId;
@@ -32,17 +35,65 @@ Course courseOf(const Soac& soac) {
   }
 }
 
-/// Whether a binding reads what others of the kernel make, other than maps that are stored in any case.
-bool readsLocally(const lcu::Kernel& kernel, const Soac& soac) {
-  const auto reads = lcu::freeVars(soac);
-  for (const Soac& other : kernel.bindings) {
-    for (VarId v : other.results) {
-      if (std::find(reads.begin(), reads.end(), v) == reads.end()) continue;
-      const bool stored = std::find(kernel.returns.begin(), kernel.returns.end(), v) != kernel.returns.end();
-      if (other.kind != SoacKind::Map || !stored) return true;
+/// Finds what a pass had better compute again than read: maps that are not stored in any case, in a few steps
+/// from elements that they read side by side, no more bytes than writing and reading them would take.
+class Repeated {
+ public:
+  explicit Repeated(const lcu::Kernel& kernel) {
+    for (uint32_t b = 0; b < kernel.bindings.size(); ++b) {
+      const Soac& soac = kernel.bindings[b];
+      for (VarId v : soac.results) made_.insert(v);
+      if (soac.kind == SoacKind::Map && isCheap(soac) && !isStored(kernel, soac))
+        for (VarId v : soac.results) mapOf_[v] = b;
     }
   }
-  return false;
+  /// The binding that makes `v`, where that may be repeated.
+  const uint32_t* map(VarId v) const {
+    auto it = mapOf_.find(v);
+    return it == mapOf_.end() ? nullptr : &it->second;
+  }
+
+ private:
+  static bool isStored(const lcu::Kernel& kernel, const Soac& soac) {
+    return std::any_of(kernel.returns.begin(), kernel.returns.end(), [&](VarId v) {
+      return std::find(soac.results.begin(), soac.results.end(), v) != soac.results.end();
+    });
+  }
+
+  bool isCheap(const Soac& soac) const {
+    constexpr size_t kManyNodes = 40;
+    int made = 0, loaded = 0;  // bytes of an element
+    for (ExprRef e : soac.pull) made += sizeOf(e->type);
+    size_t nodes = 0;
+    const bool costs = lcu::anyNode(thunksOf(soac), [&](ExprRef e) {
+      if (e->kind != ExprKind::Load) return lcu::isUnbounded(e) || ++nodes > kManyNodes;
+      if (made_.contains(e->index)) return !mapOf_.contains(e->index);
+      const ExprRef at = e->operands[0];
+      // What is read by segment serves many elements.
+      if (at->kind == ExprKind::Param && at->index == 0) loaded += sizeOf(e->type);
+      return at->kind != ExprKind::Param;
+    });
+    return !costs && loaded <= 2 * made;
+  }
+
+  std::set<VarId> made_;
+  std::map<VarId, uint32_t> mapOf_;
+};
+
+/// Takes out of a pass what only later ones read, since they repeat it.
+void leaveOut(KernelPart& part, const std::set<uint32_t>& repeated) {
+  std::set<VarId> read;
+  for (size_t k = part.bindings.size(); k-- > 0;) {
+    const Soac& soac = part.kernel.bindings[k];
+    const auto isRead = [&](VarId v) { return read.contains(v); };
+    if (repeated.contains(part.bindings[k]) &&
+        std::none_of(soac.results.begin(), soac.results.end(), isRead)) {
+      part.kernel.bindings.erase(part.kernel.bindings.begin() + static_cast<ptrdiff_t>(k));
+      part.bindings.erase(part.bindings.begin() + static_cast<ptrdiff_t>(k));
+      continue;
+    }
+    for (VarId v : lcu::freeVars(soac)) read.insert(v);
+  }
 }
 
 }  // namespace
@@ -57,14 +108,31 @@ std::vector<KernelPart> splitIntoPasses(const lcu::Kernel& kernel) {
   std::vector<Course> courses;
   std::map<VarId, size_t> passOf;
   std::set<VarId> returned(kernel.returns.begin(), kernel.returns.end());
+  const Repeated repeated(kernel);
+  std::set<uint32_t> repeatedLater;
+  // Puts a binding into a pass, and before it what it has to repeat.
+  const std::function<void(uint32_t, size_t)> put = [&](uint32_t b, size_t pass) {
+    std::vector<uint32_t>& numbers = passes[pass].bindings;
+    if (std::find(numbers.begin(), numbers.end(), b) != numbers.end()) return;
+    for (VarId v : lcu::freeVars(kernel.bindings[b])) {
+      const auto made = passOf.find(v);
+      if (made == passOf.end() || made->second >= pass) continue;
+      if (const uint32_t* map = repeated.map(v)) {
+        repeatedLater.insert(*map);
+        put(*map, pass);
+      } else {
+        returned.insert(v);
+      }
+    }
+    passes[pass].kernel.bindings.push_back(kernel.bindings[b]);
+    numbers.push_back(b);
+  };
   for (uint32_t b = 0; b < kernel.bindings.size(); ++b) {
     const Soac& soac = kernel.bindings[b];
     size_t pass = 0;
-    auto reads = lcu::freeVars(soac);
-    for (VarId v : reads)
+    for (VarId v : lcu::freeVars(soac))
       if (auto it = passOf.find(v); it != passOf.end()) pass = std::max(pass, it->second);
-    Course course = courseOf(soac);
-    if (course == Course::Segments && readsLocally(kernel, soac)) course = Course::Forward;
+    const Course course = courseOf(soac);
     while (pass < passes.size() && course != Course::Either && courses[pass] != Course::Either &&
            courses[pass] != course)
       ++pass;
@@ -73,12 +141,10 @@ std::vector<KernelPart> splitIntoPasses(const lcu::Kernel& kernel) {
       courses.push_back(Course::Either);
     }
     if (course != Course::Either) courses[pass] = course;
-    passes[pass].kernel.bindings.push_back(soac);
-    passes[pass].bindings.push_back(b);
+    put(b, pass);
     for (VarId v : soac.results) passOf[v] = pass;
-    for (VarId v : reads)
-      if (auto it = passOf.find(v); it != passOf.end() && it->second < pass) returned.insert(v);
   }
+  for (KernelPart& part : passes) leaveOut(part, repeatedLater);
   for (KernelPart& part : passes)
     for (const Soac& soac : part.kernel.bindings)
       for (VarId v : soac.results)
