@@ -1,41 +1,71 @@
 #include "codegen/cuda/pass_rows.h"
 
+#include "codegen/cuda/pass_checks.h"
+#include "codegen/cuda/pass_items.h"
 #include "codegen/cuda/pass_segments.h"
 
 namespace kelpie::codegen::cuda {
 
 using lcu::Soac;
 
+namespace {
+
+/// Folds the items of a thread, of as many rows as `number` says. Items do not stop for errors.
+void writeFold(PassText& t) {
+  t.line(2, "const auto reduce = [&](auto number) {{");
+  const size_t loop = t.text.size();
+  t.line(4, "for (int64_t p = rows.begin; p < rows.end; p += rows.step) {{");
+  t.line(6, "KELPIE_UNROLL");
+  t.line(6, "for (int row = 0; row < decltype(number)::kRows; ++row) {{");
+  t.line(8, "const int64_t s = rows.segment(row);");
+  t.line(8, "const int64_t i = s * length + p;");
+  t.line(8, "Level1::Value item;");
+  const Dialect d = itemDialect(t, {.checks = CheckForm::Note});
+  ExpressionEmitter emitter(d, 8);
+  for (uint32_t b : t.plan.stages[0].bindings) {
+    const Soac& soac = t.kernel.bindings[b];
+    emitter.emit(soac.effects);
+    auto texts = emitter.emit(soac.pull);
+    t.flush(emitter);
+    for (size_t j = 0; j < texts.size(); ++j) t.line(8, "item.{} = {};", t.stem(soac.results[j]), texts[j]);
+  }
+  t.line(8, "rows.own[row] = Level1::combine(rows.own[row], item, false);");
+  t.line(6, "}}");
+  t.line(4, "}}");
+  // Loads of several positions go together; long bodies have enough to do without.
+  constexpr size_t kShort = 6000;
+  if ((t.text.size() - loop) * static_cast<size_t>(t.plan.shape.rows) < kShort)
+    t.text.insert(loop, "    KELPIE_UNROLL_4\n");
+  t.line(2, "}};");
+}
+
+/// Threads that have met an error look for all of theirs, item by item.
+void writeSearchForErrors(PassText& t) {
+  t.line(2, "if (!good) {{");
+  t.line(4, "const RegularSegments segments{{length, m}};");
+  t.line(4, "KELPIE_NO_UNROLL");
+  t.line(4, "for (int64_t at = rows.begin; at < rows.end; at += rows.step) {{");
+  t.line(6, "KELPIE_NO_UNROLL");
+  t.line(6, "for (int row = 0; row < S::kRows; ++row) {{");
+  t.line(8, "const int64_t i = rows.segment(row) * length + at;");
+  checkElement(t, 0);
+  t.line(6, "}}");
+  t.line(4, "}}");
+  t.line(2, "}}");
+}
+
+}  // namespace
+
 void writeRows(PassText& t) {
   t.line(2, "RowReduce<S, Level1> rows(launch, length, m);");
   t.line(2, "const auto result = [&](int64_t segment, const Level1::Value& reduced) {{");
   writeSegmentBody(t);
   t.line(2, "}};");
-  const size_t loop = t.text.size();
-  t.line(2, "for (int64_t p = rows.begin; p < rows.end; p += rows.step) {{");
-  t.line(4, "KELPIE_UNROLL");
-  t.line(4, "for (int row = 0; row < S::kRows; ++row) {{");
-  t.line(6, "const int64_t s = rows.segment(row);");
-  t.line(6, "const int64_t i = s * length + p;");
-  t.line(6, "Level1::Value item;");
-  Dialect d = t.dialect();
-  t.failElement = "i";
-  ExpressionEmitter emitter(d, 6);
-  for (uint32_t b : t.plan.stages[0].bindings) {
-    const Soac& soac = t.kernel.bindings[b];
-    t.failBinding = t.pass.bindings[b];
-    emitter.emit(soac.effects);
-    auto texts = emitter.emit(soac.pull);
-    t.flush(emitter);
-    for (size_t j = 0; j < texts.size(); ++j) t.line(6, "item.{} = {};", t.stem(soac.results[j]), texts[j]);
-  }
-  t.line(6, "rows.own[row] = Level1::combine(rows.own[row], item, false);");
-  t.line(4, "}}");
-  t.line(2, "}}");
-  // Loads of several positions go together; long bodies have enough to do without.
-  constexpr size_t kShort = 6000;
-  if ((t.text.size() - loop) * static_cast<size_t>(t.plan.shape.rows) < kShort)
-    t.text.insert(loop, "  KELPIE_UNROLL_4\n");
+  const bool checks = canFail(t, t.plan.stages[0]);
+  if (checks) t.line(2, "bool good = true;");
+  writeFold(t);
+  t.line(2, "rows.forRows(reduce);");
+  if (checks) writeSearchForErrors(t);
   t.line(2, "rows.finish(launch, shared.rows, result);");
 }
 

@@ -1,11 +1,12 @@
 // Reductions of the segments of a regular space whose elements read arrays by their segment or by their
 // position only: a row of such a space is made of few loads, so no element needs a thread of its own.
 //
-// Every thread works on kRows segments at once, since what is read by position serves all of them. Where
-// there are many segments, or short ones, a thread goes through its segments alone. Otherwise a block shares
-// kRows segments, each thread taking every kThreads-th position; and where even so there were few blocks,
-// several, each with a chunk of the positions: they leave partial results, which the block that finishes last
-// folds. All of it depends on the space alone, so results are reproducible.
+// Every thread works on kRows segments at once, since what is read by position serves all of them; on half of
+// them, a fourth and so on, where there are no more. Where there are many segments, or short ones, a thread
+// goes through its segments alone. Otherwise a block shares kRows segments, each thread taking every
+// kThreads-th position; and where even so there were few blocks, several, each with a chunk of the positions:
+// they leave partial results, which the block that finishes last folds. All of it depends on the space alone,
+// so results are reproducible.
 //
 // L as in segment_reduce.cuh; its operator commutes.
 #pragma once
@@ -29,6 +30,12 @@ struct RowTiles {
     if (groups == 0) groups = 1;
     chunks = tiles / groups;
   }
+};
+
+/// So many rows at once, as a type.
+template <int kNumber>
+struct RowCount {
+  static constexpr int kRows = kNumber;
 };
 
 template <class S, class L>
@@ -78,6 +85,15 @@ struct RowReduce {
   __device__ __forceinline__ int64_t segment(int row) const {
     const int64_t s = first + (tiles.alone ? row * S::kThreads : row);
     return s < tiles.count ? s : tiles.count - 1;
+  }
+
+  /// Calls fold(RowCount<k>()) for the least k, S::kRows halved some times, that takes all rows there are.
+  template <int kAtOnce = S::kRows, class Function>
+  __device__ __forceinline__ void forRows(const Function& fold) const {
+    if constexpr (kAtOnce > 1) {
+      if (!tiles.alone && tiles.count - first <= kAtOnce / 2) return forRows<kAtOnce / 2>(fold);
+    }
+    fold(RowCount<kAtOnce>());
   }
 
   /// Calls result(segment, value) once for each segment. Contains barriers.
