@@ -104,13 +104,23 @@ class ShapeChooser {
         // registers for 1024 threads, which spilled, 0.39 for 512, 0.53 with half the items.
         constexpr int kKeptWords = 48;
         if (plan_.numbered() && shape.rows * shape.width * weight.kept > kKeptWords) allowed.resident = 512;
+        // Scans of 2^26 numbers times one of their segment: 0.220 ms for 1024 threads, which spilled, 0.200
+        // for 768 and 0.217 for 640 with 1024 of each segment; 0.210, 0.191 and 0.197 with 2^20; 0.299, 0.299
+        // and 0.322 with 8; 0.293, 0.300 and 0.319 with Zipf lengths.
+        constexpr int kScannedWords = 96;
+        const bool folds = std::any_of(plan_.levels.begin(), plan_.levels.end(), [](const LevelPlan& level) {
+          return !level.fields.empty() && !level.countsOnly;
+        });
+        if (plan_.numbered() && folds && filled > kScannedWords)
+          allowed.resident = std::min(allowed.resident, 768);
       } else {
         // Rows leave what they compute in memory, one after the other, so what is loaded ahead counts. Maps
         // that gather: 0.324 ms with registers for 256 threads, 0.361 with their checks, which the compiler
-        // then all held back until the end; 0.298 and 0.303 for 640.
-        constexpr int kLoadedWords = 64;
+        // then all held back until the end; 0.298 and 0.303 for 640. Maps of 2^26 numbers: 0.215 ms for 640,
+        // 0.204 for 1024 with segments of 8, 0.165 and 0.158 with 1024, 0.183 and 0.177 with Zipf lengths.
         const int loaded = shape.rows * shape.width * weight.packed;
-        allowed.resident = filled <= 64 ? 1024 : filled <= 80 ? 768 : loaded <= kLoadedWords ? 640 : 256;
+        const bool small = loaded <= 32 && weight.nodes <= kManyNodes;
+        allowed.resident = filled <= 64 || small ? 1024 : filled <= 80 ? 768 : loaded <= 64 ? 640 : 256;
       }
     }
     // A tile of a merged list must have room beside the aligned start.
