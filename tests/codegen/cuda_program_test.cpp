@@ -85,11 +85,25 @@ TEST(CudaPrograms, RowsOfRegularSpaces) {
       "  in {(sum({abs(x - y) : y in ys}), max_val({x xor y : y in ys}),"
       "       sum({if rem(y, 8) == k then float(y) else 0.5 : y in ys}) + float(x), any({x == y : y in ys}))"
       "      : x in xs; k in [0:m]};";
-  for (const char* shape : {"0, 5", "5, 0", "1, 1", "3, 1000", "2, 40000", "2000, 3", "9, 257", "700, 300"})
+  for (const char* shape :
+       {"0, 5", "5, 0", "1, 1", "3, 1000", "2, 40000", "2000, 3", "9, 257", "700, 300", "13, 3000"})
     expectAgreement(shapes + "sums(" + shape + ");");
   expectAgreement(
       "function rows(m, n) = {sum({100 / (x - y) : y in [0:n]}) : x in [7:7 + m]}; rows(2, 5); rows(3, "
-      "9000);");
+      "9000); rows(9, 3000); rows(6, 7);");
+}
+
+/// Segments fold what scans of the same kernel make, and maps that do not leave it; errors of these are those
+/// of one evaluation.
+TEST(CudaPrograms, FoldsOfScans) {
+  const std::string walks =
+      "function walk(v, d) ="
+      "  let steps = {60 / (x - d) : x in v}; at = plus_scan(steps); far = {a * a : a in at}"
+      "  in (max_val(at), min_val(far), sum({s * s : s in steps}), sum({a + s : a in at; s in steps}));"
+      "function walks(m, n, d) = {walk({rem(i * 31 + j * 17, 13) : j in [0:1 + rem(i * n, 97)]}, d) : i in "
+      "[0:m]};";
+  for (const char* size : {"0, 5, -1", "1, 0, -1", "3, 1000, 20", "700, 7, -1", "700, 7, 5", "90, 1, 3"})
+    expectAgreement(walks + "walks(" + size + ");");
 }
 
 /// What is read by position is bytes.
