@@ -280,6 +280,7 @@ class Analysis {
     for (uint32_t b = 0; b < kernel_.bindings.size(); ++b) binding(b);
     collectParameters();
     collectOutputs();
+    info_.counted = mayBeCounted();
     nameEverything();
     return std::move(info_);
   }
@@ -296,6 +297,21 @@ class Analysis {
       if (!flat) flat = &s;
     }
     if (flat) info_.space = flat->space;
+  }
+
+  /// Of a kernel with a recursion the host may have to evaluate the launch; where the false elements of a
+  /// partition begin, the number of all must be known.
+  bool mayBeCounted() const {
+    const ExprRef extent = info_.space.extent;
+    if (info_.space.segmented() || !extent || extent->kind != ExprKind::Host ||
+        extent->type != ScalarType::Int64)
+      return false;
+    for (const lcu::GlobalInput& global : program_.globals)
+      if (std::find(global.vars.begin(), global.vars.end(), extent->index) != global.vars.end()) return false;
+    return std::none_of(kernel_.bindings.begin(), kernel_.bindings.end(), [](const Soac& soac) {
+      return soac.kind == SoacKind::Partition ||
+             lcu::anyNode(thunksOf(soac), [](ExprRef e) { return e->kind == ExprKind::Recursion; });
+    });
   }
 
   bool readsSegmentResult(const BindingInfo& b) const {

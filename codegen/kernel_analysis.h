@@ -94,6 +94,9 @@ struct KernelInfo {
   std::vector<BindingInfo> bindings;  ///< one for each binding of the kernel
   uint32_t levels = 0;  ///< one more than the greatest level of a scan, filter or partition; 0: there is none
   std::optional<uint32_t> offsetsParameter;  ///< number of the parameter that holds space.offsets
+  /// The space is flat and its extent a variable that a cell may have given its value: targets may launch the
+  /// kernel before the host knows it.
+  bool counted = false;
 
   bool hasRole(BindingRole role) const;
   const KernelParameter* parameter(ParameterKind kind, lcu::VarId var) const;

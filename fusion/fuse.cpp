@@ -9,6 +9,7 @@
 
 #include "fusion/common_launches.h"
 #include "fusion/dead_code.h"
+#include "fusion/early_launches.h"
 #include "fusion/effects.h"
 #include "fusion/explain.h"
 #include "fusion/graded_order.h"
@@ -105,6 +106,7 @@ class Fuser {
     };
     function(program_.entry, program_.entry.name.empty() ? "main" : program_.entry.name);
     for (lcu::HostFunction& f : program_.functions) function(f, f.name);
+    if (options_.strategy != Strategy::None) launchEarly(program_);
     report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(report_);
   }

@@ -122,14 +122,10 @@ Column ColumnTransfer::toColumn(const CoreType& type, int64_t length, bool top,
 Columns ColumnTransfer::toColumns(const Row& types, const std::vector<PlanValue>& values) {
   Columns columns;
   size_t next = 0;
-  // One wait for all scalars on the device; without them, for what the arrays contain.
-  bool waited = false;
-  for (size_t k = 0, place = 0; k < types.size(); place += componentsOf(types[k++])) {
-    if (!values.at(place).device) continue;
-    context_.fetch(*values[place].device, 0);
-    waited = true;
-  }
-  if (!waited) context_.synchronise();
+  // One wait for all scalars on the device, which is one for what the arrays contain, too.
+  for (size_t k = 0, place = 0; k < types.size(); place += componentsOf(types[k++]))
+    if (values.at(place).device) context_.fetch(*values[place].device, 0);
+  context_.synchronise();
   for (const CoreType& t : types) columns.push_back(toColumn(t, 1, true, values, next));
   return columns;
 }

@@ -25,6 +25,9 @@ struct DeviceValue {
   DeviceRef counter;
   int64_t counterPosition = 0;  ///< element of `counter` to fetch
   bool complement = false;      ///< count = capacity - counter
+  bool withTotal = false;       ///< one element more than `counter` says: the last is the total of the others
+  /// Of a cell that counts: what it holds at most.
+  std::optional<int64_t> most;
 
   /// An element that was fetched; null: it was not.
   const Register* known(int64_t position) const {
@@ -39,7 +42,8 @@ struct DeviceValue {
 
 struct PlanValue {
   Register scalar{};
-  DeviceRef device;  ///< null: a host scalar
+  /// Null: a host scalar. Of a variable that is one, a cell that holds it and that nobody has asked for yet.
+  DeviceRef device;
 };
 
 }  // namespace kelpie::runtime

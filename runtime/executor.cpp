@@ -121,7 +121,7 @@ class Run final : public Environment {
     const auto add = [&](DeviceValue& v, int64_t position) {
       for (const Wanted& w : wanted)
         if (w.value == &v && w.position == position) return;
-      if (!v.known(position)) wanted.push_back({&v, position});
+      if (position == Wanted::kTotal || !v.known(position)) wanted.push_back({&v, position});
     };
     if (running_)
       for (VarId v : running_->cells())
@@ -132,12 +132,19 @@ class Run final : public Environment {
     stack_.forEachOnTop([&](const PlanValue& v) {
       if (v.device && v.device->count == 1 && v.device->type == ScalarType::Int64) add(*v.device, 0);
     });
+    stack_.forEachOnTop([&](const PlanValue& v) {
+      if (v.device && v.device->withTotal && !v.device->count) add(*v.device, Wanted::kTotal);
+    });
   }
 
   /// The values of host expressions; valid until the next call.
   const std::vector<Register>& evaluate(const HostCode& host) {
     registers_ = host.code.initialRegisters();
-    for (const auto& input : host.code.inputs()) registers_[input.reg] = stack_.valueOf(input.var).scalar;
+    for (const auto& input : host.code.inputs()) {
+      PlanValue& value = stack_.valueOf(input.var);
+      context_.bring(value);
+      registers_[input.reg] = value.scalar;
+    }
     uint64_t ignored = 0;
     running_ = &host.code;
     host.code.run(registers_.data(), nullptr, *this, ignored);
@@ -154,13 +161,32 @@ class Run final : public Environment {
     extents_.length = values[2].i;
     extents_.targets.clear();
     for (size_t k = 3; k < values.size(); ++k) extents_.targets.push_back(values[k].i);
-    if (extents_.elements < 0 || extents_.segments < 0) {
-      // Instances that double with every call: where they have no elements, numbers end before memory does.
-      if (stack_.depth() > 1)
-        context_.stop(context_.span, fmt::format("recursion too deep: {} calls are active", stack_.depth()));
-      throw InternalError("a space of negative extent");
-    }
+    expectExtents();
     return extents_;
+  }
+
+  void expectExtents() const {
+    if (extents_.elements >= 0 && extents_.segments >= 0) return;
+    // Instances that double with every call: where they have no elements, numbers end before memory does.
+    if (stack_.depth() > 1)
+      context_.stop(context_.span, fmt::format("recursion too deep: {} calls are active", stack_.depth()));
+    throw InternalError("a space of negative extent");
+  }
+
+  void launch(const PlanInstruction& i) {
+    extentsOf(*i.code);
+    DeviceRef counter;
+    if (i.counted != kNoSlot) {
+      const PlanValue& count = stack_.value(i.counted);
+      if (count.device && launcher_.mayCount(*count.device)) {
+        counter = count.device;
+        extents_.elements = *counter->most;
+      } else {
+        extents_.elements = count.device ? context_.fetch(*count.device, 0).i : count.scalar.i;
+        expectExtents();
+      }
+    }
+    launcher_.launch(i, extents_, counter);
   }
 
   // ---- calls ----
@@ -203,12 +229,16 @@ class Run final : public Environment {
     }
     switch (i.op) {
       case PlanOp::Let: {
+        if (!i.operands.empty() && context_.target.canCount()) {
+          stack_.move(i.operands, i.results);
+          break;
+        }
         const std::vector<Register>& values = evaluate(*i.code);
         for (size_t k = 0; k < i.results.size(); ++k) stack_.value(i.results[k]) = {values[k], nullptr};
         break;
       }
       case PlanOp::Launch:
-        launcher_.launch(i, extentsOf(*i.code));
+        launch(i);
         break;
       case PlanOp::Decide:
         if (!ahead_.decide(i)) frame.pc = i.target;

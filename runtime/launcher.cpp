@@ -49,14 +49,23 @@ bool hasWork(const codegen::KernelInfo& info, const codegen::LaunchExtents& e) {
 
 }  // namespace
 
-void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& extents) {
+bool Launcher::mayCount(const DeviceValue& counter) const {
+  // More elements take longer than a wait does, and what may turn out to be empty is memory.
+  constexpr int64_t kMost = int64_t{1} << 20;
+  return counter.most && *counter.most <= kMost && !counter.known(0) && context_.target.canCount() &&
+         !context_.options.timeKernels && !context_.options.sampleThunks;
+}
+
+void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& extents,
+                      const DeviceRef& counter) {
   const codegen::KernelInfo& info = plan_.kernels.kernels[i.target].info;
   findArguments(i, info);
-  allocateResults(i, info, extents);
+  allocateResults(i, info, extents, counter);
   if (hasWork(info, extents)) {
     LaunchScratch scratch(context_);
     LaunchRequest request{
         &plan_.kernels, i.target, extents, arguments_, outputs_, &scratch, context_.options.interrupt};
+    if (counter) request.counted = counter->buffer->pointer();
     request.extents.gatheredBytes = gatheredBytes(i, info);
     if (context_.options.sampleThunks) sample(i, request);
     context_.pending = true;
@@ -99,7 +108,7 @@ void Launcher::findArguments(const PlanInstruction& i, const codegen::KernelInfo
   arguments_.clear();
   for (size_t k = 0; k < info.parameters.size(); ++k) {
     const auto& p = info.parameters[k];
-    const PlanValue& v = stack_.value(i.operands[k]);
+    PlanValue& v = stack_.value(i.operands[k]);
     KernelArgument a{};
     switch (p.kind) {
       case ParameterKind::Array:
@@ -110,6 +119,7 @@ void Launcher::findArguments(const PlanInstruction& i, const codegen::KernelInfo
         a.integer = *v.device->count;
         break;
       case ParameterKind::Scalar:
+        context_.bring(v);
         if (isFloat(p.type)) {
           a.real = v.scalar.f;
         } else {
@@ -121,7 +131,7 @@ void Launcher::findArguments(const PlanInstruction& i, const codegen::KernelInfo
 }
 
 void Launcher::allocateResults(const PlanInstruction& i, const codegen::KernelInfo& info,
-                               const codegen::LaunchExtents& extents) {
+                               const codegen::LaunchExtents& extents, const DeviceRef& counter) {
   results_.assign(info.outputs.size(), nullptr);
   outputs_.clear();
   for (const auto& group : i.joint) allocateTogether(group, info, extents);
@@ -133,14 +143,21 @@ void Launcher::allocateResults(const PlanInstruction& i, const codegen::KernelIn
   }
   for (size_t k = 0; k < results_.size(); ++k) {
     const auto& o = info.outputs[k];
-    if (!o.count) continue;
-    for (size_t c = 0; c < results_.size(); ++c)
-      if (info.outputs[c].var == *o.count) {
-        results_[k]->counter = results_[c];
-        results_[k]->counterPosition = codegen::capacity(info.outputs[c], extents) - 1;
-      }
-    results_[k]->count.reset();
-    results_[k]->complement = o.countsFalse;
+    DeviceValue& result = *results_[k];
+    result.withTotal = o.extent == codegen::ExtentKind::ElementsPlusOne;
+    if (o.count) {
+      for (size_t c = 0; c < results_.size(); ++c)
+        if (info.outputs[c].var == *o.count) {
+          result.counter = results_[c];
+          result.counterPosition = codegen::capacity(info.outputs[c], extents) - 1;
+          if (info.outputs[c].cell) results_[c]->most = extents.elements;
+        }
+      result.count.reset();
+      result.complement = o.countsFalse;
+    } else if (counter && (result.withTotal || o.extent == codegen::ExtentKind::Elements)) {
+      result.counter = counter;
+      result.count.reset();
+    }
   }
 }
 

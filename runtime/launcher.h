@@ -15,7 +15,10 @@ class Launcher {
   Launcher(RunContext& context, const Plan& plan, PlanStack& stack)
       : context_(context), plan_(plan), stack_(stack), recorder_(context, plan), sampler_(context, plan) {}
 
-  void launch(const PlanInstruction& i, const codegen::LaunchExtents& extents);
+  /// `counter`: the cell with the number of elements, of which extents.elements is the most; or null.
+  void launch(const PlanInstruction& i, const codegen::LaunchExtents& extents, const DeviceRef& counter);
+  /// Whether launches over so many elements as the cell says need not wait for what it says.
+  bool mayCount(const DeviceValue& counter) const;
   void grade(const PlanInstruction& i, const codegen::LaunchExtents& extents);
   void join(const PlanInstruction& i);
   RunRecorder& recorder() { return recorder_; }
@@ -27,7 +30,7 @@ class Launcher {
   int64_t gatheredBytes(const PlanInstruction& i, const codegen::KernelInfo& info);
   void findArguments(const PlanInstruction& i, const codegen::KernelInfo& info);
   void allocateResults(const PlanInstruction& i, const codegen::KernelInfo& info,
-                       const codegen::LaunchExtents& extents);
+                       const codegen::LaunchExtents& extents, const DeviceRef& counter);
   void placeOnto(const PlanInstruction::Onto& onto, const codegen::KernelOutput& output,
                  const codegen::LaunchExtents& extents);
   void allocateTogether(const std::vector<uint32_t>& group, const codegen::KernelInfo& info,

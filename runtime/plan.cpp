@@ -124,10 +124,11 @@ class Planner {
     return std::make_unique<HostCode>(
         HostCode{ExpressionCode(roots, ExpressionCode::Mode::Host, isCell), std::move(types)});
   }
-  /// n, m, length (0 where the space has none), then `more`.
-  std::unique_ptr<HostCode> extents(const lcu::Space& space, const std::vector<lcu::ExprRef>& more) const {
+  /// n, m, length (0 where the space has none), then `more`. `counted`: 0 for n.
+  std::unique_ptr<HostCode> extents(const lcu::Space& space, const std::vector<lcu::ExprRef>& more,
+                                    bool counted = false) const {
     lcu::ExprRef zero = program_.arena->index(0);
-    std::vector<lcu::ExprRef> roots = {space.extent ? space.extent : zero,
+    std::vector<lcu::ExprRef> roots = {space.extent && !counted ? space.extent : zero,
                                        space.segments ? space.segments : zero,
                                        space.length ? space.length : zero};
     roots.insert(roots.end(), more.begin(), more.end());
@@ -183,7 +184,7 @@ class Planner {
     return std::visit(
         Overloaded{
             [&](const lcu::HostLet& let) {
-              simple(PlanOp::Let, stmt, {}, code(let.values), dying);
+              simple(PlanOp::Let, stmt, cellsOf(let), code(let.values), dying);
               return false;
             },
             [&](const lcu::Launch& launch) {
@@ -218,6 +219,18 @@ class Planner {
         stmt.node);
   }
 
+  /// If all that is bound are integers in cells, these.
+  std::vector<VarId> cellsOf(const lcu::HostLet& let) const {
+    std::vector<VarId> cells;
+    for (lcu::ExprRef e : let.values) {
+      if (e->kind != lcu::ExprKind::Host || e->type != ScalarType::Int64 ||
+          program_.vars.at(e->index).kind != lcu::VarKind::Cell)
+        return {};
+      cells.push_back(e->index);
+    }
+    return cells;
+  }
+
   void simple(PlanOp op, const Stmt& stmt, const std::vector<VarId>& operands, std::unique_ptr<HostCode> c,
               const VarSet& dying) {
     auto operandSlots = slots(operands);
@@ -244,7 +257,8 @@ class Planner {
     i.target = number;
     i.operands = std::move(operands);
     i.results = std::move(results);
-    i.code = extents(info.space, info.targets);
+    if (info.counted) i.counted = slot(info.space.extent->index);
+    i.code = extents(info.space, info.targets, info.counted);
     i.joint = jointOutputs(info);
     i.onto = ontoOutputs(info, dying);
     release(dying);

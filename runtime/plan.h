@@ -31,7 +31,7 @@ struct HostCode {
 };
 
 enum class PlanOp : uint8_t {
-  Let,          // results := code
+  Let,          // results := code; or operands, if there are any: cells, one for each
   Launch,       // kernel number `target`: operands by its parameters, results by its outputs (kNoSlot: not
                 // wanted); code gives n, m, length and the targets
   Call,         // function `target`: operands -> results
@@ -61,6 +61,8 @@ struct PlanInstruction {
     bool dies;
   };
   std::vector<Onto> onto;
+  /// Launch: the variable that holds n, which code does not give then; of kernels that are `counted`.
+  Slot counted = kNoSlot;
   /// Launch: numbers of outputs that a later Join wants side by side in one buffer.
   std::vector<std::vector<uint32_t>> joint;
   std::unique_ptr<HostCode> code;

@@ -49,6 +49,19 @@ void RunContext::download(void* to, DevicePointer from, size_t bytes) {
   check(target.download(to, from, bytes));
 }
 
+namespace {
+
+/// The last element of an array that has one more than its counter says.
+HostRead totalOf(const DeviceValue& v, void* to) {
+  const DeviceValue& counter = *v.counter;
+  return {to, v.buffer->pointer(), static_cast<size_t>(sizeOf(v.type)),
+          static_cast<std::byte*>(counter.buffer->pointer()) +
+              static_cast<size_t>(v.counterPosition) * sizeof(int64_t),
+          v.capacity - 1};
+}
+
+}  // namespace
+
 void RunContext::read(const std::vector<Wanted>& wanted) {
   if (settle) settle();
   if (wanted.empty() && !pending) return;
@@ -61,6 +74,7 @@ void RunContext::read(const std::vector<Wanted>& wanted) {
     auto* from =
         static_cast<std::byte*>(v.buffer->pointer()) + static_cast<size_t>(wanted[k].position) * width;
     reads[k] = {bytes[k].data(), from, width};
+    if (wanted[k].position == Wanted::kTotal) reads[k] = totalOf(v, bytes[k].data());
     statistics.downloadedBytes += width;
   }
   std::optional<DeviceError> error;
@@ -70,8 +84,16 @@ void RunContext::read(const std::vector<Wanted>& wanted) {
   check(failure);
   if (error) stopAt(error->site, error->payload0, error->payload1);
   pending = false;
+  const auto remember = [&](size_t k, int64_t position) {
+    wanted[k].value->remember(position, loadElement(wanted[k].value->type, bytes[k].data(), 0));
+  };
   for (size_t k = 0; k < wanted.size(); ++k)
-    wanted[k].value->remember(wanted[k].position, loadElement(wanted[k].value->type, bytes[k].data(), 0));
+    if (wanted[k].position != Wanted::kTotal) remember(k, wanted[k].position);
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    if (wanted[k].position != Wanted::kTotal) continue;
+    const DeviceValue& v = *wanted[k].value;
+    if (const Register* others = v.counter->known(v.counterPosition)) remember(k, others->i);
+  }
 }
 
 Register RunContext::fetch(DeviceValue& v, int64_t position) {
@@ -87,7 +109,7 @@ Register RunContext::fetch(DeviceValue& v, int64_t position) {
 int64_t RunContext::countOf(DeviceValue& v) {
   if (!v.count) {
     const int64_t counted = fetch(*v.counter, v.counterPosition).i;
-    v.count = v.complement ? v.capacity - counted : counted;
+    v.count = v.complement ? v.capacity - counted : counted + (v.withTotal ? 1 : 0);
     v.counter.reset();
     shrink(v);
   }

@@ -21,6 +21,7 @@ struct Stop {
 
 /// A value in device memory that the host may want.
 struct Wanted {
+  static constexpr int64_t kTotal = -1;  ///< the last element, of an array `withTotal` whose count is unknown
   DeviceValue* value;
   int64_t position;
 };
@@ -57,6 +58,10 @@ class RunContext {
   /// After a wait that told of no error.
   void download(void* to, DevicePointer from, size_t bytes);
   Register fetch(DeviceValue& v, int64_t position);
+  /// Makes a variable of the host a host scalar, if it is a cell yet.
+  void bring(PlanValue& v) {
+    if (v.device) v = {fetch(*v.device, 0), nullptr};
+  }
   /// The number of elements. Once it is known, survivors of a filter move to a buffer of their own size when
   /// most of the first one is empty.
   int64_t countOf(DeviceValue& v);

@@ -71,6 +71,9 @@ struct LaunchRequest {
   Scratch* scratch;
   /// Targets that evaluate kernels themselves look at it in loops and throw Interrupted; it may be null.
   const std::atomic<bool>* interrupt = nullptr;
+  /// Where the number of elements is, an Int64, while the host does not know it: extents.elements is the most
+  /// it can be. Only where KernelInfo::counted, and Target::canCount.
+  DevicePointer counted = nullptr;
 };
 
 /// lcu::Grade: keys[elements] of `type`, order[elements] of Int64, sorted[elements] of `type`; one of the
@@ -99,6 +102,10 @@ struct HostRead {
   void* to;
   DevicePointer from;
   size_t bytes;
+  /// Null, or where an Int64 is: `from` is so many times `bytes` further, but no more than `most`. Only where
+  /// Target::canCount.
+  DevicePointer position = nullptr;
+  int64_t most = 0;
 };
 
 /// How a condition came out that was foretold (Target::foretell).
@@ -169,6 +176,9 @@ class Target {
     return std::nullopt;
   }
   virtual void clearError() = 0;
+
+  /// Whether launches may be told where the number of elements is instead of the number.
+  virtual bool canCount() { return false; }
 
   // Going on before a condition is known. Of the conditions that are foretold, outcomes are asked for in
   // order, of the first that came out otherwise as the last; kMostForetold may be open at a time.

@@ -300,6 +300,8 @@ struct Launch {
   int64_t tiles;     ///< tiles of the whole launch
   uint32_t epoch;    ///< differs from pass to pass; 29 bits
   int32_t together;  ///< segments of a block of groups (segment_groups.cuh)
+  /// Where the number of elements stands that only the device knows; null: the host knows it.
+  const int64_t* extent;
 };
 
 /// Whether an earlier launch failed: then its results do not exist and this kernel must not touch them. All
@@ -314,6 +316,14 @@ KELPIE_DEVICE bool failedBefore(const Launch& launch) {
   asm volatile("ld.global.ca.u64 %0, [%1];" : "=l"(failed) : "l"(&launch.error->launch));
 #endif
   return failed != 0 && failed < launch.number;
+}
+
+/// The number of elements, which is `most` or, where the host does not know it, less. After an error that
+/// number may not exist.
+KELPIE_DEVICE int64_t extentOf(const Launch& launch, int64_t most) {
+  if (!launch.extent) return most;
+  const int64_t extent = *launch.extent;
+  return failedBefore(launch) ? 0 : extent;
 }
 
 /// Whether the launch has an error that comes before one at `site` of `element`: that of a lesser site, or of

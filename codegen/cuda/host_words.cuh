@@ -10,6 +10,9 @@
 // Mirrored in runtime/cuda/host_reader.cpp.
 struct HostWords {
   const void* from[32];
+  /// Null, or where it says how many times its bytes a word is further, but no more than `most`.
+  const long long* position[32];
+  long long most[32];
   unsigned char bytes[32];  ///< of each word: 0, 1, 4 or 8
   unsigned long long* to;   ///< memory of the host: 32 words and a number
   unsigned long long number;
@@ -19,9 +22,11 @@ struct HostWords {
 extern "C" __global__ void kelpie_host_words(HostWords words) {
   const int k = threadIdx.x;
   unsigned long long word = 0;
-  if (words.bytes[k] == 1) word = *static_cast<const unsigned char*>(words.from[k]);
-  if (words.bytes[k] == 4) word = *static_cast<const unsigned int*>(words.from[k]);
-  if (words.bytes[k] == 8) word = *static_cast<const unsigned long long*>(words.from[k]);
+  long long position = words.position[k] ? *words.position[k] : 0;
+  position = position < 0 ? 0 : position > words.most[k] ? words.most[k] : position;  // after an error, anything
+  if (words.bytes[k] == 1) word = static_cast<const unsigned char*>(words.from[k])[position];
+  if (words.bytes[k] == 4) word = static_cast<const unsigned int*>(words.from[k])[position];
+  if (words.bytes[k] == 8) word = static_cast<const unsigned long long*>(words.from[k])[position];
   if (words.bytes[k] > 0) words.to[k] = word;
   __threadfence_system();
   __syncwarp();

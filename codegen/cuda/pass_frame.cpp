@@ -120,7 +120,8 @@ void writeStructures(PassText& t) {
 }
 
 void writeSignature(PassText& t) {
-  std::vector<std::string> parameters = {"const Launch launch", "const int64_t n"};
+  std::vector<std::string> parameters = {"const Launch launch",
+                                         t.pass.info.counted ? "const int64_t most" : "const int64_t n"};
   if (t.pass.segmented()) {
     parameters.push_back("const int64_t m");
     parameters.push_back("const int64_t length");
@@ -167,6 +168,7 @@ void writeSignature(PassText& t) {
   t.line(0, "{}", text);
   t.line(2, "using namespace {};", t.parts());
   if (t.plan.grid != Grid::Single) t.line(2, "KELPIE_SHARED(Shared, shared);");
+  if (t.pass.info.counted) t.line(2, "const int64_t n = extentOf(launch, most);");
   // Who works long looks first; others load their tile meanwhile.
   if (t.checksLate()) {
     t.line(2, "const bool failed = failedBefore(launch);");

@@ -35,7 +35,8 @@ void PassText::chooseNames() {
            "result",   "reduced", "ending",  "ends",   "sum",     "partials", "empty",  "lower",
            "kept",     "dropped", "failed",  "rows",   "item",    "good",     "acc",    "heads",
            "packs",    "starts",  "numbers", "kWarps", "fetch",   "marked",   "Range",  "groups",
-           "at",       "first",   "round",   "alone",  "items",   "part",     "W",      "Map"};
+           "at",       "first",   "round",   "alone",  "items",   "part",     "W",      "Map",
+           "most"};
   for (const auto& p : info.parameters) names.push_back(unique(p.name));
   for (const auto& o : info.outputs) outputNames[o.var] = unique(o.name);
   for (const KernelOutput& o : info.outputs) {

@@ -53,13 +53,14 @@ struct Tile {
   }
 };
 
-/// Tile number `tile`, in order, of a flat space of `extent` elements cut into `tiles` pieces.
+/// Tile number `tile`, in order, of a flat space of `extent` elements cut into `tiles` pieces, of which the
+/// highest may be empty.
 template <class S>
 KELPIE_DEVICE Tile flatTile(int64_t tile, int64_t tiles, int64_t extent) {
   const int64_t place = S::kBackward ? tiles - 1 - tile : tile;
   const int64_t base = place * S::kItems;
   const int64_t left = extent - base;
-  return {base, 0, left < S::kItems ? int(left) : S::kItems};
+  return {base, 0, left < 0 ? 0 : left < S::kItems ? int(left) : S::kItems};
 }
 
 // ---- packs: kWidth neighbours moved at once ---------------------------------------------------------------

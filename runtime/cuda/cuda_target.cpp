@@ -29,6 +29,7 @@ struct LaunchWord {
   int64_t tiles;
   uint32_t epoch;
   int32_t together;
+  DevicePointer extent;
 };
 constexpr uint64_t kEpochMask = 0x1fffffff;
 constexpr size_t kStateBytes = 16;
@@ -379,7 +380,8 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   LaunchWord word{launches_, error_,
                   counters_, nullptr,
                   nullptr,   pass.tiles(extents),
-                  0,         static_cast<int32_t>(pass.together(extents))};
+                  0,         static_cast<int32_t>(pass.together(extents)),
+                  request.counted};
   if (pass.stateWords > 0) {
     word.epoch = static_cast<uint32_t>(++epochs_ & kEpochMask);
     if (word.epoch == 0 && states_) {  // all tags have been used

@@ -39,6 +39,7 @@ class CudaTarget final : public Target {
   Failure synchronise(std::optional<DeviceError>& error) override;
   Failure read(std::span<const HostRead> reads, std::optional<DeviceError>& error) override;
   void clearError() override;
+  bool canCount() override { return !timing_ && reader_.function("kelpie_host_words") != nullptr; }
   bool canForetell() override { return !timing_ && board_.usable(); }
   Failure foretell(DevicePointer condition, bool expected, uint64_t& number) override;
   Failure outcomeOf(uint64_t number, bool wait, Outcome& outcome) override;

@@ -13,6 +13,8 @@ constexpr size_t kWordBytes = 8;
 // Mirror of codegen/cuda/host_words.cuh.
 struct HostWords {
   const void* from[kMostWords];
+  const void* position[kMostWords];
+  int64_t most[kMostWords];
   uint8_t bytes[kMostWords];
   uint64_t* to;
   uint64_t number;
@@ -25,6 +27,8 @@ bool divide(std::span<const HostRead> reads, HostWords& words) {
     for (size_t at = 0; at < r.bytes; at += kWordBytes) {
       if (next == kMostWords) return false;
       words.from[next] = static_cast<const std::byte*>(r.from) + at;
+      words.position[next] = r.position;
+      words.most[next] = r.most;
       words.bytes[next++] = static_cast<uint8_t>(std::min(kWordBytes, r.bytes - at));
     }
   }

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "counting_target.h"
 #include "program_runner.h"
 #include "random_nesl.h"
 #include "shrink.h"
@@ -451,6 +452,8 @@ TEST(Flatten, RandomPrograms) {
     options.strategies = true;
     options.positions = false;  // of several errors in one program, fusion may meet another one first
     options.compiled = seed % 60 == 0;
+    options.timed = false;
+    options.target = [] { return std::make_unique<CountingTarget>(); };
     const std::string program = randomNesl(seed, 3 + static_cast<int>(seed % 3));
     auto difference = [&](const std::string& text) {
       for (const FormOutcome& outcome : runProgram(text, options))

@@ -1,0 +1,88 @@
+// Launches whose number of elements the host does not know yet, and kernels that start before the condition
+// that asks whether there are any.
+#include <gtest/gtest.h>
+
+#include "counting_target.h"
+#include "program_runner.h"
+
+namespace kelpie::testing {
+namespace {
+
+/// Compares with the reference; gives the statistics of the last form.
+runtime::RunStatistics agree(const std::string& nesl) {
+  RunnerOptions options;
+  options.timed = false;
+  options.target = [] { return std::make_unique<CountingTarget>(); };
+  const std::vector<FormOutcome> outcomes = runProgram(nesl, options);
+  EXPECT_FALSE(outcomes.empty());
+  for (const FormOutcome& outcome : outcomes)
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+  return outcomes.back().targetStatistics;
+}
+
+/// A path of `n` vertices with shortcuts: as many levels as the number tells, one wait for each, and those
+/// for the result.
+TEST(Counting, ALevelOfASearchWaitsOnce) {
+  const std::string search =
+      "function search(graph, frontier, distance, depth) = if #frontier == 0 then distance else"
+      "  let reached = flatten({graph[v] : v in frontier}); new = {w in reached | distance[w] < 0};"
+      "      distance = distance <- {(w, depth) : w in new};"
+      "      owner = dist(-1, #graph) <- {(w, i) : w in new; i in [0:#new]};"
+      "      next = {w : w in new; i in [0:#new] | owner[w] == i}"
+      "  in search(graph, next, distance, depth + 1);"
+      "function path(n) = {[max(0, v - 1), min(n - 1, v + 1), v] : v in [0:n]};"
+      "graph = path(40);"
+      "search(graph, [0], dist(-1, #graph) <- [(0, 0)], 1);";
+  const runtime::RunStatistics statistics = agree(search);
+  EXPECT_GE(statistics.launches, 4u * 40);
+  EXPECT_LE(statistics.synchronisations, 40u + 4);
+}
+
+TEST(Counting, SurvivorsOfSurvivorsAreNotWaitedFor) {
+  const runtime::RunStatistics statistics = agree(
+      "xs = {rem(i * 7919, 1009) : i in [0:3000]};"
+      "let a = {x in xs | rem(x, 2) == 1}; b = {x + s : x in a; s in plus_scan(a)};"
+      "    c = {y in b | rem(y, 3) > 0}; d = {(z, k) : z in c; k in reverse([0:#c]) | z > k}"
+      "  in (sum({z : (z, k) in d}), max_val({z - k : (z, k) in d}));");
+  EXPECT_LE(statistics.synchronisations, 4u);
+}
+
+TEST(Counting, NothingSurvives) {
+  agree(
+      "xs = {i : i in [0:100]};"
+      "let a = {x in xs | x < 0} in (plus_scan(a), sum(a), max_scan(a), {x * 2 : x in a | x > 3});");
+}
+
+/// What comes first fails, whatever the host knows by then.
+TEST(Counting, ErrorsComeInOrder) {
+  agree(
+      "xs = {i : i in [0:100]};"
+      "let a = {x in xs | x > 90}; b = {100 / (x - 95) : x in a}; c = {y in b | y > 3} in (b, xs[#c + "
+      "200]);");
+  agree(
+      "function down(a, n) = if #a == 0 then n else down({x - 1 + 100 / (x - 7) / 101 : x in a | x > 2}, n + "
+      "1);"
+      "down([1, 5, 2, 6], 0); down([5, 9], 0); down([2, 1], 0); down([7, 3], 0);");
+}
+
+/// Views of survivors, sorted and joined ones need their number.
+TEST(Counting, NumbersAreThereWhereTheyAreNeeded) {
+  agree(
+      "xs = {rem(i * 31, 57) : i in [0:200]};"
+      "let a = {x in xs | x > 20}; b = take(a, #a / 2); c = {x in a | rem(x, 2) == 1} ++ b; d = rank(c)"
+      "  in (b, c, d, a[#a - 1], reverse(c), {sum({x * y : x in b}) : y in take(a, 3)}, partition(a, [#a]));"
+      "function g(v, k) = if #v == 0 then [k] else"
+      "  let l = {x in v | x < v[0]}; r = {x in v | x > v[0]} in flatten({g(u, k + 1) : u in [l, r]});"
+      "g(xs, 0);");
+}
+
+TEST(Counting, ConditionsOnOtherNumbersStay) {
+  agree(
+      "function above(a, n) = if n == 0 then #a else above({10 / x : x in a | x > n}, n - 1);"
+      "above([1, 2, 3, 10], 3); above([0, 2, 3, 10], 1);"
+      "function h(a) = if not(#a == 0) then sum({10 / x : x in a}) else 0;"
+      "h({x in [1, 2, 3] | x > 5}) + h({x in [1, 2, 3] | x > 2});");
+}
+
+}  // namespace
+}  // namespace kelpie::testing
