@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "codegen/cuda/pass_split.h"
 #include "runtime/cuda/cuda_target.h"
 #include "runtime/host_target.h"
 #include "tests/codegen/emulated_device.h"
@@ -210,6 +211,29 @@ TEST(CudaEmulation, FoldsOfScansAreAPassOfTheirOwn) {
     compareSegmentedKernels(options, 9000, {1, 2, 20, 5000},
                             {"segmented_sums_of_scan", "segmented_sum_of_scan"});
   }
+}
+/// Short maps are computed again by the pass that reads them, and by no other, unless they are stored anyway.
+TEST(CudaEmulation, ShortMapsAreRepeated) {
+  KnownKernels known;
+  const lcu::Soac map = known.kernels.at("segmented_map").bindings.at(0),
+                  scan = known.kernels.at("segmented_scan").bindings.at(0);
+  lcu::Soac fold = known.kernels.at("segmented_sum").bindings.at(0);
+  auto& arena = *known.program.arena;
+  fold.pull = {arena.load(map.results[0], fold.pull[0]->type, arena.param(0))};
+  lcu::Kernel kernel;
+  kernel.bindings = {map, scan, fold};
+  kernel.returns = {scan.results[0], fold.results[0]};
+  using Numbers = std::vector<uint32_t>;
+  auto parts = codegen::cuda::splitIntoPasses(kernel);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].bindings, Numbers({1}));
+  EXPECT_EQ(parts[1].bindings, Numbers({0, 2}));
+  EXPECT_EQ(parts[0].kernel.returns, std::vector<lcu::VarId>({scan.results[0]}));
+  kernel.returns.push_back(map.results[0]);
+  parts = codegen::cuda::splitIntoPasses(kernel);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].bindings, Numbers({0, 1}));
+  EXPECT_EQ(parts[1].bindings, Numbers({2}));
 }
 /// All kinds of kernels and lengths: there is so little shared memory that it is short of
 /// everywhere.
