@@ -50,6 +50,7 @@ struct SegmentNumbers {
     }
     const auto own = segments.from(begin);
     if (crowded_) {
+      KELPIE_NO_UNROLL
       for (int offset = threadIdx.x; offset < tile.count; offset += S::kThreads) {
         const int64_t upTo = countUpTo(own, tile.base + offset, end - begin);
         if (upTo > 0 && own.begin(upTo - 1) == tile.base + offset) shared.marks[offset] = 1;
@@ -58,6 +59,7 @@ struct SegmentNumbers {
     }
     constexpr int kAtOnce = 4;  // loads in flight
     const int count = int(end - begin);
+    KELPIE_NO_UNROLL
     for (int low = threadIdx.x; low < count; low += kAtOnce * S::kThreads) {
       int from[kAtOnce], to[kAtOnce];
       KELPIE_UNROLL
@@ -71,6 +73,7 @@ struct SegmentNumbers {
         if (to[j] <= from[j]) continue;
         const uint16_t mark = uint16_t(low + j * S::kThreads + 1);
         shared.marks[from[j]] = mark;
+        KELPIE_NO_UNROLL
         for (int row = (from[j] + kRowItems - 1) / kRowItems; row < kRowsOfTile && row * kRowItems < to[j];
              ++row)
           shared.rows[row] = mark;
