@@ -39,34 +39,49 @@ bool Flattener::dense(const Store& store) const {
   return store.kind == Store::Kind::Array || (store.dense && plain(store));
 }
 
-void Flattener::crossing(const StorePtr& store, std::vector<VarId>& out) {
+void Flattener::crossing(const StorePtr& store, std::vector<VarId>& out, SpaceKind kind) {
   if (!store->dense) return canonicalStore(store, out);
-  out.push_back(offsetsArray(*store->dense));
+  if (kind == SpaceKind::Regular) {
+    if (!store->regular()) throw InternalError("sequences of one length without a regular space");
+    out.push_back(hostLet(store->dense->length, block_, "each"));
+  } else {
+    out.push_back(offsetsArray(*store->dense));
+  }
   for (const Store::Component& component : store->components) canonicalStore(component.store, out);
 }
 
+Space Flattener::denseSpace(VarId var, ExprRef instances, SpaceKind kind) {
+  Space space;
+  space.kind = kind;
+  space.segments = instances;
+  if (kind == SpaceKind::Regular) {
+    space.length = arena().nonNegative(arena().host(var, lcu::kIndex));
+    space.extent = arena().mul(instances, space.length);
+  } else {
+    space.offsets = var;
+    space.extent = arena().load(var, lcu::kIndex, instances);
+  }
+  return space;
+}
+
 void Flattener::declareDense(const CoreType& type, const std::string& name, ExprRef instances,
-                             std::vector<VarId>& out) {
+                             std::vector<VarId>& out, SpaceKind kind) {
   if (type.isScalar()) return declareStore(type, name, instances, out);
-  ExprRef positions = arena().add(instances, arena().index(1));
-  VarId offsets = newVar(VarKind::Array, lcu::kIndex, name + "_offsets", positions);
-  out.push_back(offsets);
-  ExprRef extent = arena().load(offsets, lcu::kIndex, instances);
+  const ExprRef positions = arena().add(instances, arena().index(1));
+  out.push_back(kind == SpaceKind::Regular
+                    ? newVar(VarKind::Host, lcu::kIndex, name + "_each")
+                    : newVar(VarKind::Array, lcu::kIndex, name + "_offsets", positions));
+  const ExprRef extent = denseSpace(out.back(), instances, kind).extent;
   for (const CoreType& element : type.elements()) declareStore(element, name, extent, out);
 }
 
 StorePtr Flattener::denseFrom(const CoreType& type, const std::vector<VarId>& vars, size_t& next,
-                              ExprRef instances) {
+                              ExprRef instances, SpaceKind kind) {
   if (type.isScalar()) return storeFrom(type, vars, next);
   auto store = std::make_shared<Store>();
   store->kind = Store::Kind::Sequence;
   store->type = type;
-  Space space;
-  space.kind = SpaceKind::Offsets;
-  space.segments = instances;
-  space.offsets = vars[next++];
-  space.extent = arena().load(space.offsets, lcu::kIndex, instances);
-  store->dense = space;
+  store->dense = denseSpace(vars[next++], instances, kind);
   for (const CoreType& element : type.elements())
     store->components.push_back({0, 1, storeFrom(element, vars, next), 0, {}});
   return store;

@@ -34,50 +34,12 @@ bool Flattener::hostKnown(ExprRef e) const {
 
 namespace {
 
-bool isRegular(const StorePtr& store) { return store->dense && store->dense->kind == SpaceKind::Regular; }
-
 bool sequencesAre(const Values& row, const std::function<bool(const Sequence&)>& good) {
   return std::all_of(row.begin(), row.end(),
                      [&](const Value& v) { return v.isScalar() || good(v.sequence()); });
 }
 
 }  // namespace
-
-// ---- even values at boundaries ----------------------------------------------------------------------------
-
-void Flattener::declareEven(const CoreType& type, const std::string& name, ExprRef instances,
-                            std::vector<VarId>& out) {
-  if (type.isScalar()) return declareStore(type, name, instances, out);
-  out.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_each"));
-  ExprRef each = arena().nonNegative(arena().host(out.back(), lcu::kIndex));
-  for (const CoreType& element : type.elements())
-    declareStore(element, name, arena().mul(instances, each), out);
-}
-
-StorePtr Flattener::evenFrom(const CoreType& type, const std::vector<VarId>& vars, size_t& next,
-                             ExprRef instances) {
-  if (type.isScalar()) return storeFrom(type, vars, next);
-  auto store = std::make_shared<Store>();
-  store->kind = Store::Kind::Sequence;
-  store->type = type;
-  Space space;
-  space.kind = SpaceKind::Regular;
-  space.segments = instances;
-  space.length = arena().nonNegative(arena().host(vars[next++], lcu::kIndex));
-  space.extent = arena().mul(instances, space.length);
-  store->dense = space;
-  for (const CoreType& element : type.elements())
-    store->components.push_back({0, 1, storeFrom(element, vars, next), 0, {}});
-  return store;
-}
-
-/// The store is regular, or one of scalars.
-void Flattener::crossingEven(const StorePtr& store, std::vector<VarId>& out) {
-  if (!store->dense) return canonicalStore(store, out);
-  if (!isRegular(store)) throw InternalError("sequences of one length without a regular space");
-  out.push_back(hostLet(store->dense->length, block_, "each"));
-  for (const Store::Component& component : store->components) canonicalStore(component.store, out);
-}
 
 // ---- instances --------------------------------------------------------------------------------------------
 
@@ -122,17 +84,18 @@ bool Flattener::compileEven(core::FunctionId f, bool evenResults) {
     Frame frame;
     for (const core::Var& parameter : function.parameters) {
       std::vector<VarId> vars;
-      declareEven(parameter.type, parameter.name, instances, vars);
+      declareDense(parameter.type, parameter.name, instances, vars, SpaceKind::Regular);
       size_t next = 0;
-      frame[parameter.id] = {
-          &context, storeAt(*evenFrom(parameter.type, vars, next, instances), arena().param(0), context)};
+      frame[parameter.id] = {&context,
+                             storeAt(*denseFrom(parameter.type, vars, next, instances, SpaceKind::Regular),
+                                     arena().param(0), context)};
       result.params.insert(result.params.end(), vars.begin(), vars.end());
     }
     for (const StorePtr& store : compileStored(function.body, context, frame, Form::Dense)) {
       if (!evenResults) {
         crossing(store, body.results);
-      } else if (store->type.isScalar() || isRegular(store)) {
-        crossingEven(store, body.results);
+      } else if (store->type.isScalar() || store->regular()) {
+        crossing(store, body.results, SpaceKind::Regular);
       } else {
         asAssumed = false;
       }
@@ -286,20 +249,16 @@ Values Flattener::callEven(core::FunctionId f, const Even& even, Values argument
   lcu::CallFunction call;
   call.function = even.function;
   call.arguments = {hostLet(instances, block_, "n")};
-  for (const StorePtr& store : storeRow(arguments, context, Form::Dense)) crossingEven(store, call.arguments);
+  for (const StorePtr& store : storeRow(arguments, context, Form::Dense))
+    crossing(store, call.arguments, SpaceKind::Regular);
   const std::string& name = core_.functions[f].name;
   lcu::Stmt stmt;
   Values values;
   for (const CoreType& type : core_.functions[f].result) {
     size_t next = stmt.results.size();
-    StorePtr store;
-    if (even.results) {
-      declareEven(type, name, instances, stmt.results);
-      store = evenFrom(type, stmt.results, next, instances);
-    } else {
-      declareDense(type, name, instances, stmt.results);
-      store = denseFrom(type, stmt.results, next, instances);
-    }
+    const SpaceKind kind = even.results ? SpaceKind::Regular : SpaceKind::Offsets;
+    declareDense(type, name, instances, stmt.results, kind);
+    const StorePtr store = denseFrom(type, stmt.results, next, instances, kind);
     values.push_back(storeAt(*store, arena().param(0), context));
   }
   stmt.node = std::move(call);
@@ -482,17 +441,13 @@ std::vector<StorePtr> Flattener::storeDecided(const core::Exp& e, const core::If
   hostIf.condition = condition;
   hostIf.thenBlock = branch(node.thenBranch, first);
   hostIf.elseBlock = branch(node.elseBranch, second);
-  const auto even = [&](size_t k) { return isRegular(first[k]) && isRegular(second[k]); };
+  const auto kindOf = [&](size_t k) {
+    return first[k]->regular() && second[k]->regular() ? SpaceKind::Regular : SpaceKind::Offsets;
+  };
   const auto hand = [&](const std::vector<StorePtr>& stores, lcu::Block& block) {
     Saved outer(block_);
     block_ = &block;
-    for (size_t k = 0; k < stores.size(); ++k) {
-      if (even(k)) {
-        crossingEven(stores[k], block.results);
-      } else {
-        crossing(stores[k], block.results);
-      }
-    }
+    for (size_t k = 0; k < stores.size(); ++k) crossing(stores[k], block.results, kindOf(k));
   };
   hand(first, *hostIf.thenBlock);
   hand(second, *hostIf.elseBlock);
@@ -500,13 +455,8 @@ std::vector<StorePtr> Flattener::storeDecided(const core::Exp& e, const core::If
   std::vector<StorePtr> stores;
   for (size_t k = 0; k < e.type.size(); ++k) {
     size_t next = stmt.results.size();
-    if (even(k)) {
-      declareEven(e.type[k], "r", context.space.extent, stmt.results);
-      stores.push_back(evenFrom(e.type[k], stmt.results, next, context.space.extent));
-    } else {
-      declareDense(e.type[k], "r", context.space.extent, stmt.results);
-      stores.push_back(denseFrom(e.type[k], stmt.results, next, context.space.extent));
-    }
+    declareDense(e.type[k], "r", context.space.extent, stmt.results, kindOf(k));
+    stores.push_back(denseFrom(e.type[k], stmt.results, next, context.space.extent, kindOf(k)));
   }
   stmt.node = std::move(hostIf);
   append(block_, std::move(stmt));

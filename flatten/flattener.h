@@ -145,10 +145,6 @@ class Flattener {
   std::vector<StorePtr> storeDecided(const core::Exp& e, const core::If& node, ExprRef condition,
                                      Context& context, Frame& frame);
   std::shared_ptr<lcu::Block> inBlock(Context& context, const std::function<void(std::vector<VarId>&)>& fill);
-  /// At boundaries, of values with one length: that length, then the inner store of each component.
-  void declareEven(const CoreType& type, const std::string& name, ExprRef instances, std::vector<VarId>& out);
-  StorePtr evenFrom(const CoreType& type, const std::vector<VarId>& vars, size_t& next, ExprRef instances);
-  void crossingEven(const StorePtr& store, std::vector<VarId>& out);
 
   // ---- primitives ----
   ExprRef checkedScalar(const core::Exp& e, const core::Prim& node, ExprRef a, ExprRef b);
@@ -262,17 +258,22 @@ class Flattener {
   //   store of scalars: its array    store of sequences: lengths, then starts and inner store of each
   //   component
   // Results of lifted functions and of conditionals are dense: offsets, then the inner store of each
-  // component. Arguments are not, so that slices can be passed on.
+  // component. Arguments are not, so that slices can be passed on. SpaceKind::Regular, for instances over
+  // sequences of one length: that length in place of the offsets, also of arguments.
   std::vector<VarId> canonical(const Values& row, Context& context);
   void canonicalStore(const StorePtr& store, std::vector<VarId>& out);
   void canonicalComponent(const Store::Component& component, std::vector<VarId>& out);
   /// What a store hands over at a boundary: as canonicalStore, but of a dense store its offsets.
-  void crossing(const StorePtr& store, std::vector<VarId>& out);
+  void crossing(const StorePtr& store, std::vector<VarId>& out,
+                lcu::SpaceKind kind = lcu::SpaceKind::Offsets);
   bool dense(const Store& store) const;
   /// Dense results over `instances` instances, and the store over such variables.
-  void declareDense(const CoreType& type, const std::string& name, ExprRef instances,
-                    std::vector<VarId>& out);
-  StorePtr denseFrom(const CoreType& type, const std::vector<VarId>& vars, size_t& next, ExprRef instances);
+  void declareDense(const CoreType& type, const std::string& name, ExprRef instances, std::vector<VarId>& out,
+                    lcu::SpaceKind kind = lcu::SpaceKind::Offsets);
+  StorePtr denseFrom(const CoreType& type, const std::vector<VarId>& vars, size_t& next, ExprRef instances,
+                     lcu::SpaceKind kind = lcu::SpaceKind::Offsets);
+  /// The space of such sequences whose offsets, or length, is `var`.
+  Space denseSpace(VarId var, ExprRef instances, lcu::SpaceKind kind);
   /// What a store of no instances hands over in place of `shape`.
   void emptyLike(const Store& shape, std::vector<VarId>& out);
   void emptyLike(const Store::Component& shape, std::vector<VarId>& out);

@@ -58,6 +58,9 @@ struct Store {
     std::vector<Component> parts;
   };
   std::vector<Component> components;
+
+  /// Sequences that are known to have one length.
+  bool regular() const { return dense && dense->kind == lcu::SpaceKind::Regular; }
 };
 
 struct Value;

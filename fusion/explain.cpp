@@ -11,6 +11,7 @@
 #include "fusion/rules.h"
 #include "fusion/solve_greedy.h"
 #include "fusion/solve_ilp.h"
+#include "ir/lcu_names.h"
 
 namespace kelpie::fusion {
 namespace {
@@ -79,26 +80,6 @@ std::string oneLine(const std::string& text) {
     }
   }
   return result;
-}
-
-const char* kindName(SoacKind kind) {
-  switch (kind) {
-    case SoacKind::Map:
-      return "MAP";
-    case SoacKind::Permute:
-      return "PERMUTE";
-    case SoacKind::Reduce:
-      return "REDUCE";
-    case SoacKind::Scan:
-      return "SCAN";
-    case SoacKind::Filter:
-      return "FILTER";
-    case SoacKind::Partition:
-      return "PARTITION";
-    case SoacKind::Once:
-      return "ONCE";
-  }
-  return "";
 }
 
 }  // namespace
@@ -306,7 +287,7 @@ RegionReport describeRegion(const std::string& name, const DependenceGraph& grap
     NodeReport n;
     n.name = node.label;
     n.kernel = node.soac != nullptr;
-    n.kind = node.soac ? (node.soac->space.segmented() ? "SEG_" : "") + std::string(kindName(node.soac->kind))
+    n.kind = node.soac ? (node.soac->space.segmented() ? "SEG_" : "") + std::string(toString(node.soac->kind))
                        : node.label;
     n.span = node.soac && node.soac->span.known() ? node.soac->span : node.stmt->span;
     if (node.soac && texts)

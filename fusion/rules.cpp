@@ -6,6 +6,7 @@
 #include "fusion/effects.h"
 #include "fusion/sizes.h"
 #include "ir/diagnostic.h"
+#include "ir/lcu_names.h"
 
 namespace kelpie::fusion {
 
@@ -256,27 +257,9 @@ Soac onceWithOnce(const Soac& a, const Soac& b, lcu::Program&) {
 }
 
 std::string ruleName(const Soac& producer, const Soac& consumer, bool vertical) {
-  const auto name = [](const Soac& soac) {
-    switch (soac.kind) {
-      case SoacKind::Map:
-        return "MAP";
-      case SoacKind::Permute:
-        return "PERMUTE";
-      case SoacKind::Reduce:
-        return "REDUCE";
-      case SoacKind::Scan:
-        return "SCAN";
-      case SoacKind::Filter:
-        return "FILTER";
-      case SoacKind::Partition:
-        return "PARTITION";
-      case SoacKind::Once:
-        return "ONCE";
-    }
-    return "";
-  };
   const bool segmented = producer.space.segmented() || consumer.space.segmented();
-  return std::string(segmented ? "SEG-" : "") + name(producer) + (vertical ? "-" : "+") + name(consumer);
+  return std::string(segmented ? "SEG-" : "") + std::string(toString(producer.kind)) +
+         (vertical ? "-" : "+") + std::string(toString(consumer.kind));
 }
 
 }  // namespace kelpie::fusion

@@ -89,4 +89,24 @@ std::string nameText(std::string_view name) {
   return isIdentifier(name) && !isKeyword(name) ? std::string(name) : quotedText(name);
 }
 
+std::string_view toString(SoacKind kind) {
+  switch (kind) {
+    case SoacKind::Map:
+      return "MAP";
+    case SoacKind::Permute:
+      return "PERMUTE";
+    case SoacKind::Reduce:
+      return "REDUCE";
+    case SoacKind::Scan:
+      return "SCAN";
+    case SoacKind::Filter:
+      return "FILTER";
+    case SoacKind::Partition:
+      return "PARTITION";
+    case SoacKind::Once:
+      return "ONCE";
+  }
+  return "";
+}
+
 }  // namespace kelpie::lcu

@@ -1,5 +1,5 @@
-// Names of variables and functions in λcu text: readable, unique, and never a word that the text uses
-// otherwise.
+// Names in λcu text: of variables and functions, readable, unique, and never a word that the text uses
+// otherwise; of kinds of SOACs.
 #pragma once
 
 #include <string>
@@ -24,5 +24,7 @@ class Names {
 
 /// `name` as it is if it is an identifier of λcu text, else in quotes.
 std::string nameText(std::string_view name);
+
+std::string_view toString(SoacKind kind);  ///< "MAP" "PERMUTE" ... as λcu text spells them
 
 }  // namespace kelpie::lcu

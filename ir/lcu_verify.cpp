@@ -30,26 +30,6 @@ std::string_view toString(VarKind kind) {
   return "";
 }
 
-std::string_view toString(SoacKind kind) {
-  switch (kind) {
-    case SoacKind::Map:
-      return "MAP";
-    case SoacKind::Permute:
-      return "PERMUTE";
-    case SoacKind::Reduce:
-      return "REDUCE";
-    case SoacKind::Scan:
-      return "SCAN";
-    case SoacKind::Filter:
-      return "FILTER";
-    case SoacKind::Partition:
-      return "PARTITION";
-    case SoacKind::Once:
-      return "ONCE";
-  }
-  return "";
-}
-
 /// The variables that hold a sequence's columns: offsets, then the components, nested ones likewise.
 void addSequenceLayout(const CoreType& sequence, std::vector<Expected>& layout) {
   layout.push_back({VarKind::Array, kIndex, true});
