@@ -9,7 +9,7 @@ if(KELPIE_NVCC)
       COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/bench
       COMMAND ${KELPIE_NVCC} -std=c++17 -O2 -arch=sm_90 -o ${PROJECT_BINARY_DIR}/bench/${peer}
               ${CMAKE_CURRENT_LIST_DIR}/${peer}.cu $<$<STREQUAL:${peer},gpu_peer_spmv>:-lcusparse>
-      DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${peer}.cu
+      DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${peer}.cu ${CMAKE_CURRENT_LIST_DIR}/segment_lengths.h
       COMMAND_EXPAND_LISTS VERBATIM)
   endforeach()
   add_custom_target(gpu_peers DEPENDS ${PROJECT_BINARY_DIR}/bench/gpu_peers ${PROJECT_BINARY_DIR}/bench/gpu_peer_spmv

@@ -10,29 +10,11 @@
 #include <random>
 
 #include "bench/gpu_jobs.h"
+#include "bench/segment_lengths.h"
 #include "runtime/cuda/cuda.h"
 
 namespace kelpie::bench {
 namespace {
-
-/// As in gpu_peers.cu.
-std::vector<int64_t> offsetsOf(const std::string& kind, int64_t n) {
-  std::vector<int64_t> offsets = {0};
-  std::mt19937_64 random(1);
-  auto grow = [&](int64_t length) { offsets.push_back(std::min(n, offsets.back() + length)); };
-  if (kind == "half_giant") grow(n / 2);
-  while (offsets.back() < n) {
-    if (kind == "8") grow(8);
-    if (kind == "1024") grow(1024);
-    if (kind == "1048576") grow(1 << 20);
-    if (kind == "half_giant") grow(1 + static_cast<int64_t>(random() % 4));
-    if (kind == "zipf") {
-      double u = (static_cast<double>(random() >> 11) + 1) / 9007199254740993.0;
-      grow(random() % 10 == 0 ? 0 : static_cast<int64_t>(std::min(1048576.0, 1 / u)));
-    }
-  }
-  return offsets;
-}
 
 const float* floats(const std::vector<std::byte>& bytes) {
   return reinterpret_cast<const float*>(bytes.data());
@@ -139,7 +121,7 @@ void segmentedJobs(Bench& bench, const Data& data) {
   const double all = data.all;
   const std::vector<float>& xs = data.xs;
   for (const char* kind : {"8", "1024", "1048576", "zipf", "half_giant"}) {
-    auto offsets = offsetsOf(kind, n);
+    auto offsets = offsetsOf<int64_t>(kind, n);
     auto m = static_cast<int64_t>(offsets.size()) - 1;
     bench.input("offsets", offsets);
     std::vector<double> sums(static_cast<size_t>(m));
@@ -179,7 +161,7 @@ void sparseJobs(Bench& bench, Data& data) {
   bench.input("col", col);
   bench.input("v", v);
   for (const char* kind : {"8", "1024", "1048576", "zipf", "half_giant"}) {
-    auto offsets = offsetsOf(kind, nonzeros);
+    auto offsets = offsetsOf<int64_t>(kind, nonzeros);
     auto m = static_cast<int64_t>(offsets.size()) - 1;
     bench.input("offsets", offsets);
     std::vector<double> rows(static_cast<size_t>(m));
@@ -247,7 +229,7 @@ void otherTypes(Bench& bench, Data& data) {
     run("scan", "", 0, 2 * all);
     run("filter", "", 0, all + kind.size * kind.kept);
     for (const char* lengths : {"8", "1024", "1048576", "zipf", "half_giant"}) {
-      const auto offsets = offsetsOf(lengths, kind.elements);
+      const auto offsets = offsetsOf<int64_t>(lengths, kind.elements);
       const auto m = static_cast<int64_t>(offsets.size()) - 1;
       const auto segments = static_cast<double>(m);
       bench.input("offsets", offsets);
@@ -269,7 +251,7 @@ void checkJobs(Bench& bench, Data& data) {
     integers[k] = static_cast<int64_t>(data.random());
     col32[k] = 1 + static_cast<int32_t>(data.random() % (columns - 1));
   }
-  const auto offsets = offsetsOf("zipf", n);
+  const auto offsets = offsetsOf<int64_t>("zipf", n);
   const auto m = static_cast<int64_t>(offsets.size()) - 1;
   bench.input("xs", std::vector<float>(data.xs.begin(), data.xs.begin() + n));
   bench.input("xs_i64", integers);
@@ -316,7 +298,7 @@ void characterJobs(Bench& bench, Data& data) {
     if (at(k) != at(k + 1)) changes.push_back(k);
   }
   bench.input("text", text);
-  const auto offsets = offsetsOf("zipf", n);
+  const auto offsets = offsetsOf<int64_t>("zipf", n);
   const auto m = static_cast<int64_t>(offsets.size()) - 1;
   bench.input("offsets", offsets);
   const auto all = static_cast<double>(n), ends = 8.0 * static_cast<double>(m);

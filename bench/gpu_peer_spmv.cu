@@ -12,28 +12,9 @@
 #include <string>
 #include <vector>
 
-namespace {
+#include "segment_lengths.h"
 
-/// As in gpu_bench.cpp.
-std::vector<int32_t> offsetsOf(const std::string& kind, int64_t n) {
-  std::vector<int32_t> offsets = {0};
-  std::mt19937_64 random(1);
-  auto grow = [&](int64_t length) {
-    offsets.push_back(static_cast<int32_t>(std::min(n, offsets.back() + length)));
-  };
-  if (kind == "half_giant") grow(n / 2);
-  while (offsets.back() < n) {
-    if (kind == "8") grow(8);
-    if (kind == "1024") grow(1024);
-    if (kind == "1048576") grow(1 << 20);
-    if (kind == "half_giant") grow(1 + static_cast<int64_t>(random() % 4));
-    if (kind == "zipf") {
-      double u = (static_cast<double>(random() >> 11) + 1) / 9007199254740993.0;
-      grow(random() % 10 == 0 ? 0 : static_cast<int64_t>(std::min(1048576.0, 1 / u)));
-    }
-  }
-  return offsets;
-}
+namespace {
 
 template <class T>
 T* upload(const std::vector<T>& values) {
@@ -61,7 +42,7 @@ int main(int argc, char** argv) {
   cudaEventCreate(&begin);
   cudaEventCreate(&end);
   for (const char* kind : {"8", "1024", "1048576", "zipf", "half_giant"}) {
-    auto offsets = offsetsOf(kind, nonzeros);
+    auto offsets = kelpie::bench::offsetsOf<int32_t>(kind, nonzeros);
     const auto m = static_cast<int64_t>(offsets.size()) - 1;
     int32_t* dOffsets = upload(offsets);
     float* dOut = upload(std::vector<float>(m));

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "segment_lengths.h"
+
 namespace {
 
 constexpr int kRepeats = 9;
@@ -127,26 +129,6 @@ struct Plus {
 struct Positive {
   __device__ bool operator()(float x) const { return x > 0; }
 };
-
-/// As in gpu_bench.cpp: the same distributions from the same seed.
-std::vector<int64_t> offsetsOf(const std::string& kind, int64_t n) {
-  std::vector<int64_t> offsets = {0};
-  std::mt19937_64 random(1);
-  auto grow = [&](int64_t length) { offsets.push_back(std::min(n, offsets.back() + length)); };
-  if (kind == "half_giant") grow(n / 2);
-  while (offsets.back() < n) {
-    if (kind == "8") grow(8);
-    if (kind == "1024") grow(1024);
-    if (kind == "1048576") grow(1 << 20);
-    if (kind == "half_giant") grow(1 + static_cast<int64_t>(random() % 4));
-    if (kind == "zipf") {
-      // Lengths by a power law, cut at 2^20; one in ten is empty.
-      double u = (static_cast<double>(random() >> 11) + 1) / 9007199254740993.0;
-      grow(random() % 10 == 0 ? 0 : static_cast<int64_t>(std::min(1048576.0, 1 / u)));
-    }
-  }
-  return offsets;
-}
 
 // ---- the sweep of gpu_bench.cpp ---------------------------------------------------------------------------
 
@@ -282,7 +264,7 @@ int main(int argc, char** argv) {
     report("filter", "cub", median([&] { filter(); }), 1.5 * all);
   }
   for (const char* kind : {"8", "1024", "1048576", "zipf", "half_giant"}) {
-    auto offsets = offsetsOf(kind, n);
+    auto offsets = kelpie::bench::offsetsOf<int64_t>(kind, n);
     auto m = static_cast<int64_t>(offsets.size()) - 1;
     Device<int64_t> deviceOffsets(offsets.size());
     deviceOffsets.put(offsets);

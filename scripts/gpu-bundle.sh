@@ -19,11 +19,13 @@ for library in libnvrtc.so.13 libcusparse.so.12; do
   [ -n "$found" ] || found=$(find /usr/local /opt /usr/lib -name "$library" 2>/dev/null | head -1)
   [ -n "$found" ] && extra="${extra:+$extra:}$(dirname "$found")"
 done
+# shellcheck disable=SC2154 # $here is set by who sources this
 export LD_LIBRARY_PATH="$here/.bundle/lib${extra:+:$extra}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 run=()
 if ! .bundle/bin/kelpie --version >/dev/null 2>&1; then
   # The machine's C library is older than the one the programs were built with: bring ours.
-  run=("$here/.bundle/core/$(cd .bundle/core && ls | grep '^ld-linux')" --library-path "$here/.bundle/core:$LD_LIBRARY_PATH")
+  loaders=("$here"/.bundle/core/ld-linux*)
+  run=("${loaders[0]}" --library-path "$here/.bundle/core:$LD_LIBRARY_PATH")
 fi
 program() { echo "${run[@]}" "$here/.bundle/bin/$1"; }

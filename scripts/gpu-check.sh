@@ -5,6 +5,7 @@
 #
 # Needs .bundle/ (scripts/make-bundle.sh). Raw output goes to $OUT when set, else to build-gpu-check/. Every step has
 # its own time limit, and none goes on behind the ninth minute: then the table follows. What is not timed runs side by side, first.
+# shellcheck disable=SC2046 # a program of the bundle can be several words
 cd "$(dirname "$0")/.." || exit 1
 here=$PWD
 . scripts/gpu-bundle.sh

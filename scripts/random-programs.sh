@@ -6,6 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 count=${1:-10000}
 seed=${2:-$(date +%s)}
+# shellcheck disable=SC2154 # setup.sh sets it
 build_targets "$build/random.stamp" test_flatten
 echo "seed $seed, $count programs"
 KELPIE_RANDOM_PROGRAMS=$count KELPIE_RANDOM_SEED=$seed "$build/tests/flatten/test_flatten" --gtest_filter='*RandomPrograms*'

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034 # who sources this uses the variables
 # Shared by kelpie.sh and test.sh: installs what is missing and builds. Everything said goes to standard error.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
