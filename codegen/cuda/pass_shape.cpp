@@ -76,6 +76,7 @@ class ShapeChooser {
     if (plan_.merged())
       items = std::min(items, 65535 / shape.threads);  // segment numbers of a tile take 16 bits
     while (bytes * shape.threads > options_.sharedBytes && shape.threads > 32) shape.threads /= 2;
+    if (weight.loops && onlyMarks()) shape.width = 1;
     shape.width = std::min(shape.width, std::max(1, items));
     if (shape.width == 3) shape.width = 2;
     shape.rows = std::clamp(items / shape.width, 1, options_.maxRows);
@@ -254,9 +255,10 @@ class ShapeChooser {
       if (weight.countsOnly && plan_.narrow && !weight.gathers) budget.threads *= 2;
       if (weight.countsOnly && budget.items * words <= 64) budget.resident = weight.gathers ? 768 : 1280;
       if (weight.loops && weight.nodes > kManyNodes) {
-        // Waiting for the tiles before is nothing beside such loops; registers that do not suffice for them
-        // are.
-        budget = {options_.threads / 2, 1, 512};
+        // Registers that do not suffice for such loops take longer than anything else. Short tiles take long,
+        // too, where loops are short: their carries go through one scanner, 9.6 ns for each of 128 items.
+        constexpr size_t kLongLoops = 400;
+        budget = {options_.threads / 2, onlyMarks() ? 8 : weight.nodes <= kLongLoops ? 4 : 2, 512};
       } else if (weight.loops) {
         budget.items = std::min(budget.items, 4);
       }
@@ -326,9 +328,24 @@ class ShapeChooser {
     }
   }
 
+  /// Whether filters mark which elements they keep, and nothing else is left of an item: what they keep is
+  /// computed again where it is stored.
+  bool onlyMarks() const {
+    const StagePlan& stage = plan_.stages[0];
+    return plan_.scanned() && !plan_.segmented() && plan_.stages.size() == 1 && stage.packs.empty() &&
+           plan_.reductions.empty() &&
+           std::all_of(stage.bindings.begin(), stage.bindings.end(), [this](uint32_t b) {
+             const Soac& soac = kernel_.bindings[b];
+             return soac.kind == SoacKind::Filter &&
+                    std::all_of(soac.results.begin() + 1, soac.results.end(),
+                                [this](VarId v) { return plan_.recomputed.contains(v); });
+           });
+  }
+
   /// Fewer than all where a row ends with its stores and the code is long: then the rest would cost compile
   /// time and registers, and gain nothing.
   int rowsAtOnce(const Weight& weight) const {
+    if (weight.loops && onlyMarks()) return plan_.shape.rows > 1 ? 1 : 0;
     const StagePlan& stage = plan_.stages[0];
     const bool rowsEnd =
         (plan_.grid == Grid::Tiles || plan_.grid == Grid::Chunks || plan_.numbered()) &&

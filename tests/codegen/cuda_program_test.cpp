@@ -76,6 +76,31 @@ TEST(CudaPrograms, ScalarRecursion) {
       "function bad(n) = if n == 0 then 0 else bad(n-1) + 6 / (n - 2); {bad(n) : n in [1,0,5]};");
 }
 
+/// Loops instead of stacks (flatten/linear_recursion.h).
+TEST(CudaPrograms, LinearRecursion) {
+  expectAgreement(
+      "function ones(x) = if x == 0 then 0 else 1 + ones(x and (x - 1)); sum({ones(i * 7919) : i in "
+      "[0:3000]});"
+      "function power(x, n) = if n == 0 then 1.0 else x * power(x, n - 1);"
+      "{power(1.0 + float(i) / 9.0, rem(i, 7)) : i in [0:600]};"
+      "function total(v, i) = if i == #v then 0 else v[i] + total(v, i + 1);"
+      "{total([3, 1, 4, 1, 5], i) : i in [0:6]}; {total([3, 1, 4, 1, 5], i) : i in [5, 6]};");
+}
+
+/// Some leave nothing but marks behind, and take rows one after the other; others keep what they computed.
+TEST(CudaPrograms, FiltersWithLongLoops) {
+  const std::string matches =
+      "function matches(v, i, j, k) ="
+      "  if k == 0 then t else if rem(v[i] * 3 + v[j] + k, 5) > 3 then f else matches(v, i + 1, j - 1, k - "
+      "1);"
+      "function weight(v, i, k, w) = if k == 0 then w else weight(v, i + 1, k - 1, w * 3 + rem(v[i] xor k, "
+      "7));"
+      "function found(n, k) = let v = {rem(i * 7919, 4) : i in [0:n]} in"
+      "  {i in [0:n - 20] | matches(v, i, i + 15, k)},"
+      "  {weight(v, i, 5, x) : i in [0:n - 20]; x in drop(v, 20) | matches(v, i, i + x, k)};";
+  expectAgreement(matches + "found(5000, 5); found(21, 3); found(20, 1); found(700, 20); found(700, 30);");
+}
+
 /// Rows and columns of every shape: threads with segments of their own, blocks that share some, several
 /// blocks for one; empty ones.
 TEST(CudaPrograms, RowsOfRegularSpaces) {
