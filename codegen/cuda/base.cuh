@@ -167,10 +167,10 @@ KELPIE_MATH(k_abs, fabs)
 KELPIE_DEVICE float k_reciprocal(float x) { return 1.0f / x; }
 KELPIE_DEVICE double k_reciprocal(double x) { return 1.0 / x; }
 
-/// The same; where x or the result is zero, denormal, infinite or NaN it is anything, and `good` is made false.
-/// The compiler's code branches there instead, which takes twice as many instructions and keeps those of
-/// neighbouring elements apart; the steps to the value are the same ones, a guess of 23 bits and one step of
-/// Newton's method, so both round correctly.
+/// The same; where x or the result is zero, denormal, infinite or NaN it is anything, and `good` is made
+/// false. The compiler's code branches there instead, which takes twice as many instructions and keeps those
+/// of neighbouring elements apart; the steps to the value are the same ones, a guess of 23 bits and one step
+/// of Newton's method, so both round correctly.
 KELPIE_DEVICE float k_plain_reciprocal(bool& good, float x) {
 #if defined(KELPIE_EMULATION)
   const float y = 1.0f / x;

@@ -23,7 +23,9 @@ extern "C" __global__ void kelpie_host_words(HostWords words) {
   const int k = threadIdx.x;
   unsigned long long word = 0;
   long long position = words.position[k] ? *words.position[k] : 0;
-  position = position < 0 ? 0 : position > words.most[k] ? words.most[k] : position;  // after an error, anything
+  position = position < 0               ? 0
+             : position > words.most[k] ? words.most[k]
+                                        : position;  // after an error, anything
   if (words.bytes[k] == 1) word = static_cast<const unsigned char*>(words.from[k])[position];
   if (words.bytes[k] == 4) word = static_cast<const unsigned int*>(words.from[k])[position];
   if (words.bytes[k] == 8) word = static_cast<const unsigned long long*>(words.from[k])[position];

@@ -377,10 +377,14 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   if (!pass.needsLaunch && extents.elements == 0 && (!pass.segmented() || extents.segments == 0))
     return std::nullopt;
 
-  LaunchWord word{launches_, error_,
-                  counters_, nullptr,
-                  nullptr,   pass.tiles(extents),
-                  0,         static_cast<int32_t>(pass.together(extents)),
+  LaunchWord word{launches_,
+                  error_,
+                  counters_,
+                  nullptr,
+                  nullptr,
+                  pass.tiles(extents),
+                  0,
+                  static_cast<int32_t>(pass.together(extents)),
                   request.counted};
   if (pass.stateWords > 0) {
     word.epoch = static_cast<uint32_t>(++epochs_ & kEpochMask);
