@@ -38,8 +38,12 @@ class Rewriter {
 
   std::optional<std::vector<ExprRef>> run() {
     if (!inspect()) return std::nullopt;
-    if (auto results = accumulate()) return results;
-    return undo();
+    // What is accumulated is evaluated on the way down; where it can fail behind the call, the way back is
+    // the one that finds the first error.
+    if (!failsLate())
+      if (auto results = accumulate()) return results;
+    if (auto results = undo()) return results;
+    return accumulate();
   }
 
  private:
@@ -67,6 +71,41 @@ class Rewriter {
       if (isCall(e)) calls_.push_back(e);
     });
     return simple && !calls_.empty();
+  }
+
+  /// Whether `e`, which does not call, is evaluated before calls are, as the program has them. (Operands are
+  /// made from left to right.)
+  bool isEarly(ExprRef e) const { return e->id < calls_.front()->id; }
+  bool failsLate() const {
+    return lcu::anyNode(recursion_.results, [&](ExprRef e) {
+      return calls(e) && std::any_of(e->operands.begin(), e->operands.end(),
+                                     [&](ExprRef x) { return x->canFail && !calls(x) && !isEarly(x); });
+    });
+  }
+
+  /// Evaluates what of `e` can fail before it calls; always false.
+  ExprRef checksBefore(ExprRef e) {
+    const ExprRef nothing = arena_.boolean(false);
+    if (isCall(e)) return nothing;
+    if (!calls(e)) {
+      if (!e->canFail || !isEarly(e) || lcu::isMultiValued(e)) return nothing;
+      const ExprRef any = e->type == ScalarType::Bool
+                              ? e
+                              : arena_.op(ScalarOp::NotEqual, e, arena_.constant(Scalar::zero(e->type)));
+      return arena_.op(ScalarOp::And, any, nothing);
+    }
+    const auto known = checks_.find(e);
+    if (known != checks_.end()) return known->second;
+    ExprRef result = nothing;
+    if (const auto choice = asChoice(e)) {
+      result = checksBefore(choice->condition);
+      if (!calls(choice->condition))
+        result = either(
+            result, arena_.select(choice->condition, checksBefore(choice->yes), checksBefore(choice->no)));
+    } else {
+      for (ExprRef operand : e->operands) result = either(result, checksBefore(operand));
+    }
+    return checks_[e] = result;
   }
 
   /// Whether evaluating `e` calls; null: that cannot be told before.
@@ -444,7 +483,10 @@ class Rewriter {
     Loop down{arena_.newLoop(), {}};
     const ExprRef depth = variable(down, arena_.index(0));
     Values parameters = begin(down, recursion_.arguments);
-    Values step = {deeper(depth)};
+    ExprRef checks = arena_.boolean(false);
+    for (ExprRef result : recursion_.results) checks = either(checks, checksBefore(result));
+    const ExprRef checked = with({checks}, parameters)[0];
+    Values step = {arena_.select(checked, depth, deeper(depth))};
     appendChanged(step, stepped(parameters, false));
     const Values deepest = arena_.loop(down.id, down.initial, with({more}, parameters)[0], step);
 
@@ -467,7 +509,7 @@ class Rewriter {
   ExprArena& arena_;
   std::unordered_set<ExprRef> calling_, changing_;
   std::vector<ExprRef> calls_;
-  std::unordered_map<ExprRef, ExprRef> reached_;
+  std::unordered_map<ExprRef, ExprRef> reached_, checks_;
 };
 
 }  // namespace

@@ -25,7 +25,9 @@
 //      =>  d = 0;  while n != 0: d = d + 1, n = n - 1;  r = 1.0;  while d > 0: n = n + 1, r = x * r, d = d -
 //      1
 //
-// Both record the recursion's error after kDeepest calls.
+// Both record the recursion's error after kDeepest calls. What can fail before a call is evaluated on the way
+// down, what can fail behind it on the way back, so of several calls that fail it is the first whose error is
+// recorded; except where steps cannot be undone: then it is the outermost.
 #pragma once
 
 #include <optional>

@@ -109,6 +109,21 @@ TEST(LinearRecursion, ErrorsAreThoseOfTheRecursion) {
   EXPECT_FALSE(fails(rests + "{rests(n) : n in [1, 9]};"));
   EXPECT_TRUE(fails(rests + "{rests(n) : n in [9, 0]};"));
 
+  // Of several calls that fail, the first: the outermost where it checks before it calls.
+  const auto error = [&](const std::string& function, const std::string& form) {
+    return runProgram("function sum_of(a, i) = " + function + ";" + form, options).back().error;
+  };
+  for (const char* zero : {"0", "0.0"}) {
+    const std::string ends = fmt::format("if i < 0 then {} else ", zero);
+    const std::string elements = zero == std::string("0.0") ? "{sum_of([1.0, 2.0], i) : i in [1, 5]};"
+                                                            : "{sum_of([1, 2], i) : i in [1, 5]};";
+    EXPECT_NE(error(ends + "a[i] + sum_of(a, i - 1)", elements).find("index 5 "), std::string::npos);
+    EXPECT_NE(error(ends + "sum_of(a, i - 1) + a[i]", elements).find("index 2 "), std::string::npos);
+    EXPECT_NE(error(ends + "if oddp(i) then a[i] * sum_of(a, i - 1) else sum_of(a, i - 1) - a[i]", elements)
+                  .find("index 5 "),
+              std::string::npos);
+  }
+
   options.reference = false;
   for (const char* endless :
        {"function on(n) = if n == -1 then 0 else 1 + on(n + 1); {on(n) : n in [0, 3]};",
