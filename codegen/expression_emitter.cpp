@@ -191,6 +191,7 @@ struct ExpressionEmitter::Run {
     std::string values, self;  ///< names of its type of results and of itself inside
   };
   std::unordered_map<uint32_t, Function> functions;  ///< of recursions, by id
+  std::unordered_set<ExprRef> inRecords;             ///< loads that have come with others
 
   struct Frame {
     uint32_t block;
@@ -366,6 +367,7 @@ struct ExpressionEmitter::Run {
   }
 
   void operation(Frame& f, ExprRef e) {
+    if (recorded(f, e)) return;
     Text text = emitter.operationText(e);
     if (uses[e] == 1 && text.text.size() <= kMaxInlineLength && !takesLong(e)) {
       emitter.texts_[e] = std::move(text);
@@ -384,6 +386,33 @@ struct ExpressionEmitter::Run {
     return std::any_of(steps.begin(), steps.end(), [&](const ScheduleStep& step) {
       return step.node->kind == ExprKind::Load && step.node != e && step.node->operands[0] == e->operands[0];
     });
+  }
+
+  /// Loads all columns of an element with the first one.
+  bool recorded(Frame& f, ExprRef e) {
+    if (!emitter.dialect_.record || !isColumn(f, e) || e->operands[0]->kind == ExprKind::Param) return false;
+    std::vector<ExprRef> loads;
+    for (const ScheduleStep& step : schedule.blocks[f.block].steps) {
+      const ExprRef load = step.node;
+      if (load->kind == ExprKind::Load && load->operands[0] == e->operands[0] &&
+          (load->type == ScalarType::Int64 || load->type == ScalarType::Float64))
+        loads.push_back(load);
+    }
+    if (loads.size() < 2) return false;
+    if (loads.front() != e) return inRecords.contains(e);
+    const std::string text = emitter.dialect_.record(loads, emitter.textOf(e->operands[0]).text);
+    if (text.empty()) return false;
+    const std::string record = emitter.freshName("record");
+    line(f, fmt::format("const auto {} = {};", record, text));
+    for (size_t k = 0; k < loads.size(); ++k) {
+      const std::string name = emitter.freshName(stemOf(loads[k], emitter.dialect_));
+      const char* function = isFloat(loads[k]->type) ? "floatColumn" : "integerColumn";
+      line(f, fmt::format("const {} {} = {}({}.column[{}]);", cTypeName(loads[k]->type), name, function,
+                          record, k));
+      emitter.texts_[loads[k]] = {name, true};
+      inRecords.insert(loads[k]);
+    }
+    return true;
   }
 
   void check(Frame& f, ExprRef e) {
@@ -569,7 +598,7 @@ struct ExpressionEmitter::Run {
 };
 
 std::vector<std::string> ExpressionEmitter::emit(const std::vector<ExprRef>& roots) {
-  Run run{*this, scheduleExpressions(roots, available_), {}, "", "", "", {}, {}};
+  Run run{*this, scheduleExpressions(roots, available_), {}, "", "", "", {}, {}, {}};
   run.countUses(roots);
   out_ += run.run();
   for (const ScheduleStep& step : run.schedule.blocks[0].steps) available_.insert(step.node);

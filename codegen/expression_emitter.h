@@ -59,6 +59,10 @@ struct Dialect {
   /// k_loaded(x) after loads in loops that the program makes on every way, though one branch alone needs
   /// them, if others go to the same position: columns of one element.
   bool loadedCalls = false;
+  /// Of such loads (at least two, of Int64 and Float64) at a position: an expression with a member `column`,
+  /// the bits of each in order, of which integerColumn(bits) and floatColumn(bits) make values. Empty, or
+  /// none: they are loaded one by one.
+  std::function<std::string(const std::vector<lcu::ExprRef>& loads, const std::string& position)> record;
   /// `1 / x` of floats as a call that begins so, "k_reciprocal(". Empty: as a division.
   std::string reciprocal;
   CheckForm checks = CheckForm::Record;

@@ -65,6 +65,7 @@ void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& ex
     LaunchScratch scratch(context_);
     LaunchRequest request{
         &plan_.kernels, i.target, extents, arguments_, outputs_, &scratch, context_.options.interrupt};
+    request.lengths = lengths_;
     if (counter) request.counted = counter->buffer->pointer();
     request.extents.gatheredBytes = gatheredBytes(i, info);
     if (context_.options.sampleThunks) sample(i, request);
@@ -106,6 +107,7 @@ void Launcher::findArguments(const PlanInstruction& i, const codegen::KernelInfo
   for (size_t k = 0; k < info.parameters.size(); ++k)
     if (info.parameters[k].kind == ParameterKind::Size) context_.countOf(*stack_.value(i.operands[k]).device);
   arguments_.clear();
+  lengths_.clear();
   for (size_t k = 0; k < info.parameters.size(); ++k) {
     const auto& p = info.parameters[k];
     PlanValue& v = stack_.value(i.operands[k]);
@@ -127,6 +129,7 @@ void Launcher::findArguments(const PlanInstruction& i, const codegen::KernelInfo
         }
     }
     arguments_.push_back(a);
+    lengths_.push_back(p.kind == ParameterKind::Array ? v.device->count.value_or(0) : 0);
   }
 }
 

@@ -43,6 +43,7 @@ class Launcher {
   ThunkSampler sampler_;
   // Of the launch under way; kept to be used again.
   std::vector<KernelArgument> arguments_;
+  std::vector<int64_t> lengths_;
   std::vector<DeviceRef> results_;
   std::vector<DevicePointer> outputs_;
 };

@@ -74,6 +74,8 @@ struct LaunchRequest {
   /// Where the number of elements is, an Int64, while the host does not know it: extents.elements is the most
   /// it can be. Only where KernelInfo::counted, and Target::canCount.
   DevicePointer counted = nullptr;
+  /// By KernelInfo::parameters: elements of an Array; 0 where they are not known, and for others.
+  std::span<const int64_t> lengths = {};
 };
 
 /// lcu::Grade: keys[elements] of `type`, order[elements] of Int64, sorted[elements] of `type`; one of the

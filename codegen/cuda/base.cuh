@@ -302,6 +302,7 @@ struct Launch {
   int32_t together;  ///< segments of a block of groups (segment_groups.cuh)
   /// Where the number of elements stands that only the device knows; null: the host knows it.
   const int64_t* extent;
+  const void* records[2];  ///< columns side by side (records.cuh); null: they are not
 };
 
 /// Whether an earlier launch failed: then its results do not exist and this kernel must not touch them. All

@@ -102,6 +102,7 @@ std::string sourceOf(const CudaPass& pass) { return std::string(kPrologue) + "\n
 bool needsSupport(const CudaKernel& kernel) {
   return std::any_of(kernel.passes.begin(), kernel.passes.end(), [](const CudaPass& pass) {
     return (pass.findsBegins() && pass.info.offsetsParameter) || !pass.ranked.empty() ||
+           !pass.records.empty() ||
            std::any_of(pass.info.outputs.begin(), pass.info.outputs.end(),
                        [](const KernelOutput& o) { return o.extent == ExtentKind::Target; });
   });

@@ -40,6 +40,9 @@ enum class Grid : uint8_t {
 constexpr int64_t kMultiprocessors = 132;
 constexpr int64_t kMaxChunks = 16 * kMultiprocessors;
 
+/// Columns that are put side by side at most, and how many times a pass.
+constexpr size_t kMostColumns = 8, kMostRecords = 2;
+
 struct TileShape {
   int threads = 256, rows = 4, width = 4;
   bool backward = false;
@@ -66,8 +69,11 @@ struct CudaPass {
   /// What is launched instead for inputs of which together() is not 0; null: nothing (segment_groups.cuh).
   std::shared_ptr<const CudaPass> forGroups;
   int64_t mostOfGroups = 0;  ///< of forGroups: elements of such inputs
-  bool evenChunks = false;   ///< few tiles go in equal numbers to as many blocks as run at once
-  int64_t nearBytes = 1;     ///< of Ranges: CudaOptions::nearBytes
+  /// Parameters, by number: columns that loops load at the same positions (records.cuh), which launches may
+  /// put side by side.
+  std::vector<std::vector<uint32_t>> records;
+  bool evenChunks = false;  ///< few tiles go in equal numbers to as many blocks as run at once
+  int64_t nearBytes = 1;    ///< of Ranges: CudaOptions::nearBytes
   std::string text;
 
   /// Tiles and ranges are pieces of the merged list.
@@ -121,6 +127,8 @@ struct CudaOptions {
   /// Shared memory a block may use without asking for more, less some for barriers and totals.
   int sharedBytes = 46 * 1024;
   int64_t fewTiles = 1024;  ///< no more tiles than this find their part of a segmented space themselves
+  /// Columns of fewer bytes are not put side by side: they are in the caches of single cores.
+  int64_t recordBytes = int64_t{1} << 20;
   /// "file.nesl:12: text" for comments; may be empty.
   std::function<std::string(Span)> describe;
 };

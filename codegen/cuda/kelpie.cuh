@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compact.cuh"
+#include "records.cuh"
 #include "recursion.cuh"
 #include "reduce.cuh"
 #include "scan.cuh"

@@ -85,7 +85,28 @@ Dialect PassText::dialect() const {
   d.rangeCalls = true;
   d.reciprocal = "k_reciprocal(";
   d.loadedCalls = true;
+  d.record = [this](const std::vector<ExprRef>& loads, const std::string& position) {
+    return recordText(loads, position);
+  };
   return d;
+}
+
+std::string PassText::recordText(const std::vector<ExprRef>& loads, const std::string& position) const {
+  std::vector<uint32_t> columns;
+  std::string arrays;
+  for (ExprRef load : loads) {
+    const KernelParameter* array = info.parameter(ParameterKind::Array, load->index);
+    if (!array) return "";
+    columns.push_back(static_cast<uint32_t>(array - info.parameters.data()));
+    arrays += ", " + names[columns.back()];
+  }
+  auto& records = pass.records;
+  auto known = std::find(records.begin(), records.end(), columns);
+  if (known == records.end()) {
+    if (columns.size() > kMostColumns || records.size() == kMostRecords) return "";
+    known = records.insert(records.end(), columns);
+  }
+  return fmt::format("recordAt(launch.records[{}], {}{})", known - records.begin(), position, arrays);
 }
 
 void PassText::placeScratch() {

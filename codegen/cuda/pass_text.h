@@ -108,6 +108,9 @@ class PassText {
   /// A segmented filter has offsets to write even if there are no segments.
   bool hasSegmentOffsets() const;
 
+  /// Dialect::record, of columns that are parameters: notes them in the pass.
+  std::string recordText(const std::vector<lcu::ExprRef>& loads, const std::string& position) const;
+
   // ---- text that several parts need
   /// Declares the segments of items, of a tile of the merged list.
   void declareNumbers();

@@ -54,6 +54,17 @@ extern "C" __global__ void kelpie_rank4(const kelpie::Launch launch, const int64
   rankBegins<4>(launch, offsets, length, segments, groups, table, kept);
 }
 
+/// Puts columns of 8 bytes side by side (records.cuh).
+struct RecordColumns {
+  const uint64_t* column[8];
+};
+extern "C" __global__ void kelpie_interleave(const RecordColumns columns, int64_t count, int64_t width,
+                                             int64_t stride, uint64_t* out) {
+  const int64_t step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t k = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += step)
+    for (int64_t c = 0; c < width; ++c) out[k * stride + c] = columns.column[c][k];
+}
+
 /// Sets `count` elements, before a permute that may leave some unwritten; `out` is aligned to 16 bytes.
 template <class T>
 KELPIE_DEVICE void fillWith(T* out, int64_t count, T value) {

@@ -44,7 +44,7 @@ class ArgumentBlock {
 
  private:
   struct Slot {
-    alignas(16) std::byte bytes[64];
+    alignas(16) std::byte bytes[96];
   };
   std::vector<Slot> slots_;
   std::vector<void*> addresses_;

@@ -30,6 +30,11 @@ struct LaunchWord {
   uint32_t epoch;
   int32_t together;
   DevicePointer extent;
+  DevicePointer records[codegen::cuda::kMostRecords];
+};
+// Mirror of codegen/cuda/support_kernels.cuh.
+struct RecordColumns {
+  DevicePointer column[codegen::cuda::kMostColumns];
 };
 constexpr uint64_t kEpochMask = 0x1fffffff;
 constexpr size_t kStateBytes = 16;
@@ -243,8 +248,9 @@ Failure CudaTarget::load(PreparedPass& pass, const std::string& entry) {
 
 Failure CudaTarget::loadSupport() {
   if (support_) return std::nullopt;
-  const std::vector<std::string> entries = {"kelpie_split", "kelpie_starts", "kelpie_rank1", "kelpie_rank2",
-                                            "kelpie_rank4", "kelpie_fill1",  "kelpie_fill4", "kelpie_fill8"};
+  const std::vector<std::string> entries = {"kelpie_split", "kelpie_starts", "kelpie_rank1",
+                                            "kelpie_rank2", "kelpie_rank4",  "kelpie_fill1",
+                                            "kelpie_fill4", "kelpie_fill8",  "kelpie_interleave"};
   if (auto failure = device_->compile(codegen::cuda::supportSource(), entries, support_)) return failure;
   split_ = support_->function("kelpie_split");
   starts_ = support_->function("kelpie_starts");
@@ -254,6 +260,7 @@ Failure CudaTarget::loadSupport() {
   fill1_ = support_->function("kelpie_fill1");
   fill4_ = support_->function("kelpie_fill4");
   fill8_ = support_->function("kelpie_fill8");
+  interleave_ = support_->function("kelpie_interleave");
   return std::nullopt;
 }
 
@@ -355,6 +362,37 @@ Failure CudaTarget::fillPermuted(const LaunchRequest& request, const CudaPass& p
   return device_->launch(fill, std::min<int64_t>((count + 1023) / 1024, 4096), 256, arguments.addresses());
 }
 
+Failure CudaTarget::interleave(const LaunchRequest& request, const PreparedPass& pass,
+                               const std::vector<uint32_t>& columns, DevicePointer& records) {
+  constexpr int64_t kMostForElement = 2;  // of more, what is put side by side may never be looked at
+  RecordColumns arrays{};
+  int64_t count = 0;
+  for (size_t k = 0; k < columns.size(); ++k) {
+    const Origin& origin = pass.parameters[columns[k]];
+    if (origin.of != Origin::Of::Argument || origin.index >= request.lengths.size()) return std::nullopt;
+    const int64_t length = request.lengths[origin.index];
+    count = k == 0 ? length : std::min(count, length);
+    arrays.column[k] = request.arguments[origin.index].pointer;
+  }
+  const auto width = static_cast<int64_t>(columns.size()), stride = (width + 1) / 2 * 2;
+  const size_t bytes = static_cast<size_t>(count * stride) * sizeof(uint64_t);
+  if (count == 0 || static_cast<int64_t>(bytes) < options_.recordBytes ||
+      count / kMostForElement > request.extents.elements)
+    return std::nullopt;
+  DevicePointer place = request.scratch->take(bytes);
+  if (!place) return std::nullopt;
+  if (auto failure = loadSupport()) return failure;
+  ArgumentBlock arguments(5);
+  arguments.set(0, arrays);
+  arguments.set(1, count);
+  arguments.set(2, width);
+  arguments.set(3, stride);
+  arguments.set(4, place);
+  records = place;
+  return device_->launch(interleave_, std::min<int64_t>((count + 255) / 256, 4096), 256,
+                         arguments.addresses());
+}
+
 Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& kernel, size_t passNumber) {
   const auto& extents = request.extents;
   const CudaPass* chosenPass = nullptr;
@@ -385,7 +423,8 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
                   pass.tiles(extents),
                   0,
                   static_cast<int32_t>(pass.together(extents)),
-                  request.counted};
+                  request.counted,
+                  {}};
   if (pass.stateWords > 0) {
     word.epoch = static_cast<uint32_t>(++epochs_ & kEpochMask);
     if (word.epoch == 0 && states_) {  // all tags have been used
@@ -399,6 +438,9 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
     word.values = request.scratch->take(static_cast<size_t>(bytes));
     if (!word.values) return outOfMemory(static_cast<size_t>(bytes));
   }
+
+  for (size_t k = 0; k < pass.records.size(); ++k)
+    if (auto failure = interleave(request, prepared, pass.records[k], word.records[k])) return failure;
 
   auto pointerOf = [&](const Origin& place) {
     return place.of == Origin::Of::Output ? request.outputs[place.index] : kernel.between[place.index];

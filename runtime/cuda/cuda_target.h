@@ -92,6 +92,9 @@ class CudaTarget final : public Target {
   Failure load(PreparedPass& pass, const std::string& entry);
   Failure loadSupport();
   Failure launchPass(const LaunchRequest& request, PreparedKernel& kernel, size_t passNumber);
+  /// Columns of parameters side by side, if that pays and there is memory; else null.
+  Failure interleave(const LaunchRequest& request, const PreparedPass& pass,
+                     const std::vector<uint32_t>& columns, DevicePointer& records);
   Failure fillPermuted(const LaunchRequest& request, const codegen::cuda::CudaPass& pass, lcu::VarId var,
                        DevicePointer pointer);
 
@@ -103,7 +106,7 @@ class CudaTarget final : public Target {
   std::unordered_map<std::string, std::shared_ptr<const Loaded>> loaded_;  ///< by source
   std::unique_ptr<Module> support_;                                        ///< null before its first use
   Function split_ = nullptr, starts_ = nullptr, rank1_ = nullptr, rank2_ = nullptr, rank4_ = nullptr;
-  Function fill1_ = nullptr, fill4_ = nullptr, fill8_ = nullptr;
+  Function fill1_ = nullptr, fill4_ = nullptr, fill8_ = nullptr, interleave_ = nullptr;
   uint64_t launches_ = 0, epochs_ = 0;
   uint64_t cleanAt_ = 0;  ///< launches up to which there was no error
   DevicePointer error_ = nullptr, counters_ = nullptr, states_ = nullptr;

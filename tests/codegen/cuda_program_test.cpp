@@ -31,6 +31,33 @@ TEST(CudaPrograms, SparseMatrixVector) {
       "smvm([[(0,2.0),(2,1.0)],[(1,3.0)],[(0,1.0),(1,1.0),(2,1.0)]], [1.0,10.0,100.0]);");
 }
 
+/// Columns that a loop loads at one position are put side by side, or not where they are many beside the
+/// elements; an even number of them and an odd one.
+TEST(CudaPrograms, ColumnsSideBySide) {
+  for (int64_t recordBytes : {int64_t{0}, int64_t{1} << 40}) {
+    RunnerOptions options;
+    options.target = [=] {
+      codegen::cuda::CudaOptions cuda;
+      cuda.recordBytes = recordBytes;
+      return std::make_unique<runtime::cuda::CudaTarget>(std::make_unique<tests::EmulatedDevice>(7), cuda);
+    };
+    const std::vector<FormOutcome> outcomes = runProgram(
+        "function walk(nodes, at, steps, a, b) = if steps == 0 then (a, b, at) else"
+        "  let x, k, next = nodes[at] in if rem(k, 2) == 1 then walk(nodes, next, steps - 1, a + x, b)"
+        "  else walk(nodes, next, steps - 1, a, b + k);"
+        "function sums(pairs, at, steps, a) = if steps == 0 then a else"
+        "  let x, next = pairs[at] in sums(pairs, next, steps - 1, a + x);"
+        "nodes = {(float(i) / 3.0, rem(i * 7919, 1009), rem(i * 31 + 7, 600)) : i in [0:600]};"
+        "pairs = {(i, rem(i * 17 + 5, 600)) : i in [0:600]};"
+        "{walk(nodes, i, 20, 0.0, 0) : i in [0:600]}; {walk(nodes, i, 5, 0.0, 0) : i in [3, 5]};"
+        "{sums(pairs, i, 9, 0) : i in [0:600]}; {sums(pairs, i * 2, 9, 0) : i in [0:400]};",
+        options);
+    EXPECT_FALSE(outcomes.empty());
+    for (const FormOutcome& outcome : outcomes)
+      EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+  }
+}
+
 TEST(CudaPrograms, Quicksort) {
   expectAgreement(
       "function qs(a) = if #a < 2 then a else let p = a[#a/2]; l = {e in a | e < p}; q = {e in a | e == p};"
