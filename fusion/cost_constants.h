@@ -29,6 +29,7 @@ struct TargetCosts {
   double element;           ///< what any element takes: its place, and whether it is there
   double access;            ///< a load or store in order, beyond its bytes
   double iteration;         ///< one turn of a loop
+  double call;              ///< of a recursion inside a thunk
   double operation;         ///< of floats: add, multiply, compare
   double integerOperation;  ///< of integers and truth values: add, compare, choose, shift
   double integerProduct;

@@ -350,10 +350,20 @@ double bitsOf(ExprRef e, const std::vector<double>& operands) {
   }
 }
 
+/// How many operands of its chain of `and`, or of `or`, come before the last one of `e`.
+int operandsBefore(ExprRef e) {
+  int before = 1;
+  for (ExprRef first = e->operands[0]; first->kind == ExprKind::Op && first->op == e->op;
+       first = first->operands[0])
+    ++before;
+  return before;
+}
+
 }  // namespace
 
 ElementFacts::ElementFacts(const std::vector<ExprRef>& thunks) {
   std::set<std::pair<ExprRef, ExprRef>> divisions;
+  std::unordered_map<ExprRef, int> users;
   lcu::forEachNode(thunks, [&](ExprRef e) {
     Facts own;
     own.varies = e->kind == ExprKind::Param;
@@ -370,7 +380,14 @@ ElementFacts::ElementFacts(const std::vector<ExprRef>& thunks) {
     if (e->kind == ExprKind::Op && (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) && !isFloat(e->type))
       own.divided = !divisions.insert({e->operands[0], e->operands[1]}).second;
     facts_[e] = own;
+    for (ExprRef operand : e->operands) ++users[operand];
   });
+  for (const auto& [e, facts] : facts_) {
+    if (e->kind != ExprKind::Op || (e->op != ScalarOp::And && e->op != ScalarOp::Or)) continue;
+    const ExprRef last = e->operands[1];
+    if (last->kind == ExprKind::Load && last->type == ScalarType::Bool && users[last] == 1)
+      facts_[last].needed = std::exp2(-operandsBefore(e));
+  }
 }
 
 double CostModel::arithmetic(const std::vector<ExprRef>& thunks) const {

@@ -52,11 +52,13 @@ class ElementFacts {
   double bits(lcu::ExprRef e) const { return of(e).bits; }
   /// A quotient or remainder, where the other of the same integers is computed, too.
   bool divided(lcu::ExprRef e) const { return of(e).divided; }
+  /// How often a load is made, about: what follows `and` or `or`, and nothing else needs, half of the time.
+  double needed(lcu::ExprRef load) const { return of(load).needed; }
 
  private:
   struct Facts {
     bool varies = false, inLoop = false, divided = false;
-    double bits = 0;
+    double bits = 0, needed = 1;
   };
   const Facts& of(lcu::ExprRef e) const { return facts_.at(e); }
   std::unordered_map<lcu::ExprRef, Facts> facts_;

@@ -114,20 +114,40 @@ class Account {
     if (info_.space.extent) n_ = sizes.elements ? *sizes.elements : model.elements(info_.space.extent);
     rows_ = goesByRows(kernel, info_);
     if (info_.space.segmented()) m_ = sizes.segments ? *sizes.segments : model.elements(info_.space.segments);
-    passOf_.resize(kernel.bindings.size());
+    passesOf_.assign(kernel.bindings.size(), {0});
     if (!model.costs().lockStep) return;
     const std::vector<codegen::cuda::KernelPart> parts = codegen::cuda::splitIntoPasses(kernel);
+    if (parts.size() < 2) return;
+    passesOf_.assign(kernel.bindings.size(), {});
     for (size_t p = 0; p < parts.size(); ++p)
-      for (uint32_t b : parts[p].bindings) passOf_[b] = p;
-    passes_.resize(std::max<size_t>(1, parts.size()));
+      for (uint32_t b : parts[p].bindings) passesOf_[b].push_back(p);
+    passes_.resize(parts.size());
+    for (size_t p = 0; p < parts.size(); ++p) {
+      for (VarId v : parts[p].kernel.returns) {
+        madeBy_[v] = p;
+        if (info_.output(v)) continue;
+        const bool ofElements = std::any_of(
+            parts[p].kernel.bindings.begin(), parts[p].kernel.bindings.end(), [&](const Soac& soac) {
+              return soac.kind != SoacKind::Reduce &&
+                     std::find(soac.results.begin(), soac.results.end(), v) != soac.results.end();
+            });
+        passes_[p].memory.stores +=
+            (ofElements ? n_ : m_) * sizeOf(program.vars[v].type) * model.costs().byte;
+      }
+    }
   }
 
   double run(double bytesWritten) {
     for (size_t b = 0; b < kernel_.bindings.size(); ++b) {
-      pass_ = &passes_[passOf_[b]];
-      binding(kernel_.bindings[b], info_.bindings[b].role);
+      const size_t blocks = blocks_, positions = positions_;
+      for (size_t pass : passesOf_[b]) {  // short maps are in all passes that read them
+        blocks_ = blocks;
+        positions_ = positions;
+        pass_ = &passes_[pass];
+        binding(kernel_.bindings[b], info_.bindings[b].role);
+      }
     }
-    passes_[0].memory.stores = bytesWritten * model_.costs().byte;
+    passes_[0].memory.stores += bytesWritten * model_.costs().byte;
     double time = model_.costs().launch;
     for (Pass& pass : passes_) {
       pass_ = &pass;
@@ -170,7 +190,9 @@ class Account {
     for (size_t b = 0; b < kernel_.bindings.size(); ++b) {
       const Soac& soac = kernel_.bindings[b];
       const bool stores = soac.kind == SoacKind::Map || soac.kind == SoacKind::Scan;
-      if (&passes_[passOf_[b]] != &pass || !stores) continue;
+      if (!stores || std::none_of(passesOf_[b].begin(), passesOf_[b].end(),
+                                  [&](size_t p) { return &passes_[p] == &pass; }))
+        continue;
       for (VarId v : soac.results)
         if (info_.output(v)) number += info_.bindings[b].role == BindingRole::Epilogue ? m_ : n_;
     }
@@ -215,14 +237,19 @@ class Account {
           if (nested == 0) continue;
           shared[nested] = shared[nested] || again;
           repeated[nested] = repeated[b] || step.node->kind != ExprKind::If;
-          if (!again && step.node->kind != ExprKind::If)
-            time.integers += (model_.costs().lockStep ? inStep : threads)[nested] * model_.costs().iteration;
+          if (again || step.node->kind == ExprKind::If) continue;
+          const double turns = (model_.costs().lockStep ? inStep : threads)[nested];
+          if (step.node->kind == ExprKind::Recursion) {
+            pass_->memory.dependent += turns * model_.costs().call;
+          } else {
+            time.integers += turns * model_.costs().iteration;
+          }
         }
         const bool load = step.node->kind == ExprKind::Load;
         const ThunkSample::Positions positions =
             load && !codegen::loadsInOrder(step.node) ? nextPositions() : ThunkSample::Positions();
         if (again) continue;
-        if (load) this->load(step.node, threads[b], repeated[b], role, positions);
+        if (load) this->load(step.node, threads[b] * facts.needed(step.node), repeated[b], role, positions);
         if (!facts.varies(step.node) || exits.contains(step.node)) continue;
         const size_t home = homes.of(step.node, b);
         (CostModel::ofIntegers(step.node) ? time.integers : time.arithmetic) +=
@@ -302,7 +329,10 @@ class Account {
   /// `repeated`: in a loop.
   void load(ExprRef e, double times, bool repeated, BindingRole role,
             const ThunkSample::Positions& positions) {
-    if (!info_.parameter(ParameterKind::Array, e->index)) return;
+    if (!info_.parameter(ParameterKind::Array, e->index)) {
+      const auto made = madeBy_.find(e->index);
+      if (made == madeBy_.end() || &passes_[made->second] == pass_) return;
+    }
     const ExprRef at = e->operands[0];
     Reads& reads = pass_->inOrder[e->index];
     if (codegen::loadsInOrder(e)) {
@@ -352,12 +382,13 @@ class Account {
   /// Threads that have too few rows work on none in their place.
   double shareOf(ExprRef e) const {
     if (!rows_ || uses(e, 0)) return 1;
-    const double rows = std::max(1.0, m_);
-    if (!uses(e, 1)) return 1 / std::min(rows, kRowsTogether);
+    const double rows = std::max(1.0, m_), rest = std::fmod(rows, kRowsTogether);
+    if (!uses(e, 1)) return std::ceil(rows / kRowsTogether) / rows;
     const double length = std::max(1.0, n_ / rows);
     const bool alone = length <= kRowThreads || rows >= kManyRows;
     if (!uses(e, 2)) return std::min(1.0, (alone ? 1 : kRowThreads) / length);
-    return alone ? 1 : std::ceil(rows / kRowsTogether) * kRowsTogether / rows;
+    // Of the last rows as many are taken at once as suffice: one, two, four or eight.
+    return alone || rest == 0 ? 1 : (rows - rest + std::exp2(std::ceil(std::log2(rest)))) / rows;
   }
   static Places placesOf(const ThunkSample::Positions& p) {
     Places places;
@@ -395,10 +426,11 @@ class Account {
   bool rows_ = false;
   size_t blocks_ = 0, positions_ = 0;  ///< of the thunks so far
   std::vector<Pass> passes_ = std::vector<Pass>(1);
-  std::vector<size_t> passOf_;       ///< by binding
-  Pass* pass_ = nullptr;             ///< of the binding at hand
-  bool sampled_ = false;             ///< its thunks at hand are
-  std::map<VarId, double> visited_;  ///< bytes of arrays, as far as samples tell
+  std::vector<std::vector<size_t>> passesOf_;  ///< by binding
+  std::map<VarId, size_t> madeBy_;             ///< passes of what outlives its pass
+  Pass* pass_ = nullptr;                       ///< of the binding at hand
+  bool sampled_ = false;                       ///< its thunks at hand are
+  std::map<VarId, double> visited_;            ///< bytes of arrays, as far as samples tell
 };
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "codegen/kernel_analysis.h"
+#include "codegen/streams.h"
 #include "ir/lcu.h"
 
 namespace kelpie::runtime {
@@ -162,8 +163,7 @@ class Target {
   /// The program will not be launched again and is about to be destroyed.
   virtual void release(const ProgramKernels& program) = 0;
   virtual Failure launch(const LaunchRequest& request) = 0;
-  /// At how many places far from each other a launch works at the same time, each through neighbours.
-  virtual int64_t streams(const LaunchRequest& /*request*/) { return 1; }
+  virtual codegen::Streams streams(const LaunchRequest& /*request*/) { return {}; }
   virtual Failure grade(const GradeRequest& request) = 0;
 
   /// Waits for everything; gives the recorded error.

@@ -74,9 +74,9 @@ class RemoteArrays final : public SampledMemory {
   bool failed() const { return failed_; }
 
  private:
-  static constexpr size_t kPiece = 128;  ///< no element lies across two
-  static constexpr size_t kAhead = 32;   ///< pieces fetched together
-  static constexpr size_t kAtOnce = 32;  ///< pieces read in one wait: what a target has room for
+  static constexpr size_t kPiece = 128;    ///< no element lies across two
+  static constexpr size_t kAhead = 32;     ///< pieces fetched together
+  static constexpr size_t kAtOnce = 2000;  ///< pieces read in one wait: what a target has room for
   struct Array {
     std::byte *begin, *remote;
     size_t bytes, remoteBytes;
@@ -145,7 +145,7 @@ codegen::ThunkSample ThunkSampler::look(const LaunchRequest& request, const std:
   if (context_.target.synchronise(error) || error) return {};  // memory need not be set
   const KernelEntry& entry = plan_.kernels.kernels[request.kernel];
   if (!known.code) known.code = std::make_unique<KernelCode>(entry);
-  const int64_t streams = context_.target.streams(request);
+  const codegen::Streams streams = context_.target.streams(request);
   if (context_.target.hostAddressable())
     return sampleThunks(*known.code, request, bytes, nullptr, streams, kMostTime);
 

@@ -69,8 +69,10 @@ int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   return grid == Grid::Ranges ? std::min(tiles, mostRanges(tiles, extents)) : tiles;
 }
 
-int64_t CudaPass::streams(const LaunchExtents& extents) const {
-  return grid == Grid::Ranges ? tiles(extents) * (shape.threads / kWarp) : 1;
+Streams CudaPass::streams(const LaunchExtents& extents) const {
+  if (grid != Grid::Ranges) return {};
+  const int64_t ranges = tiles(extents), atOnce = std::min(ranges, maxChunks);
+  return {atOnce * (shape.threads / kWarp), ranges / atOnce};
 }
 int64_t CudaPass::blocks(int64_t tiles) const {
   if (grid == Grid::Chunks) {

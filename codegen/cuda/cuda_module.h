@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "codegen/kernel_analysis.h"
+#include "codegen/streams.h"
 #include "ir/lcu.h"
 
 namespace kelpie::codegen::cuda {
@@ -94,9 +95,7 @@ struct CudaPass {
   /// Tiles of a launch; ranges, where blocks work on those.
   int64_t tiles(const LaunchExtents& extents) const;
   int64_t blocks(int64_t tiles) const;
-  /// Places at which a launch works, each through neighbours. Of ranges that gather near each other, more
-  /// than at the same time.
-  int64_t streams(const LaunchExtents& extents) const;
+  Streams streams(const LaunchExtents& extents) const;
 
  private:
   int64_t mostRanges(int64_t tiles, const LaunchExtents& extents) const;

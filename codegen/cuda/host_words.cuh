@@ -35,6 +35,15 @@ extern "C" __global__ void kelpie_host_words(HostWords words) {
   if (k == 0) *static_cast<volatile unsigned long long*>(words.to + 32) = words.number;
 }
 
+/// Blocks of 256 threads: pieces of 128 bytes, one after the other, into memory of the host.
+extern "C" __global__ void kelpie_host_pieces(const unsigned long long* const* from, unsigned long long* to,
+                                              long long count) {
+  constexpr int kWords = 16;
+  const long long piece = (long long)(blockIdx.x) * (256 / kWords) + threadIdx.x / kWords;
+  const int word = threadIdx.x % kWords;
+  if (piece < count) to[piece * kWords + word] = from[piece][word];
+}
+
 // Mirrored in runtime/cuda/outcome_board.cpp; the error word also in base.cuh.
 struct ForetoldCondition {
   struct ErrorWord {

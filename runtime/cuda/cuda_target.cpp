@@ -314,13 +314,13 @@ Failure CudaTarget::launch(const LaunchRequest& request) {
   return timed([&] { return launchPasses(request, kernel); });
 }
 
-int64_t CudaTarget::streams(const LaunchRequest& request) {
+codegen::Streams CudaTarget::streams(const LaunchRequest& request) {
   const auto it = programs_.find(request.program);
-  if (it == programs_.end()) return 1;
-  int64_t streams = 1;
+  if (it == programs_.end()) return {};
+  codegen::Streams most;
   for (const codegen::cuda::CudaPass& pass : it->second[request.kernel].text.passes)
-    streams = std::max(streams, pass.streams(request.extents));
-  return streams;
+    if (const codegen::Streams own = pass.streams(request.extents); own.number > most.number) most = own;
+  return most;
 }
 
 Failure CudaTarget::finishRecursive(const LaunchRequest& request) {

@@ -34,7 +34,7 @@ class CudaTarget final : public Target {
   Failure prepare(const ProgramKernels& program) override { return prepare(program, true); }
   void release(const ProgramKernels& program) override;
   Failure launch(const LaunchRequest& request) override;
-  int64_t streams(const LaunchRequest& request) override;
+  codegen::Streams streams(const LaunchRequest& request) override;
   Failure grade(const GradeRequest& request) override;
   Failure synchronise(std::optional<DeviceError>& error) override;
   Failure read(std::span<const HostRead> reads, std::optional<DeviceError>& error) override;

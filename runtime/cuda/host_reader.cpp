@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace kelpie::runtime::cuda {
 
@@ -9,6 +10,7 @@ namespace {
 
 constexpr size_t kMostWords = 32;
 constexpr size_t kWordBytes = 8;
+constexpr size_t kPieceBytes = 128, kMostPieces = 2048;
 
 // Mirror of codegen/cuda/host_words.cuh.
 struct HostWords {
@@ -43,13 +45,52 @@ bool HostReader::load() {
   if (tried_) return module_ != nullptr;
   tried_ = true;
   memory_ = static_cast<uint64_t*>(device_.sharedMemory((kMostWords + 1) * sizeof(uint64_t)));
-  if (!memory_ || device_.compile(source(), {"kelpie_host_words", "kelpie_foretold"}, module_)) return false;
+  if (!memory_ ||
+      device_.compile(source(), {"kelpie_host_words", "kelpie_foretold", "kelpie_host_pieces"}, module_))
+    return false;
   memory_[kMostWords] = 0;
   function_ = module_->function("kelpie_host_words");
   return true;
 }
 
 Failure HostReader::read(std::span<const HostRead> reads) {
+  const auto isPiece = [](const HostRead& r) { return r.bytes == kPieceBytes && !r.position; };
+  const auto pieces = static_cast<size_t>(std::count_if(reads.begin(), reads.end(), isPiece));
+  if (pieces <= kMostWords * kWordBytes / kPieceBytes || pieces > kMostPieces || !loadPieces())
+    return readWords(reads);
+  std::vector<HostRead> others;
+  auto* from = static_cast<const void**>(pieces_);
+  std::byte* const to = static_cast<std::byte*>(pieces_) + kMostPieces * sizeof(void*);
+  for (const HostRead& r : reads) {
+    if (isPiece(r)) {
+      *from++ = r.from;
+    } else {
+      others.push_back(r);
+    }
+  }
+  void *list = pieces_, *place = to;
+  auto count = static_cast<int64_t>(pieces);
+  void* arguments[] = {&list, &place, &count};
+  constexpr size_t kOfBlock = 16;
+  if (auto failure = device_.launch(module_->function("kelpie_host_pieces"),
+                                    static_cast<int64_t>((pieces + kOfBlock - 1) / kOfBlock), 256, arguments))
+    return failure;
+  if (auto failure = readWords(others)) return failure;  // and waits for the pieces
+  const std::byte* next = to;
+  for (const HostRead& r : reads) {
+    if (!isPiece(r)) continue;
+    std::memcpy(r.to, next, kPieceBytes);
+    next += kPieceBytes;
+  }
+  return std::nullopt;
+}
+
+bool HostReader::loadPieces() {
+  if (!pieces_ && load()) pieces_ = device_.sharedMemory(kMostPieces * (sizeof(void*) + kPieceBytes));
+  return pieces_ != nullptr && load();
+}
+
+Failure HostReader::readWords(std::span<const HostRead> reads) {
   HostWords words{};
   if (!divide(reads, words) || !load()) return device_.read(reads);
   words.to = memory_;

@@ -1,4 +1,4 @@
-// Reads a few words of the device's memory in one wait.
+// Reads a few words of the device's memory, or many pieces of it, in one wait.
 //
 // A kernel writes them into memory of the host, followed by a number that the host looks for. Copies by the
 // driver would take twice as long (docs/launch-costs.md), and these waits are what programs whose control
@@ -24,17 +24,21 @@ class HostReader {
   bool loaded() const { return module_ != nullptr; }
   /// Another kernel of that source; null: there is none.
   Function function(const std::string& entry) { return load() ? module_->function(entry) : nullptr; }
-  /// Waits for all work before.
+  /// Waits for all work before. Words, or up to 2,048 pieces of 128 bytes and words beside them; more are
+  /// copied by the driver.
   Failure read(std::span<const HostRead> reads);
   void unload() { module_.reset(); }
 
  private:
   bool load();
+  bool loadPieces();
+  Failure readWords(std::span<const HostRead> reads);
 
   Device& device_;
   std::unique_ptr<Module> module_;
   Function function_ = nullptr;
   uint64_t* memory_ = nullptr;  ///< of the host, shared
+  void* pieces_ = nullptr;      ///< likewise: where pieces come from, and they
   uint64_t number_ = 0;         ///< of the latest read
   bool tried_ = false;
 };

@@ -83,7 +83,7 @@ class LaunchEvaluation {
     return log_.error;
   }
 
-  codegen::ThunkSample sample(std::span<const size_t> bytes, SampledMemory* memory, int64_t streams,
+  codegen::ThunkSample sample(std::span<const size_t> bytes, SampledMemory* memory, codegen::Streams streams,
                               std::chrono::milliseconds most);
 
  private:

@@ -20,7 +20,7 @@ struct NotThere {};
 /// Which elements are looked at: all, or groups of neighbours that are spread evenly, and many short runs of
 /// neighbours in each of two windows. The former tell most, the latter whether a place is visited again soon.
 /// A window is what a launch works on while a cache remembers: neighbours of one element, or a few neighbours
-/// in each of so many streams (Target::streams).
+/// in each of so many streams (codegen/streams.h).
 class ChosenElements {
  public:
   struct Batch {
@@ -37,9 +37,10 @@ class ChosenElements {
   int64_t batches() const { return complete_ ? groups_ : 2 * kGroups; }
   int64_t ofWindow() const { return streams_ * ofStream_; }
   /// `elements` of a window.
-  void chooseWindows(int64_t streams, int64_t elements) {
-    elements = std::clamp<int64_t>(elements, kNeighbours, n_ / 3);
-    streams_ = std::clamp<int64_t>(streams, 1, elements / kRun);
+  void chooseWindows(codegen::Streams streams, int64_t elements) {
+    rounds_ = std::clamp<int64_t>(streams.rounds, 1, std::max<int64_t>(1, n_ / (3 * kNeighbours)));
+    elements = std::clamp<int64_t>(elements, kNeighbours, n_ / 3 / rounds_);
+    streams_ = std::clamp<int64_t>(streams.number, 1, elements / kRun);
     ofStream_ = elements / streams_ / kRun * kRun;
     // Anywhere in the windows: at even distances nobody would meet what a neighbour visits.
     const int64_t all = ofWindow() / kRun;
@@ -75,10 +76,12 @@ class ChosenElements {
     Batch batch;
     batch.window = static_cast<int>(number % 2);
     const std::vector<int64_t>& runs = runs_[static_cast<size_t>(batch.window)];
-    const int64_t ofStream = ofStream_ / kRun, length = n_ / streams_;
+    const int64_t ofStream = ofStream_ / kRun, length = n_ / rounds_ / streams_;
+    const int64_t firstRound = (1 + batch.window) * rounds_ / 3 * (n_ / rounds_);
     const auto from = static_cast<size_t>(number / 2 * kRuns);
     for (size_t r = from; r < std::min(runs.size(), from + kRuns); ++r) {
-      const int64_t begin = runs[r] / ofStream * length + (1 + batch.window) * length / 3 - ofStream_ / 2;
+      const int64_t begin =
+          firstRound + runs[r] / ofStream * length + (1 + batch.window) * length / 3 - ofStream_ / 2;
       const int64_t first = begin + runs[r] % ofStream * kRun;
       batch.runs.emplace_back(first, first + kRun);
     }
@@ -92,6 +95,7 @@ class ChosenElements {
   }
 
   int64_t n_, groups_ = 0;
+  int64_t rounds_ = 1;                        ///< in one of which a window is
   int64_t streams_ = 1, ofStream_ = 0;        ///< of a window, and elements of it in each
   std::array<std::vector<int64_t>, 2> runs_;  ///< by window: numbers of those that are looked at
   bool complete_ = true;
@@ -168,7 +172,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
  public:
   /// `bytes` of the arrays behind the parameters.
   SampledBinding(LaunchEvaluation& launch, uint32_t b, std::span<const size_t> bytes, SampledMemory* memory,
-                 int64_t streams)
+                 codegen::Streams streams)
       : launch_(launch),
         soac_(launch.kernel_.bindings[b]),
         epilogue_(launch.info_.bindings[b].role == BindingRole::Epilogue),
@@ -200,7 +204,8 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     std::vector<double> entered(entered_.size()), inStep(entered_.size());
     double looked = 0, probed = 0;
     for (int64_t k = 0; k < chosen.batches(); ++k) {
-      if (k == chosen.first()) chosen.chooseWindows(epilogue_ ? 1 : streams_, remembered(looked));
+      if (k == chosen.first())
+        chosen.chooseWindows(epilogue_ ? codegen::Streams() : streams_, remembered(looked));
       const ChosenElements::Batch batch = chosen[k];
       if (!evaluate(batch, deadline)) break;
       for (const auto& [begin, end] : batch.runs) {
@@ -507,7 +512,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   std::vector<Producer> producers_;
   bool producing_ = false;  ///< a producer is evaluated, of which nothing is told
   SampledMemory* memory_;
-  const int64_t streams_;
+  const codegen::Streams streams_;
   std::vector<Load> loads_;  ///< at computed positions, then of a Permute
   std::vector<VisitedArray> arrays_;
   std::unordered_map<VarId, size_t> numbers_;  ///< in arrays_
@@ -557,7 +562,7 @@ bool LaunchEvaluation::readsFrom(uint32_t b, const Soac& producer) const {
 }
 
 codegen::ThunkSample LaunchEvaluation::sample(std::span<const size_t> bytes, SampledMemory* memory,
-                                              int64_t streams, std::chrono::milliseconds most) {
+                                              codegen::Streams streams, std::chrono::milliseconds most) {
   bindParameters();
   for (const Soac& soac : kernel_.bindings)
     for (VarId v : soac.results) arrays_.try_emplace(v, nullptr);
@@ -584,8 +589,8 @@ codegen::ThunkSample LaunchEvaluation::sample(std::span<const size_t> bytes, Sam
 }
 
 codegen::ThunkSample sampleThunks(const KernelCode& code, const LaunchRequest& request,
-                                  std::span<const size_t> bytes, SampledMemory* memory, int64_t streams,
-                                  std::chrono::milliseconds most) {
+                                  std::span<const size_t> bytes, SampledMemory* memory,
+                                  codegen::Streams streams, std::chrono::milliseconds most) {
   LaunchWork work;
   return LaunchEvaluation(code, request, work, std::nullopt).sample(bytes, memory, streams, most);
 }

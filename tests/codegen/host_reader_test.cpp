@@ -65,5 +65,18 @@ TEST_F(HostReader, MoreWordsThanItCanHoldAreCopied) {
   EXPECT_EQ(device_.downloads, 2);
 }
 
+/// In one wait, with words between them; more than 2,048 are copied.
+TEST_F(HostReader, ReadsManyPieces) {
+  std::vector<std::pair<size_t, size_t>> places;
+  for (size_t k = 0; k < 300; ++k) places.emplace_back(k * 8 % 384, 128);
+  places.insert(places.begin() + 7, {3, 1});
+  places.emplace_back(40, 48);
+  expect(places);
+  expect({{0, 128}, {128, 128}, {8, 128}});
+  EXPECT_EQ(device_.downloads, 0);
+  expect(std::vector<std::pair<size_t, size_t>>(2049, {256, 128}));
+  EXPECT_EQ(device_.downloads, 2049);
+}
+
 }  // namespace
 }  // namespace kelpie::testing

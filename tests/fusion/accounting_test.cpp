@@ -255,7 +255,7 @@ class Scattered final : public runtime::HostTarget {
  public:
   explicit Scattered(int64_t streams) : HostTarget(0), streams_(streams) {}
   std::string name() const override { return "scattered"; }
-  int64_t streams(const runtime::LaunchRequest& /*request*/) override { return streams_; }
+  codegen::Streams streams(const runtime::LaunchRequest& /*request*/) override { return {streams_, 1}; }
 
  protected:
   runtime::Failure execute(const runtime::LaunchRequest& request,

@@ -156,7 +156,7 @@ TEST(Prediction, EndsOfTurnsOfLoops) {
   EXPECT_DOUBLE_EQ(predicted(costs, kernel, 100, 10), 100 * kTurns * 3);
 }
 
-/// Of rows that are taken eight at a time, three take as long as eight.
+/// Rows are taken eight at a time, the last ones four, two or one: three take as long as four.
 TEST(Prediction, FewRowsAtOnce) {
   TargetCosts costs = free();
   costs.integerOperation = 1;
@@ -164,7 +164,49 @@ TEST(Prediction, FewRowsAtOnce) {
   kernel k { let r: [int64; m] = REDUCE regular(m, 10, n) { i, s, p => ys[p] - s } (0) { x, y => max(x, y) } return r }
   let first: int64 = r[0]
   return first)";
-  EXPECT_DOUBLE_EQ(predicted(costs, kernel, 3000, 3), 3000 + 8000);
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel, 3000, 3), 3000 + 4000);
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel, 11000, 11), 11000 + 12000);
+}
+
+TEST(Prediction, CallsOfRecursions) {
+  TargetCosts costs = free();
+  costs.call = 5;
+  const char* const kernel = R"(
+  kernel k { let r: [int64; n] = MAP flat n { i =>
+    let t = recursion r1 (k1 = xs[i]) : int64 @0 { if k1 < 2 then k1 else let a = call r1(k1 - 1); b = call r1(k1 - 2) in a + b }
+    in t } return r }
+  let first: int64 = r[0]
+  return first)";
+  EXPECT_GE(predicted(costs, kernel, 100, 10), 500);
+}
+
+/// Arithmetic that no turn of a loop changes is computed before it.
+TEST(Prediction, InvariantsOfLoops) {
+  TargetCosts costs = free();
+  costs.integerProduct = 1;
+  const char* const kernel = R"(
+  kernel k { let r: [int64; n] = MAP flat n { i =>
+    let (j, s) = loop (a = 0, b = 0) { while a < 9 next a + 1, b + xs[i] * xs[i] } in s } return r }
+  let first: int64 = r[0]
+  return first)";
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel, 100, 10), 100);
+}
+
+/// What follows `and` is looked at half of the time.
+TEST(Prediction, LoadsThatAreNotNeeded) {
+  TargetCosts costs = free();
+  costs.randomLoad = costs.sharedLoad = costs.cachedLoad = 1;
+  const char* const text = R"(
+  kernel p { let bs: [bool; m] = PERMUTE flat n { i => xs[i] > 3 } to { i => xs[i] } target m fill (false) return bs }
+  kernel k { let s: &int64 = REDUCE flat n { i => if bs[xs[i]] OP bs[xs[i] * 3] then 1 else 0 } (0) { x, y => x + y } return s }
+  return s)";
+  const auto with = [&](const std::string& op) {
+    std::string kernel = text;
+    kernel.replace(kernel.find("OP"), 2, op);
+    return predictedOf(costs, kernel, 100, 10, 2);
+  };
+  EXPECT_LT(with("and"), with("=="));
+  EXPECT_EQ(with("and"), with("or"));
 }
 
 const char* const kTwoFilters = R"(
