@@ -9,6 +9,8 @@
 // Where a branch recurses and the result must be stored at once (the end of a lifted function, of a branch,
 // of the body of an apply-to-each), the host looks whether all instances took one branch, as they do on most
 // levels of a balanced divide and conquer: what that branch stored is the result then, and nothing is merged.
+#include <algorithm>
+
 #include "flatten/flattener.h"
 #include "ir/diagnostic.h"
 
@@ -28,6 +30,16 @@ Values Flattener::compileSelect(const core::If& node, ExprRef condition, Context
     for (const Value& v : values)
       if (v.isScalar()) roots.push_back(v.scalar());
     dropEvaluated(owed, roots);
+    // But calls of a recursion are made before what looks at their results in places of its own: with each
+    // place making them again, levels would double the work.
+    const auto calls = std::stable_partition(owed.begin(), owed.end(), [](ExprRef e) {
+      return !lcu::anyNode({e}, [](ExprRef x) { return x->kind == ExprKind::Call; });
+    });
+    const auto scalar =
+        std::find_if(values.begin(), values.end(), [](const Value& v) { return v.isScalar(); });
+    if (calls == owed.end() || scalar == values.end()) return;
+    *scalar = {evaluatedBefore({calls, owed.end()}, scalar->scalar())};
+    owed.erase(calls, owed.end());
   };
   ++delayed_;
   Values left, right;

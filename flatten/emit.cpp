@@ -155,6 +155,14 @@ ExprRef Flattener::asBool(ExprRef e) {
   return arena().op(ScalarOp::NotEqual, e, arena().constant(Scalar::zero(e->type)));
 }
 
+ExprRef Flattener::evaluatedBefore(const std::vector<ExprRef>& owed, ExprRef value) {
+  for (size_t k = owed.size(); k-- > 0;) {
+    const ExprRef never = arena().op(ScalarOp::And, asBool(owed[k]), arena().boolean(false));
+    value = arena().select(never, value, value);
+  }
+  return value;
+}
+
 ExprRef Flattener::check(ExprRef condition, ExprRef value, Scalar fallback, Span span,
                          const std::string& message, ExprRef p, ExprRef q, Context& context) {
   ExprRef checked = arena().check(condition, value, fallback, site(userSpan(span), message), p, q);

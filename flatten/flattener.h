@@ -309,6 +309,8 @@ class Flattener {
   ExprRef check(ExprRef condition, ExprRef value, Scalar fallback, Span span, const std::string& message,
                 ExprRef p, ExprRef q, Context& context);
   void flushPending(Context& context);
+  /// `value`, but these are evaluated first, in their order.
+  ExprRef evaluatedBefore(const std::vector<ExprRef>& owed, ExprRef value);
   void dropEvaluated(std::vector<ExprRef>& pending, const std::vector<ExprRef>& roots) const;
   void notePending(ExprRef e, Context& context);
   std::string nameOf(ExprRef e, const std::string& otherwise) const;

@@ -176,6 +176,22 @@ class Rewriter {
                         arena_.index(0), arena_.index(0));
   }
 
+  /// Whether the loop that has counted runs, with its checks, whenever the results are evaluated: they may be
+  /// known without it.
+  static bool runsFor(ExprRef counted, const Values& results) {
+    if (counted->kind != ExprKind::Project) return true;  // it has no turns
+    std::vector<ExprRef> work = results;
+    std::unordered_set<ExprRef> evaluated;
+    while (!work.empty()) {
+      const ExprRef e = work.back();
+      work.pop_back();
+      if (e == counted->operands[0]) return true;
+      if (!evaluated.insert(e).second) continue;
+      for (size_t k = 0; k < lcu::strictOperands(e); ++k) work.push_back(e->operands[k]);
+    }
+    return false;
+  }
+
   // ---- accumulation ----
 
   /// What becomes of a result of the call.
@@ -412,6 +428,7 @@ class Rewriter {
         if (value) value = after[place++];
       results.push_back(finished(pending[j], base[j]));
     }
+    if (!runsFor(after[0], results)) return std::nullopt;
     return results;
   }
 
@@ -502,7 +519,9 @@ class Rewriter {
     for (ExprRef value : with(recursion_.results, parameters, results)) step.push_back(value);
     const Values back =
         arena_.loop(up.id, up.initial, arena_.op(ScalarOp::Greater, left, arena_.index(0)), step);
-    return Values(back.end() - static_cast<ptrdiff_t>(results.size()), back.end());
+    results.assign(back.end() - static_cast<ptrdiff_t>(results.size()), back.end());
+    if (!runsFor(deepest[0], results)) return std::nullopt;
+    return results;
   }
 
   const LinearRecursion& recursion_;

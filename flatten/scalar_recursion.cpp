@@ -58,10 +58,7 @@ Values Flattener::compileScalarRecursion(core::FunctionId f, Span span, const Va
   std::vector<ExprRef> owed(context.pending.begin() + static_cast<ptrdiff_t>(mark), context.pending.end());
   context.pending.resize(mark);
   dropEvaluated(owed, results);
-  for (ExprRef x : owed) {
-    ExprRef evaluated = arena().op(ScalarOp::And, asBool(x), arena().boolean(false));
-    results[0] = arena().select(evaluated, results[0], results[0]);
-  }
+  results[0] = evaluatedBefore(owed, results[0]);
   const Span call = recursions_[f].call;
   recursions_.erase(f);
   const lcu::SiteId tooDeep = site(userSpan(call.known() ? call : span), check_message::kTooDeep);

@@ -66,6 +66,22 @@ const Case kStacked[] = {
     {"function asks(n) = if n == 0 then 0 else if asks(n / 2) > 1 then 1 else n;", "{asks(n) : n in [0:9]};"},
 };
 
+/// What one branch of a later conditional needs, or two of two: called once all the same. Calls that each
+/// place made again would be 2^60.
+const Case kCalledOnce[] = {
+    {"function first(v, n) = if n < 2 then 1.0 else let later = first(v, n - 1 - rem(n, 2)) in if v[n] >= 0 "
+     "then later * 0.5 else float(n);",
+     "let v = [0:121] in {first(v, n) : n in [0, 5, 120]};"},
+    {"function both(n, q) = if n < 1 then q else 0.5 * (if q > 9.0 then 0.25 else let r = both(n - 1, q * "
+     "0.5) "
+     "in (if q > -1.0 then r else 0.0) + (if n > 0 then r else 1.0));",
+     "{both(n, 3.0) : n in [0, 5, 60]};"},
+    {"function chars(n, c) = if n < 1 then c else if c == `z then `y else let r = chars(n - 1, code_char(97 "
+     "+ "
+     "rem(n, 20))) in if n > 0 then r else `n;",
+     "{chars(n, `a) : n in [0, 5, 60]};"},
+};
+
 void compare(const Case& c, bool recursion) {
   for (const bool int32 : {false, true}) {
     RunnerOptions options;
@@ -90,6 +106,10 @@ TEST(LinearRecursion, OthersKeepTheirStack) {
   for (const Case& c : kStacked) compare(c, true);
 }
 
+TEST(LinearRecursion, CallsAreMadeOnceWhereSeveralPlacesLookAtThem) {
+  for (const Case& c : kCalledOnce) compare(c, true);
+}
+
 /// Tells by which of several checks an instance fails, and that recursion without an end fails.
 TEST(LinearRecursion, ErrorsAreThoseOfTheRecursion) {
   RunnerOptions options;
@@ -108,6 +128,11 @@ TEST(LinearRecursion, ErrorsAreThoseOfTheRecursion) {
   const std::string rests = "function rests(n) = if n == 1 then 0 else 10 / n + rests(n / 2);";
   EXPECT_FALSE(fails(rests + "{rests(n) : n in [1, 9]};"));
   EXPECT_TRUE(fails(rests + "{rests(n) : n in [9, 0]};"));
+
+  // Also where the result is known without the calls.
+  const std::string two = "function two(n) = if code_char(n) == `a then 2 else let r = two(n / 2) in 1 * r;";
+  EXPECT_FALSE(fails(two + "{two(n) : n in [97, 194]};"));
+  EXPECT_TRUE(fails(two + "{two(n) : n in [97, -3]};"));
 
   // Of several calls that fail, the first: the outermost where it checks before it calls.
   const auto error = [&](const std::string& function, const std::string& form) {
