@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace kelpie::flatten {
 
@@ -158,7 +161,9 @@ class Rewriter {
     if (!choice || !calls(e) || calls(choice->condition)) return e;
     if (isConstant(reached(choice->yes), 1)) return returning(choice->no);
     if (isConstant(reached(choice->no), 1)) return returning(choice->yes);
-    return arena_.select(choice->condition, returning(choice->yes), returning(choice->no));
+    const auto known = returning_.find(e);
+    if (known != returning_.end()) return known->second;
+    return returning_[e] = arena_.select(choice->condition, returning(choice->yes), returning(choice->no));
   }
 
   /// Variables of a loop and what they begin with.
@@ -208,6 +213,10 @@ class Rewriter {
 
   /// The arguments of the call that `e` makes; empty: there are several.
   Values next(ExprRef e) {
+    const auto known = next_.find(e);
+    return known != next_.end() ? known->second : next_[e] = nextAnew(e);
+  }
+  Values nextAnew(ExprRef e) {
     if (isCall(e)) return e->operands;
     if (const auto choice = asChoice(e)) {
       if (calls(choice->condition)) return {};
@@ -232,6 +241,10 @@ class Rewriter {
   };
   /// `e` as factor * r + summand, r being that result of the call.
   std::optional<Linear> linear(ExprRef e, size_t number) {
+    const auto known = linear_.find({e, number});
+    return known != linear_.end() ? known->second : linear_[{e, number}] = linearAnew(e, number);
+  }
+  std::optional<Linear> linearAnew(ExprRef e, size_t number) {
     const ExprRef zero = arena_.constant(Scalar::zero(e->type));
     if (!calls(e)) return Linear{zero, e};
     if (isResult(e, number)) return Linear{arena_.constant(Scalar::ofInt(e->type, 1)), zero};
@@ -269,6 +282,10 @@ class Rewriter {
 
   /// B if `e` is op(r, B), op being Max or Min; the neutral element if it is r.
   ExprRef extreme(ExprRef e, ScalarOp op, size_t number) {
+    const auto known = extremes_.find({e, op, number});
+    return known != extremes_.end() ? known->second : extremes_[{e, op, number}] = extremeAnew(e, op, number);
+  }
+  ExprRef extremeAnew(ExprRef e, ScalarOp op, size_t number) {
     if (isResult(e, number)) return bound(e->type, op);
     if (const auto choice = asChoice(e)) {
       if (calls(choice->condition) || !calls(choice->yes) || !calls(choice->no)) return nullptr;
@@ -528,7 +545,11 @@ class Rewriter {
   ExprArena& arena_;
   std::unordered_set<ExprRef> calling_, changing_;
   std::vector<ExprRef> calls_;
-  std::unordered_map<ExprRef, ExprRef> reached_, checks_;
+  // What is known of expressions, which may be shared: each is looked at once.
+  std::unordered_map<ExprRef, ExprRef> reached_, checks_, returning_;
+  std::unordered_map<ExprRef, Values> next_;
+  std::map<std::pair<ExprRef, size_t>, std::optional<Linear>> linear_;
+  std::map<std::tuple<ExprRef, ScalarOp, size_t>, ExprRef> extremes_;
 };
 
 }  // namespace

@@ -110,6 +110,16 @@ TEST(LinearRecursion, CallsAreMadeOnceWhereSeveralPlacesLookAtThem) {
   for (const Case& c : kCalledOnce) compare(c, true);
 }
 
+/// Each of the elements that nobody looks at may fail, and is evaluated before the result.
+TEST(LinearRecursion, ManyChecksTakeNoTimeToCompile) {
+  std::string body = "n - walk(v, n / 2)";
+  for (int k = 0; k < 40; ++k) body = fmt::format("let x{0} = v[rem(n * {0}, 3)] in {1}", k, body);
+  const std::string program =
+      "function walk(v, n) = if n < 1 then 0 else " + body + ";" + "{walk([3, 1, 4], n) : n in [0:9]};";
+  for (const FormOutcome& outcome : runProgram(program, {}))
+    EXPECT_EQ(outcome.difference, "") << outcome.text;
+}
+
 /// Tells by which of several checks an instance fails, and that recursion without an end fails.
 TEST(LinearRecursion, ErrorsAreThoseOfTheRecursion) {
   RunnerOptions options;
