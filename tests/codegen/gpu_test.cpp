@@ -120,7 +120,7 @@ TEST_F(Gpu, AMultitudeOfErrors) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   ASSERT_TRUE(result.error.has_value());
   EXPECT_EQ(result.error->payload0, 7) << "the number that the first element divides";
-  EXPECT_LT(seconds.count(), 5);
+  EXPECT_LT(seconds.count(), 30) << "where each takes the lock, it is minutes";
   cuda_->release(program);
 }
 
