@@ -69,7 +69,7 @@ class SampledMemory {
 /// `memory` may be null: all is there. `streams`: of the launch (Target::streams). What the time does not
 /// suffice for is left out.
 codegen::ThunkSample sampleThunks(const KernelCode& code, const LaunchRequest& request,
-                                  std::span<const size_t> bytes, SampledMemory* memory, codegen::Streams streams,
-                                  std::chrono::milliseconds most);
+                                  std::span<const size_t> bytes, SampledMemory* memory,
+                                  codegen::Streams streams, std::chrono::milliseconds most);
 
 }  // namespace kelpie::runtime
