@@ -260,6 +260,7 @@ TEST(LinearRecursion, RandomFunctions) {
                                 " {g(n, m) : n in [0:9]; m in [3,0,2,1,9,4,7,5,6]};";
     RunnerOptions options;
     options.fused = true;
+    options.positions = false;  // of several instances that fail, another one may be reported
     for (const FormOutcome& outcome : runProgram(program, options)) {
       EXPECT_EQ(outcome.difference, "") << "seed " << first + static_cast<uint32_t>(k) << "\n"
                                         << program << "\n"
