@@ -10,7 +10,6 @@
 
 namespace kelpie::flatten {
 
-using lcu::asIndex;
 using lcu::ExprArena;
 using lcu::ExprKind;
 using lcu::ExprRef;
@@ -78,7 +77,9 @@ class Rewriter {
 
   /// Whether `e`, which does not call, is evaluated before calls are, as the program has them. (Operands are
   /// made from left to right.)
-  bool isEarly(ExprRef e) const { return e->id < calls_.front()->id; }
+  bool isEarly(ExprRef e) const {
+    return std::all_of(calls_.begin(), calls_.end(), [e](ExprRef call) { return e->id < call->id; });
+  }
   bool failsLate() const {
     return lcu::anyNode(recursion_.results, [&](ExprRef e) {
       return calls(e) && std::any_of(e->operands.begin(), e->operands.end(),

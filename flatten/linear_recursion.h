@@ -22,8 +22,8 @@
 //    the function with r in place of the call: all operations in their order, so floats keep their bits.
 //
 //      power(x, n) = if n == 0 then 1.0 else x * power(x, n - 1)
-//      =>  d = 0;  while n != 0: d = d + 1, n = n - 1;  r = 1.0;  while d > 0: n = n + 1, r = x * r, d = d -
-//      1
+//      =>  d = 0;    while n != 0: d = d + 1, n = n - 1
+//          r = 1.0;  while d > 0:  d = d - 1, n = n + 1, r = x * r
 //
 // Both record the recursion's error after kDeepest calls. What can fail before a call is evaluated on the way
 // down, what can fail behind it on the way back, so of several calls that fail it is the first whose error is
