@@ -460,8 +460,6 @@ constexpr size_t kMostStack = (size_t{1} << 29) / sizeof(Register);
 
 void ExpressionCode::run(Register* r, const void* const* arrays, Environment& environment, uint64_t& gathered,
                          uint64_t* entered, Trace* trace) const {
-  constexpr uint32_t kRepetitions = 4096;  // between two looks whether to go on
-  uint32_t repetitions = 0;
   bool failed = false;
   std::vector<Register> stack, passed;  // saved registers and, last, where to go on; arguments on their way
   const auto save = [&](const Function& function, size_t next) {
@@ -567,7 +565,7 @@ void ExpressionCode::run(Register* r, const void* const* arrays, Environment& en
         save(functions_[i.index], i.result - size_t{1});
         break;
       case Code::Call: {
-        if (++repetitions % kRepetitions == 0 && environment.interrupted()) throw Interrupted{};
+        environment.step();
         const Function& function = functions_[i.index];
         if (!failed && stack.size() + (function.high - function.low) >= kMostStack) {
           environment.fail(function.site, 0, 0);
@@ -594,7 +592,7 @@ void ExpressionCode::run(Register* r, const void* const* arrays, Environment& en
         break;
       }
       case Code::Repeat:
-        if (++repetitions % kRepetitions == 0 && environment.interrupted()) throw Interrupted{};
+        environment.step();
         pc = i.result - size_t{1};
         break;
       case Code::Jump:

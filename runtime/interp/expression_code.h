@@ -38,12 +38,21 @@ class Environment {
   virtual ~Environment() = default;
   /// Asked now and then in loops, which may be endless; true ends the evaluation with Interrupted.
   virtual bool interrupted() const { return false; }
+  /// Called at each step of a loop or recursion. Steps of all evaluations are counted together: short loops
+  /// of many elements take as long as long ones of few.
+  void step() {
+    if (++steps_ % kSteps == 0 && interrupted()) throw Interrupted{};
+  }
   /// A Check failed. Afterwards the evaluation goes on with the fallback.
   virtual void fail(lcu::SiteId site, int64_t payload0, int64_t payload1) = 0;
   // Host mode only.
   virtual Register cell(lcu::VarId) { return {}; }
   virtual Register element(lcu::VarId, int64_t /*position*/) { return {}; }
   virtual int64_t size(lcu::VarId) { return 0; }
+
+ private:
+  static constexpr uint32_t kSteps = 4096;  ///< between two looks whether to go on
+  uint32_t steps_ = 0;
 };
 
 class ExpressionCode {

@@ -149,15 +149,15 @@ TEST(Runtime, EmitsCode) {
   EXPECT_THAT(runtime::generatedCode(b.program, "cuda"), ::testing::HasSubstr("__global__"));
 }
 
-/// Counts down from each element by `step`, which may be 0.
-Builder countingDown(int64_t step) {
+/// Counts down from each of `n` elements by `step`, which may be 0.
+Builder countingDown(int64_t step, int64_t n = 4) {
   Builder b;
   VarId by = b.global("step", ints({step}));
   const uint32_t id = b.arena().newLoop();
   ExprRef v = b.arena().loopVar(id, 0, kI64);
   const std::vector<ExprRef> last =
       b.arena().loop(id, {b.i()}, b.op(ScalarOp::GreaterEqual, v, b.num(0)), {b.arena().sub(v, b.host(by))});
-  b.result(b.launch(b.map(b.flat(b.num(4)), last), "down")[0]);
+  b.result(b.launch(b.map(b.flat(b.num(n)), last), "down")[0]);
   return b;
 }
 
@@ -178,6 +178,18 @@ TEST_F(Tiers, CompiledLoopsCanBeInterrupted) {
   EXPECT_EQ(messageOf(endless.run(executor, runOptions)), "interrupted");
   user.join();
   EXPECT_EQ(cpu.cpuStatistics().compiledLaunches, 2u);
+}
+
+TEST_F(Tiers, ManyShortLoopsAreCompiledAsALongOneIs) {
+  // 50 million turns, 2,500 at most for any element: neither the number of elements nor one of them tells.
+  constexpr int64_t kElements = 40000;
+  auto target = std::make_unique<CpuTarget>(options(Jit::Auto));
+  const CpuTarget& cpu = *target;
+  Executor executor(std::move(target));
+  const auto counted = succeed(countingDown(16, kElements).run(executor));
+  EXPECT_EQ(intsOf(counted.at(0).elements[0]).back(), -1);
+  EXPECT_EQ(cpu.cpuStatistics().interpretedLaunches, 0u);
+  EXPECT_EQ(cpu.cpuStatistics().compiledLaunches, 1u);
 }
 
 }  // namespace
