@@ -107,7 +107,7 @@ def library(path):
             call = words(form[len("function"):end])
             entries.append(Entry(name, call, words(rest["type"]), words(rest["text"])))
         elif form.startswith("datatype"):
-            name, field = re.match(r"datatype\s+(\w+)\s+(.*?);", form, re.S).groups()
+            name, field = re.match(r"datatype\s+(\w+)\s+(.*?);$", form, re.M | re.S).groups()
             entries.append(Entry(name, name, words(field), "Record type and its constructor."))
         elif match := re.match(r"(\w+) = (.*?);", form, re.S):
             entries.append(Entry(match[1], match[1], "", f"`{words(match[2])}`"))
