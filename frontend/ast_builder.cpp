@@ -122,7 +122,7 @@ FunctionDefinition AstBuilder::function(Parser::FunctionDefinitionContext* tree)
            "the signature is ARGUMENT -> RESULT, with (A, B) for several arguments");
     if (!types.empty())
       fail("K0118", whole->span, "the types of the parameters are given twice",
-           "write f(x : A) -> B or f(x) : A -> B");
+           "write g(x : A) -> B or g(x) : A -> B");
     function.signature = std::move(signature);
   } else if (!types.empty() || tree->funType()) {
     const size_t count = tree->parameters()->parameter().size();
@@ -130,10 +130,10 @@ FunctionDefinition AstBuilder::function(Parser::FunctionDefinitionContext* tree)
       fail("K0118", span(tree->parameters()),
            types.empty() ? "a result type needs the types of the parameters"
                          : "either all parameters have a type or none has",
-           "write f(x : A, y : B) -> C or f(x, y) : (A, B) -> C");
+           "write g(x : A, y : B) -> C or g(x, y) : (A, B) -> C");
     else if (!tree->funType())
       fail("K0118", span(tree->parameters()), "parameters with types need a result type",
-           "write f(x : A, y : B) -> C");
+           "write g(x : A, y : B) -> C");
     else {
       const TypeExpPtr argument = foldPairs<TypeExp>(types, [](const auto& a, const auto& b) {
         return makeType(PairType{a, b}, join(a->span, b->span));

@@ -140,6 +140,7 @@ bool Inference::defaults(const ast::FunctionDefinition& definition, Cell& cell,
 Cell* Inference::datatype(const ast::DatatypeDefinition& definition) {
   size_t before = diagnostics_.size();
   TypeReader reader(environment_, fromLibrary_, diagnostics_);
+  reader.defines(definition.name);
   reader.declare(definition.context);
   Type* field = reader.read(*definition.field);
   if (!field || diagnostics_.size() != before) return nullptr;

@@ -119,6 +119,27 @@ struct Surroundings {
       if (tokens[i].type == wanted) return true;
     return false;
   }
+  /// Whether `found` comes after the first binding of a `let` whose `in` is still to come.
+  bool inBindingsOfLet() const {
+    int closed = 0;  // brackets, seen from their ends
+    for (uint32_t i = found; i-- > formBegin;) {
+      if (isClosing(tokens[i].type)) ++closed;
+      if (isOpening(tokens[i].type) && closed-- == 0) return false;
+      if (closed == 0 && tokens[i].type == NeslParser::IN) return false;
+      if (closed == 0 && tokens[i].type == NeslParser::LET) return true;
+    }
+    return false;
+  }
+  /// Whether the definition of a function has its signature already: a `:` or `->` outside of brackets.
+  bool hasSignature() const {
+    int depth = 0;
+    for (uint32_t i = formBegin; i < found; ++i) {
+      depth += isOpening(tokens[i].type) ? 1 : isClosing(tokens[i].type) ? -1 : 0;
+      if (depth == 0 && (tokens[i].type == NeslParser::COLON || tokens[i].type == NeslParser::ARROW))
+        return true;
+    }
+    return false;
+  }
   bool onNewLine() const {
     if (found == formBegin) return false;
     const uint32_t end = tokens[found - 1].end;
@@ -142,6 +163,8 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
   switch (around.type(around.found)) {
     case NeslParser::EQUAL:
       if (operandMissing) return "";
+      if (around.type(around.found - 2) == NeslParser::COMMA && around.inBindingsOfLet())
+        return "the bindings of a `let` are separated by `;`";
       if (!around.open.empty() || around.has(NeslParser::IF) || around.has(NeslParser::LET))
         return "equality is written ==";
       return "if a new form begins here, the one before it lacks its `;`; equality is written ==";
@@ -212,7 +235,7 @@ Diagnostic explain(const SyntaxMistake& mistake, const std::vector<Token>& token
     expected = "an expression";
   } else if (around.type(formBegin) == NeslParser::FUNCTION && mistake.rule == NeslParser::RuleForm &&
              !around.has(NeslParser::EQUAL)) {
-    expected = "`:` or `=`";
+    expected = around.hasSignature() ? "`=`" : "`:` or `=`";
   }
 
   const auto span = [&](uint32_t i) { return Span{file, tokens[i].begin, tokens[i].end}; };

@@ -166,8 +166,10 @@ Type* TypeReader::readName(const ast::NameType& name, Span span) {
       arguments.push_back(type);
     }
     if (arguments.size() != datatype->declared) {
-      return report("K0207", "the record type `" + name.name + "` has " + std::to_string(datatype->declared) +
-                                 " type parameters, not " + std::to_string(arguments.size()));
+      return report("K0207",
+                    "the record type `" + name.name + "` has " + std::to_string(datatype->declared) +
+                        (datatype->declared == 1 ? " type parameter, not " : " type parameters, not ") +
+                        std::to_string(arguments.size()));
     }
     for (size_t i = 0; i < datatype->parameters.size(); ++i) {
       const Type* parameter = resolve(datatype->parameters[i]);
@@ -191,6 +193,9 @@ Type* TypeReader::readName(const ast::NameType& name, Span span) {
     if (auto scalar = scalarTypeFromString(name.name)) return types.scalar(*scalar);
   }
   if (!reported_.insert(name.name).second) return nullptr;
+  if (name.name == defined_)
+    return report("K0204", "the record type `" + name.name + "` cannot be a part of itself",
+                  "a tree is kept in sequences, as the number of each node's parent or children");
   return report("K0204", "unknown type `" + name.name + "`",
                 "type variables are declared in the context, for example `:: (" + name.name + " in any)`");
 }

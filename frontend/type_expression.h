@@ -2,9 +2,11 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "frontend/ast.h"
@@ -23,6 +25,8 @@ class TypeReader {
   TypeReader(Environment& environment, bool fromLibrary, std::vector<Diagnostic>& diagnostics)
       : environment_(environment), fromLibrary_(fromLibrary), diagnostics_(diagnostics) {}
 
+  /// The type is that of the field of a record type of this name, which is no type yet.
+  void defines(std::string name) { defined_ = std::move(name); }
   /// Makes the type variables of a context; names of classes are checked.
   void declare(const std::vector<ast::ClassBinding>& context);
   /// Null after an error. Function types get a fresh identity each.
@@ -39,6 +43,7 @@ class TypeReader {
   std::unordered_map<std::string, Type*> variables_;
   std::vector<Type*> order_;
   std::unordered_set<std::string> reported_;
+  std::string defined_;
 };
 
 }  // namespace kelpie

@@ -5,9 +5,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
+
+#include "frontend/session.h"
 
 namespace kelpie {
 namespace {
@@ -49,6 +52,29 @@ TEST(DiagnosticIds, AreRegisteredWhereUsed) {
       }
     }
   for (const std::string& id : registered) EXPECT_TRUE(used.contains(id)) << id << " is never reported";
+}
+
+TEST(DiagnosticIds, HaveExamplesThatCauseThem) {
+  const std::string index = read(std::filesystem::path(KELPIE_SOURCE_DIR) / "docs/errors.md");
+  const std::regex begin("(### (K[0-9]{4}) .*|#.*)");
+  std::map<std::string, std::string> examples;
+  std::string id;
+  std::istringstream lines(index);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch heading;
+    if (std::regex_match(line, heading, begin)) id = heading[2];
+    if (!id.empty() && line.starts_with("    ")) examples[id] += line.substr(4) + "\n";
+  }
+  EXPECT_GT(examples.size(), 25u);
+  for (const auto& [expected, text] : examples) {
+    if (text.find("...") != std::string::npos) continue;  // stands for what is left out
+    SourceManager sources;
+    Session session(sources, {});
+    std::set<std::string> found;
+    for (const FormResult& form : session.processFile(sources.add("example.nesl", text)))
+      for (const Diagnostic& diagnostic : form.diagnostics) found.insert(diagnostic.id);
+    EXPECT_TRUE(found.contains(expected)) << expected << " is not caused by\n" << text;
+  }
 }
 
 }  // namespace

@@ -152,6 +152,9 @@ TEST_F(InferTest, Patterns) {
 TEST_F(InferTest, Types) {
   EXPECT_EQ(mistake("datatype d(nosuch);").id, "K0204");
   EXPECT_EQ(mistake("datatype d(int,[d]);").id, "K0204");
+  EXPECT_EQ(mistake("datatype d(int,[d]);").message, "the record type `d` cannot be a part of itself");
+  EXPECT_EQ(mistake("datatype d(a) :: (a in number); function g(x) : d(int,int) -> int = 0;").message,
+            "the record type `d` has 1 type parameter, not 2");
   EXPECT_EQ(mistake("function g(x) : a -> a = x;").id, "K0204");
   EXPECT_EQ(mistake("function g(x) : a -> a :: (a in nosuch) = x;").id, "K0205");
   EXPECT_EQ(mistake("datatype p(a,a) :: (a in number; a in any);").id, "K0206");

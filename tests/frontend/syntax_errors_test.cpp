@@ -20,6 +20,8 @@ TEST(SyntaxErrors, SayWhatWasExpected) {
   EXPECT_EQ(parseText("(1,);").errors, "1:4: expected an expression but found `)` [K0101]\n");
   EXPECT_EQ(parseText("{x : };").errors, "1:6: expected a name or a pattern but found `}` [K0101]\n");
   EXPECT_EQ(parseText("function g(x) x;").errors, "1:15: expected `:` or `=` but found `x` [K0101]\n");
+  EXPECT_EQ(parseText("function g(x : int) -> int : int -> int = x;").errors,
+            "1:28: expected `=` but found `:` [K0101]\n");
   EXPECT_EQ(parseText("function g(x) : -> int = x;").errors,
             "1:17: expected a type but found `->` [K0101]\n");
   EXPECT_EQ(parseText("x = and 1;").errors, "1:5: expected an expression but found `and` [K0101]\n");
@@ -27,6 +29,9 @@ TEST(SyntaxErrors, SayWhatWasExpected) {
 
 TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("if a = b then 1 else 2;").hints, HasSubstr("equality is written =="));
+  EXPECT_THAT(parseText("let a = b = c in a;").hints, HasSubstr("equality is written =="));
+  EXPECT_THAT(parseText("let x = g(1), y = 2 in x;").hints, HasSubstr("separated by `;`"));
+  EXPECT_THAT(parseText("let x = 1 in (x, y = 2);").hints, HasSubstr("equality is written =="));
   EXPECT_THAT(parseText("x = 3\ny = 4;").hints, HasSubstr("the one before it lacks its `;`"));
   EXPECT_THAT(parseText("if t then 1;").hints, HasSubstr("every `if` has an `else`"));
   EXPECT_THAT(parseText("a[0:2];").hints, HasSubstr("subseq"));
