@@ -34,7 +34,9 @@ class RandomTypes {
       if (at_ < text_.size()) throw DataProblem{"a type ends before it"};
       return DataSet{"--data", fmt::format("let {} = {} in {}", value.pattern, value.bounds, value.draws)};
     } catch (const DataProblem& problem) {
-      return DataProblem{fmt::format("`random{}`: at `{}`: {}", text_, text_.substr(at_), problem.text)};
+      const std::string place =
+          at_ < text_.size() ? fmt::format("at `{}`", text_.substr(at_)) : std::string("at its end");
+      return DataProblem{fmt::format("`random{}`: {}: {}", text_, place, problem.text)};
     }
   }
 

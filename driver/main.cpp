@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <vector>
 
 #include "driver/backend.h"
 #include "driver/bench_command.h"
@@ -100,8 +101,10 @@ int Driver::execute() {
   }
   if (options_.command == Command::Repl) return repl(options_);
   if (!options_.compared.empty()) return compareResults();
-  for (const std::string* path : {&options_.jsonFile, &options_.profileFile})
-    if (!path->empty() && *path != "-" && !canWrite(*path)) return 2;
+  std::vector<std::string> results{options_.jsonFile, options_.profileFile, options_.lpFile};
+  if (options_.command == Command::Fusion) results.push_back(options_.outputFile);  // of build: a folder
+  for (const std::string& path : results)
+    if (!path.empty() && path != "-" && !canWrite(path)) return 2;
   const std::optional<uint32_t> file = sources_.load(options_.file, problem);
   if (!file) {
     fmt::print(stderr, "kelpie: cannot read {}: {}\n", options_.file, problem);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <map>
 
@@ -222,6 +223,10 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int status = app.exit(error, std::cout, std::cerr);
+    std::error_code none;
+    if (status != 0 && app.get_subcommands().empty() && argc > 1 &&
+        std::filesystem::is_regular_file(argv[1], none))
+      std::cerr << "To run a program: kelpie run " << argv[1] << "\n";
     return {std::nullopt, status == 0 ? 0 : 2};
   }
   if (options.profileFile == "true") options.profileFile = "-";  // what CLI11 makes of a flag without value

@@ -287,7 +287,8 @@ bool Profile::read(const std::string& path, SizesByForm& sizes, std::string& pro
     return false;
   }
   try {
-    const Json json = Json::parse(file);
+    const Json json = Json::parse(file, nullptr, false);
+    if (!json.is_object()) throw std::runtime_error("it is not JSON");
     if (json.at("kelpieProfile") != 3) throw std::runtime_error("another version of profiles");
     Sizes found;
     for (const Json& kernel : json.at("kernels")) found.add(kernel);

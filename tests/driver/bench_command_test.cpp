@@ -69,7 +69,8 @@ TEST(DataSet, ValuesAreTakenAsTheyAre) { EXPECT_EQ(expressionOf("[1, 2], 3"), "[
 TEST(DataSet, WrongTypesAreNamed) {
   EXPECT_THAT(expressionOf("random [3int"), HasSubstr("at `int`: `]` is expected"));
   EXPECT_THAT(expressionOf("random [3]string"), HasSubstr("at `string`: a type is"));
-  EXPECT_THAT(expressionOf("random (int, bool"), HasSubstr("`)` is expected"));
+  EXPECT_THAT(expressionOf("random (int, bool"),
+              HasSubstr("`random (int, bool`: at its end: `)` is expected"));
   EXPECT_THAT(expressionOf("random [x]int"), HasSubstr("a number is expected"));
   EXPECT_THAT(expressionOf("random int:0"), HasSubstr("a bound is more than 0"));
   EXPECT_THAT(expressionOf("random int bool"), HasSubstr("a type ends before it"));

@@ -200,6 +200,9 @@ TEST_F(Command, Norm2IsTwoKernels) {
 
 TEST_F(Command, WrongUsageIsStatus2) {
   EXPECT_EQ(kelpie("frobnicate").status, 2);
+  const Outcome noCommand = kelpie(path("input"), "1;");
+  EXPECT_EQ(noCommand.status, 2);
+  EXPECT_THAT(noCommand.messages, HasSubstr("kelpie run " + path("input")));
   EXPECT_EQ(kelpie("run").status, 2);
   EXPECT_EQ(kelpie("run --target=quantum -").status, 2);
   EXPECT_EQ(kelpie("run --int=16 -").status, 2);

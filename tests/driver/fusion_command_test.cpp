@@ -235,6 +235,7 @@ TEST_F(FusionCommand, WrongUsageIsExplained) {
   EXPECT_THAT(messagesOf("--strategy=best"), HasSubstr("--strategy: best not in {delayed,greedy,ilp,none}"));
   EXPECT_THAT(messagesOf("--profile=" + path("profile")), HasSubstr("--profile requires --run"));
   EXPECT_THAT(messagesOf("--fusion-sizes=" + path("missing")), HasSubstr("cannot read it"));
+  EXPECT_THAT(messagesOf("--fusion-sizes=" + path("input")), HasSubstr("not a profile: it is not JSON\n"));
   EXPECT_EQ(kelpie("fusion " + path("missing.nesl")).status, 2);
 }
 
@@ -263,7 +264,7 @@ TEST_F(FusionCommand, GraphsAndPagesAreWritten) {
   if (std::system("dot -V 2> /dev/null") == 0) {
     EXPECT_THAT(page, HasSubstr("<svg"));
   }
-  EXPECT_EQ(kelpie("fusion -o " + path("no/such/folder") + " -", program).status, 1);
+  EXPECT_EQ(kelpie("fusion -o " + path("no/such/folder") + " -", program).status, 2);
 }
 
 TEST_F(FusionCommand, TextFitsAHundredColumns) {
@@ -348,7 +349,7 @@ TEST_F(FusionCommand, IntegerProgramsOfOneFunction) {
   ASSERT_EQ(kelpie("fusion --function=scale --emit-lp " + path("model.lp") + " -", program).status, 0);
   EXPECT_THAT(read("model.lp"), HasSubstr("Minimize"));
   EXPECT_FALSE(std::filesystem::exists(path("model-2.lp")));
-  EXPECT_EQ(kelpie("fusion --emit-lp " + path("no/such/folder.lp") + " -", program).status, 1);
+  EXPECT_EQ(kelpie("fusion --emit-lp " + path("no/such/folder.lp") + " -", program).status, 2);
 }
 
 TEST_F(FusionCommand, ProfilesTellRealSizes) {
