@@ -199,6 +199,8 @@ class Flattener {
   /// Enters the elements of sequences of equal length (checked at `e`'s span).
   Entered enter(const std::vector<const Sequence*>& sequences, Context& context,
                 const core::Exp* e = nullptr);
+  ExprRef sameLength(const std::vector<const Sequence*>& sequences, const Sequence& leader, Span span,
+                     Context& context);
   Space commonSpace(const std::vector<const Sequence*>& sequences, Context& context, const core::Exp* e,
                     ExprRef* length);
   /// `making`: elements are made again where their views tell how, rather than loaded.

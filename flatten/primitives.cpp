@@ -242,17 +242,9 @@ Value Flattener::zip(const core::Exp& e, const std::vector<const Sequence*>& par
   const Sequence* leader = parts[0];
   for (const Sequence* part : parts)
     if (part->descriptor && !leader->descriptor) leader = part;
-  result.length = leader->length;
-  result.descriptor = leader->descriptor;
+  result.length = sameLength(parts, *leader, e.span, context);
+  if (result.length == leader->length || !result.length->canFail) result.descriptor = leader->descriptor;
   for (const Sequence* part : parts) {
-    const bool same = part->length == leader->length ||
-                      (part->descriptor && leader->descriptor && *part->descriptor == *leader->descriptor);
-    if (!same) {
-      ExprRef equal = arena().op(ScalarOp::Equal, leader->length, part->length);
-      result.length = check(equal, result.length, Scalar::ofInt(lcu::kIndex, 0), e.span,
-                            check_message::kLengths, leader->length, part->length, context);
-      if (result.length->canFail) result.descriptor.reset();
-    }
     result.elements.insert(result.elements.end(), part->elements.begin(), part->elements.end());
     for (const ViewPtr& view : part->views) {
       const bool keeps =

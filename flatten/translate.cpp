@@ -280,6 +280,27 @@ Space Flattener::spaceFor(ExprRef length, Context& context) {
   return space;
 }
 
+/// The length of one of the sequences, which all have to have. The first of them is compared with the others,
+/// as error messages name it first.
+ExprRef Flattener::sameLength(const std::vector<const Sequence*>& sequences, const Sequence& leader,
+                              Span span, Context& context) {
+  const Sequence& first = *sequences[0];
+  const auto alike = [](const Sequence& a, const Sequence& b) {
+    return a.length == b.length || (a.descriptor && b.descriptor && *a.descriptor == *b.descriptor);
+  };
+  ExprRef common = leader.length;
+  std::vector<const Sequence*> known = {&first};
+  for (const Sequence* v : sequences) {
+    if (std::any_of(known.begin(), known.end(), [&](const Sequence* other) { return alike(*other, *v); }))
+      continue;
+    known.push_back(v);
+    common =
+        check(arena().op(ScalarOp::Equal, first.length, v->length), common, Scalar::ofInt(lcu::kIndex, 0),
+              span, check_message::kLengths, first.length, v->length, context);
+  }
+  return common;
+}
+
 Space Flattener::commonSpace(const std::vector<const Sequence*>& sequences, Context& context,
                              const core::Exp* e, ExprRef* length) {
   const Sequence* leader = sequences[0];
@@ -287,14 +308,7 @@ Space Flattener::commonSpace(const std::vector<const Sequence*>& sequences, Cont
     if (v->length->kind == ExprKind::Constant && sequences[0]->length->kind != ExprKind::Constant) leader = v;
   for (const Sequence* v : sequences)
     if (v->descriptor && !leader->descriptor) leader = v;
-  ExprRef common = leader->length;
-  for (const Sequence* v : sequences) {
-    if (v->length == common || v->length == leader->length) continue;
-    if (v->descriptor && leader->descriptor && *v->descriptor == *leader->descriptor) continue;
-    ExprRef same = arena().op(ScalarOp::Equal, leader->length, v->length);
-    common = check(same, common, Scalar::ofInt(lcu::kIndex, 0), e ? e->span : span_, check_message::kLengths,
-                   leader->length, v->length, context);
-  }
+  const ExprRef common = sameLength(sequences, *leader, e ? e->span : span_, context);
   *length = common;
   if (common == leader->length && leader->descriptor) return *leader->descriptor;
   return spaceFor(common, context);

@@ -50,20 +50,29 @@ codegen::cuda::CudaOptions smallGroups() {
   return options;
 }
 
-void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const std::vector<int64_t>& sizes,
-             const std::vector<Lengths>& lengths,
-             const codegen::cuda::CudaOptions& cudaOptions = smallBlocks(), bool narrow = false) {
+/// What random kernels became.
+struct Seen {
+  int rows = 0, severalPasses = 0, records = 0, counted = 0;
+  void add(const codegen::cuda::CudaKernel& kernel) {
+    severalPasses += kernel.passes.size() > 1;
+    for (const codegen::cuda::CudaPass& pass : kernel.passes) {
+      rows += pass.grid == codegen::cuda::Grid::Rows;
+      records += !pass.records.empty();
+      counted += pass.info.counted;
+    }
+  }
+};
+
+void compare(uint64_t seed, const RandomKernelOptions& kind, int kernels, const std::vector<int64_t>& sizes,
+             const std::vector<Lengths>& lengths, const codegen::cuda::CudaOptions& cudaOptions, Seen& seen) {
   seed += static_cast<uint64_t>(environment("KELPIE_SEED", 0));
   kernels *= static_cast<int>(environment("KELPIE_SOAK", 1));
   Random random(seed);
   runtime::InterpTarget interp;
   runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(seed), cudaOptions);
   for (int k = 0; k < kernels; ++k) {
-    RandomKernelOptions options;
-    options.space = space;
+    RandomKernelOptions options = kind;
     options.bindings = 1 + static_cast<int>(random() % 5);
-    options.canFail = canFail;
-    options.narrow = narrow;
     KernelCase testCase = randomKernel(random, options);
     runtime::ProgramKernels program{
         testCase.program.get(),
@@ -71,12 +80,18 @@ void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const st
     ASSERT_EQ(interp.prepare(program), std::nullopt);
     auto failure = cuda.prepare(program);
     ASSERT_EQ(failure, std::nullopt) << *failure;
+    seen.add(codegen::cuda::generateKernel(testCase.kernel, *testCase.program, "k", cudaOptions));
     for (int64_t size : sizes) {
       for (Lengths shape : lengths) {
         KernelData data = randomData(random, testCase, size, shape);
         auto expected = runKernel(interp, program, 0, data);
         auto got = runKernel(cuda, program, 0, data);
         std::string different = difference(expected, got, program.kernels[0].info);
+        if (different.empty() && program.kernels[0].info.counted) {
+          const auto spare = static_cast<int64_t>(random() % 3000);
+          different = difference(expected, runKernel(cuda, program, 0, data, spare), program.kernels[0].info);
+          if (!different.empty()) different += ", where there may be " + std::to_string(spare) + " more";
+        }
         ASSERT_EQ(different, "")
             << "seed " << seed << ", kernel " << k << ", " << data.extents.elements << " elements, "
             << data.extents.segments << " segments of " << toString(shape) << " length\n"
@@ -87,6 +102,18 @@ void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const st
     cuda.release(program);
     interp.release(program);
   }
+}
+
+void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const std::vector<int64_t>& sizes,
+             const std::vector<Lengths>& lengths,
+             const codegen::cuda::CudaOptions& cudaOptions = smallBlocks(), bool narrow = false) {
+  RandomKernelOptions kind;
+  kind.space = space;
+  kind.canFail = canFail;
+  kind.narrow = narrow;
+  Seen seen;
+  compare(seed, kind, kernels, sizes, lengths, cudaOptions, seen);
+  EXPECT_TRUE(seen.counted > 0 || space != SpaceKind::Flat || narrow);
 }
 
 const std::vector<int64_t> kSizes = {0, 1, 31, 700, 5000};
@@ -113,6 +140,50 @@ TEST(CudaEmulation, RegularKernelsOfBytes) {
 TEST(CudaEmulation, OffsetKernels) { compare(2, SpaceKind::Offsets, 12, false, {0, 40, 3000}, kLengths); }
 TEST(CudaEmulation, RegularKernels) {
   compare(3, SpaceKind::Regular, 8, false, {0, 1, 40, 3000}, {Lengths::Mixed, Lengths::Mixed});
+}
+/// Rows at once, of segments of their own and shared ones.
+TEST(CudaEmulation, RowsOfRegularSpaces) {
+  Seen seen;
+  for (const bool canFail : {false, true}) {
+    RandomKernelOptions kind;
+    kind.shape = Shape::Rows;
+    kind.space = SpaceKind::Regular;
+    kind.canFail = canFail;
+    compare(14, kind, 4, {0, 1, 40, 3000}, {Lengths::Mixed, Lengths::Mixed}, smallBlocks(), seen);
+    compare(15, kind, 3, {9000}, {Lengths::Mixed, Lengths::Mixed}, tinyBlocks(), seen);
+  }
+  EXPECT_GE(seen.rows, 14);
+}
+/// Segments fold what scans of the same kernel make, in a pass of their own.
+TEST(CudaEmulation, FoldsOfScans) {
+  Seen seen;
+  for (const bool canFail : {false, true}) {
+    RandomKernelOptions kind;
+    kind.shape = Shape::FoldsOfScans;
+    kind.canFail = canFail;
+    for (const SpaceKind space : {SpaceKind::Offsets, SpaceKind::Regular}) {
+      kind.space = space;
+      compare(16, kind, 3, {0, 40, 3000}, kLengths, smallBlocks(), seen);
+    }
+    compare(17, kind, 2, {5000}, kLengths, tinyBlocks(), seen);
+  }
+  EXPECT_GT(seen.severalPasses, 0);
+}
+/// Thunks with loops, of which some walk through columns that are put side by side.
+TEST(CudaEmulation, Loops) {
+  Seen seen;
+  codegen::cuda::CudaOptions options = smallBlocks();
+  for (const bool canFail : {false, true}) {
+    RandomKernelOptions kind;
+    kind.loops = true;
+    kind.canFail = canFail;
+    options.recordBytes = canFail ? int64_t{1} << 40 : 0;
+    for (const SpaceKind space : {SpaceKind::Flat, SpaceKind::Offsets, SpaceKind::Regular}) {
+      kind.space = space;
+      compare(18, kind, 3, {0, 31, 3000}, {Lengths::Mixed, Lengths::Giant}, options, seen);
+    }
+  }
+  EXPECT_GT(seen.records, 0);
 }
 TEST(CudaEmulation, FirstErrorIsReported) {
   compare(4, SpaceKind::Offsets, 6, true, {40, 3000}, {Lengths::Mixed, Lengths::One});

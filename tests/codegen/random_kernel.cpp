@@ -43,7 +43,9 @@ constexpr const char* kDestinations = "destinations";
 constexpr const char* kOffsets = "offsets";
 constexpr const char* kGathered = "gathered";
 constexpr const char* kPerSegment = "weights";
-constexpr int64_t kGatheredSize = 64;
+constexpr const char* kByPosition = "by_position_";
+constexpr const char* kColumn = "column_";
+constexpr int64_t kGatheredSize = 64, kMostSpare = 9;
 
 class Maker {
  public:
@@ -74,6 +76,10 @@ class Maker {
     scale_ = case_.program->newVar({"scale", VarKind::Host, ScalarType::Int64});
     shift_ = case_.program->newVar({"shift", VarKind::Cell, ScalarType::Int64});
     case_.program->newSite({{}, "a value of {0} at {1}"});
+    if (options_.shape == Shape::Rows)
+      for (ScalarType t : {ScalarType::Char, ScalarType::Int64, ScalarType::Float32})
+        byPosition_.push_back(
+            array(std::string(kByPosition) + std::string(toString(t)), t, segmented_.length));
     for (int k = 0; k < options_.bindings; ++k) binding();
     if (!segmentResults_.empty()) {
       epilogue();
@@ -99,6 +105,15 @@ class Maker {
   VarId array(const std::string& name, ScalarType type, ExprRef extent) {
     return case_.program->newVar({name, VarKind::Array, type, extent});
   }
+  /// Arrays that loops walk through, made when they are first asked for; some are longer than others.
+  VarId column(size_t number) {
+    while (columns_.size() <= number) {
+      const ScalarType type = columns_.size() % 3 == 1 ? ScalarType::Float64 : ScalarType::Int64;
+      const int64_t length = kGatheredSize + pick(kMostSpare);
+      columns_.push_back(array(kColumn + std::string(toString(type)), type, arena().index(length)));
+    }
+    return columns_[number];
+  }
   VarId input(ScalarType type) {
     return *std::find_if(inputs_.begin(), inputs_.end(), [&](VarId v) { return typeOf(v) == type; });
   }
@@ -107,7 +122,10 @@ class Maker {
   /// A small Int64 value of element %i.
   ExprRef value(bool segmented, int depth = 2) {
     ExprRef i = arena().param(0);
-    if (options_.loops && depth > 0 && pick(3) == 0) return repeated(value(segmented, depth - 1));
+    if (options_.loops && depth > 0 && pick(3) == 0) {
+      const ExprRef x = value(segmented, depth - 1);
+      return pick(2) ? repeated(x) : walked(x);
+    }
     if (depth > 0 && pick(2)) {
       ExprRef a = value(segmented, depth - 1), b = value(segmented, depth - 1);
       switch (pick(5)) {
@@ -120,8 +138,15 @@ class Maker {
         case 3:
           return arena().select(arena().op(ScalarOp::Less, a, b), a, small(b));
         default:
-          return arena().load(gathered_, ScalarType::Int64, small(a));
+          return byRow() ? arena().op(ScalarOp::Xor, a, b)
+                         : arena().load(gathered_, ScalarType::Int64, small(a));
       }
+    }
+    if (byRow()) return ofRow();
+    if (options_.shape == Shape::FoldsOfScans && segmented && !locals_.empty() && pick(3) > 0) {
+      const VarId v = locals_[static_cast<size_t>(pick(static_cast<int>(locals_.size())))];
+      read_.insert(v);
+      return small(arena().convert(arena().load(v, typeOf(v), i), ScalarType::Int64));
     }
     int choice = pick(segmented ? 12 : 8);
     if (choice < 3 || (choice < 6 && locals_.empty())) {
@@ -150,6 +175,53 @@ class Maker {
     }
   }
 
+  bool byRow() const { return options_.shape == Shape::Rows; }
+  /// What an element has of its segment, or of its position, or of neither.
+  ExprRef ofRow() {
+    ExprRef x = nullptr;
+    switch (pick(7)) {
+      case 0:
+      case 1:
+        x = arena().load(perSegment_, ScalarType::Int64, arena().param(1));
+        break;
+      case 2:
+      case 3: {
+        const VarId v = byPosition_[static_cast<size_t>(pick(static_cast<int>(byPosition_.size())))];
+        x = arena().convert(arena().load(v, typeOf(v), arena().param(2)), ScalarType::Int64);
+        break;
+      }
+      case 4:
+        return small(arena().param(static_cast<uint32_t>(pick(3))));
+      case 5:
+        return arena().host(scale_, ScalarType::Int64);
+      default:
+        return arena().add(arena().host(shift_, ScalarType::Int64), small(arena().param(2)));
+    }
+    return options_.canFail && pick(3) == 0 ? checked(x, arena().param(0)) : x;
+  }
+
+  /// x and what up to eleven columns have at up to seven places, each of which tells the next one: a tail
+  /// recursion as flattening makes it.
+  ExprRef walked(ExprRef x) {
+    const uint32_t loop = arena().newLoop();
+    const ExprRef done = arena().loopVar(loop, 0, ScalarType::Bool),
+                  turn = arena().loopVar(loop, 1, lcu::kIndex), at = arena().loopVar(loop, 2, lcu::kIndex),
+                  sum = arena().loopVar(loop, 3, lcu::kIndex);
+    const size_t first = static_cast<size_t>(pick(3)), count = 1 + static_cast<size_t>(pick(11));
+    ExprRef next = nullptr, more = sum;
+    for (size_t k = first; k < first + count; ++k) {
+      const VarId v = column(k);
+      const ExprRef e = arena().convert(arena().load(v, typeOf(v), at), ScalarType::Int64);
+      if (!next) next = small(e);
+      more = arena().op(pick(2) ? ScalarOp::Xor : ScalarOp::Add, more, e);
+    }
+    const ExprRef ends = arena().op(ScalarOp::Equal, turn, arena().op(ScalarOp::And, x, arena().index(7)));
+    const std::vector<ExprRef> step =
+        arena().select(ends, {arena().boolean(true), turn, at, sum},
+                       {arena().boolean(false), arena().add(turn, arena().index(1)), next, more});
+    return small(arena().loop(loop, {arena().boolean(false), arena().index(0), small(x), x},
+                              arena().op(ScalarOp::Not, done), step)[3]);
+  }
   /// x, xor 0, 1, ... in up to seven turns.
   ExprRef repeated(ExprRef x) {
     const uint32_t loop = arena().newLoop();
@@ -225,7 +297,7 @@ class Maker {
       soac.combine.result = {greatest, arena().op(scalarOp(op), side(0), side(2))};
       return;
     }
-    if (pick(4) == 0) {
+    if (!byRow() && pick(4) == 0) {
       // (value, position) of the first maximum: not commutative, so the order of combination shows.
       soac.pull = {small(value(segmented)), arena().param(0)};
       auto p = [&](uint32_t k) { return arena().param(k, ScalarType::Int64); };
@@ -255,8 +327,13 @@ class Maker {
   void binding() {
     bool segmented = options_.space != SpaceKind::Flat && pick(3) != 0;
     Soac soac;
+    int kind = pick(7);
+    if (options_.shape != Shape::Mixed) {
+      segmented = true;
+      kind = byRow() ? 2 : pick(4);
+    }
     soac.space = segmented ? segmented_ : flat_;
-    switch (pick(7)) {
+    switch (kind) {
       case 0:
       case 1: {
         soac.kind = SoacKind::Map;
@@ -393,7 +470,7 @@ class Maker {
   VarId n_ = 0, m_ = 0, length_ = 0, gathered_ = 0, perSegment_ = 0, permutation_ = 0, destinations_ = 0,
         scale_ = 0, shift_ = 0;
   Space flat_, segmented_;
-  std::vector<VarId> inputs_, locals_, segmentResults_, cells_;
+  std::vector<VarId> inputs_, byPosition_, columns_, locals_, segmentResults_, cells_;
   std::set<VarId> segmentedLocals_, read_;
 };
 
@@ -491,6 +568,15 @@ KernelData randomData(Random& random, const KernelCase& testCase, int64_t size, 
       data.arrays[v] = smallValues<int64_t>(random, kGatheredSize, 50);
     } else if (info.name == kPerSegment) {
       data.arrays[v] = smallValues<int64_t>(random, x.segments, 30);
+    } else if (info.name.starts_with(kByPosition)) {
+      const auto count = info.type == ScalarType::Char ? smallValues<uint8_t>(random, x.length, 60)
+                         : isFloat(info.type)          ? smallValues<float>(random, x.length, 60)
+                                                       : smallValues<int64_t>(random, x.length, 60);
+      data.arrays[v] = count;
+    } else if (info.name.starts_with(kColumn)) {
+      const int64_t length = info.extent->constant.i;
+      data.arrays[v] = isFloat(info.type) ? smallValues<double>(random, length, 1000)
+                                          : smallValues<int64_t>(random, length, 1000);
     } else if (info.name == "in_bool") {
       data.arrays[v] = smallValues<uint8_t>(random, x.elements, 2);
     } else if (info.name == "in_char") {
@@ -517,14 +603,17 @@ KernelData randomData(Random& random, const KernelCase& testCase, int64_t size, 
 }
 
 LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& kernels, size_t kernel,
-                       const KernelData& data) {
+                       const KernelData& data, int64_t spare) {
   LaunchResult result;
   const codegen::KernelInfo& info = kernels.kernels[kernel].info;
   HeldScratch memory(target);
+  codegen::LaunchExtents extents = data.extents;
+  extents.elements += spare;
   auto note = [&](const runtime::Failure& failure) {
     if (failure && !result.failure) result.failure = failure;
   };
   std::vector<runtime::KernelArgument> arguments;
+  std::vector<int64_t> lengths;
   for (const auto& p : info.parameters) {
     runtime::KernelArgument argument;
     if (p.kind == codegen::ParameterKind::Scalar) {
@@ -538,11 +627,15 @@ LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& k
       note(target.upload(argument.pointer, bytes.data(), bytes.size()));
     }
     arguments.push_back(argument);
+    lengths.push_back(p.kind == codegen::ParameterKind::Array
+                          ? static_cast<int64_t>(data.arrays.at(p.var).size()) /
+                                sizeOf(kernels.program->vars[p.var].type)
+                          : 0);
   }
   std::vector<runtime::DevicePointer> outputs;
   std::vector<size_t> sizes;
   for (const auto& o : info.outputs) {
-    sizes.push_back(static_cast<size_t>(codegen::capacity(o, data.extents) * sizeOf(o.type)));
+    sizes.push_back(static_cast<size_t>(codegen::capacity(o, extents) * sizeOf(o.type)));
     outputs.push_back(memory.take(std::max<size_t>(16, sizes.back())));
     std::vector<std::byte> before(sizes.back(), std::byte{0x5a});
     if (o.onto != 0) {
@@ -551,7 +644,14 @@ LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& k
     }
     note(target.upload(outputs.back(), before.data(), before.size()));
   }
-  note(target.launch({&kernels, kernel, data.extents, arguments, outputs, &memory}));
+  runtime::LaunchRequest request{&kernels, kernel, extents, arguments, outputs, &memory};
+  request.lengths = lengths;
+  if (spare > 0) {
+    const runtime::DevicePointer count = memory.take(sizeof(int64_t));
+    note(target.upload(count, &data.extents.elements, sizeof(int64_t)));
+    request.counted = count;
+  }
+  note(target.launch(request));
   if (result.failure) return result;
   note(target.synchronise(result.error));
   if (result.error) {
@@ -576,6 +676,8 @@ LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& k
       // The count is the last entry: of a cell the only one, of offsets the number of survivors.
       std::memcpy(&count, result.outputs[c].data() + sizes[c] - sizeof count, sizeof count);
     }
+    if (count < 0)
+      result.outputs[k].resize(static_cast<size_t>(codegen::capacity(o, data.extents) * sizeOf(o.type)));
     if (count < 0) continue;
     if (o.countsFalse) count = data.extents.elements - count;
     size_t bytes = static_cast<size_t>(count * sizeOf(o.type));

@@ -28,11 +28,19 @@ struct KernelData {
 enum class Lengths : uint8_t { Mixed, Zero, One, Eight, Long, Giant };
 std::string toString(Lengths lengths);
 
+/// What kernels are made of.
+enum class Shape : uint8_t {
+  Mixed,         ///< everything
+  Rows,          ///< reductions of segments that read arrays by segment or by position alone (regular spaces)
+  FoldsOfScans,  ///< maps, scans and reductions of segments, which read each other's results
+};
+
 struct RandomKernelOptions {
+  Shape shape = Shape::Mixed;
   lcu::SpaceKind space = lcu::SpaceKind::Flat;
   int bindings = 3;
   bool canFail = false;  ///< some thunks contain checks that rarely fail
-  bool loops = false;    ///< some thunks contain loops
+  bool loops = false;    ///< some thunks contain loops, of which some load many columns at one place
   bool narrow = false;   ///< inputs and most results are of one byte
 };
 KernelCase randomKernel(Random& random, const RandomKernelOptions& options);
@@ -62,8 +70,10 @@ struct LaunchResult {
   std::optional<runtime::DeviceError> error;
   std::vector<std::vector<std::byte>> outputs;
 };
+/// `spare`: the host knows only that there are no more than so many elements beside those (for kernels that
+/// are KernelInfo::counted, on targets that can count).
 LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& kernels, size_t kernel,
-                       const KernelData& data);
+                       const KernelData& data, int64_t spare = 0);
 /// Empty when equal; else what differs, in words.
 std::string difference(const LaunchResult& expected, const LaunchResult& got,
                        const codegen::KernelInfo& info);

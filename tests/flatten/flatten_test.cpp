@@ -349,6 +349,26 @@ TEST(Flatten, GuardedViews) {
 }
 
 // A check that fails for every instance fails only where there are instances, though it is the same for all.
+/// Lengths are named in the order of the program, whichever of the sequences the host knows more about.
+TEST(Flatten, LengthsThatDifferAreNamedInOrder) {
+  const std::string sequences = "a = [[1, 2]]; b = [[1], [2], [3]]; c = {[0:#v + 1] : v in a ++ b};";
+  RunnerOptions options;
+  options.strategies = true;
+  const std::pair<const char*, const char*> forms[] = {
+      {"{{sum({x * y : x in r; y in k}) : k in transpose(b)} : r in a}", "2 and 3"},
+      {"{{sum({x * y : y in k; x in r}) : k in transpose(b)} : r in a}", "3 and 2"},
+      {"{{sum({x * y * z : x in r; y in k; z in c[0]}) : k in transpose(b)} : r in {take(w, 1) : w in b}}",
+       "1 and 3"},
+      {"{{#zip(r, k) : k in transpose(b)} : r in a}", "2 and 3"},
+      {"{{#zip3(r, s, k) : k in transpose(b); s in a} : r in a}", "2 and 3"},
+      {"{x + y + z + w : x in [1, 2, 3]; y in a[0] ++ [0]; z in b[0]; w in [1, 2]}", "3 and 1"}};
+  for (const auto& [form, lengths] : forms) {
+    const FormOutcome outcome = runProgram(sequences + form + ";", options).back();
+    EXPECT_EQ(outcome.difference, "") << form << "\n" << outcome.lcu;
+    EXPECT_EQ(outcome.error, std::string("sequences of different lengths, ") + lengths) << form;
+  }
+}
+
 TEST(Flatten, FailingLengthsInBranchesNotTaken) {
   expectAgreement("{eql([x, x, x, x], [x, x]) : x in [1, 2]}; {eql([x], [x]) : x in [1, 2]};");
 }
