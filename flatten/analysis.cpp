@@ -211,15 +211,18 @@ void Analysis::findTailRecursion(FunctionId f) {
   facts.scalarLoop = scalars && delayableBody(function.body, {f});
 }
 
-/// The functions of a cycle are compiled inside each other (scalar_recursion.cpp), so their code may not grow
-/// too much by that.
+/// A cycle becomes one function (merged_cycles.h), or, where its results differ, functions inside each other
+/// (scalar_recursion.cpp), whose code may not grow too much by that: compilers of device code take minutes
+/// for some thousand nodes of functions in functions.
 void Analysis::findScalarRecursion(const std::vector<FunctionId>& cycle) {
-  constexpr size_t kMostNodes = 2000;
+  constexpr size_t kMostNodes = 6000, kMostInside = 400;
   for (FunctionId f : cycle)
     if (const ExpPtr& body = program_.functions[f].body;
         !body || !delayableBody(body, cycle) || effects(body))
       return;
   findUnchanged(cycle);
+  size_t nodes = 0;
+  bool alike = true;  // their results
   for (FunctionId f : cycle) {
     const core::Function& function = program_.functions[f];
     for (const CoreType& type : function.result)
@@ -227,8 +230,16 @@ void Analysis::findScalarRecursion(const std::vector<FunctionId>& cycle) {
     if (function.result.empty()) return;
     for (size_t k = 0; k < function.parameters.size(); ++k)
       if (!functions_[f].invariant[k] && !function.parameters[k].type.isScalar()) return;
+    nodes += functions_[f].size;
+    alike = alike && function.result == program_.functions[cycle[0]].result;
+  }
+  constexpr size_t kForEach = 3;  // nodes that a merged function has beside those of each
+  if (nodes + (cycle.size() > 1 ? kForEach * cycle.size() : 0) > kMostNodes) return;
+  if (cycle.size() > 1 && alike) mergeable_.push_back(cycle);
+  for (FunctionId f : cycle) {
     std::vector<FunctionId> around;
-    if (expandedSize(f, cycle, around) > kMostNodes) return;
+    size_t inside = kMostInside;
+    if (!alike && !expandsTo(f, cycle, around, inside)) return;
   }
   for (FunctionId f : cycle) functions_[f].scalarRecursion = true;
 }
@@ -275,25 +286,32 @@ void Analysis::findUnchanged(const std::vector<FunctionId>& cycle) {
   }
   for (FunctionId f : cycle) {
     std::vector<bool>& invariant = functions_[f].invariant;
-    invariant.assign(program_.functions[f].parameters.size(), false);
-    for (size_t k = 0; k < invariant.size(); ++k) invariant[k] = find(first[f] + k) != 0;
+    invariant.clear();
+    std::vector<size_t>& unchanged = functions_[f].unchanged;
+    for (size_t k = 0; k < program_.functions[f].parameters.size(); ++k) {
+      unchanged.push_back(find(first[f] + k));
+      invariant.push_back(unchanged.back() != 0);
+    }
   }
 }
 
-/// Core nodes of `f` with every call of the cycle replaced by the function called, unless that is `around`.
-size_t Analysis::expandedSize(FunctionId f, const std::vector<FunctionId>& cycle,
-                              std::vector<FunctionId>& around) const {
-  size_t size = functions_[f].size;
+/// Whether `f` has at most so many nodes where every call of the cycle is the function called, unless that is
+/// `around`; takes them away.
+bool Analysis::expandsTo(FunctionId f, const std::vector<FunctionId>& cycle, std::vector<FunctionId>& around,
+                         size_t& nodes) const {
+  if (functions_[f].size > nodes) return false;
+  nodes -= functions_[f].size;
+  bool fits = true;
   around.push_back(f);
   forEachExp(program_.functions[f].body, [&](const core::Exp& e) {
     const auto* call = std::get_if<core::Call>(&e.node);
     const auto in = [&](const std::vector<FunctionId>& set) {
       return std::find(set.begin(), set.end(), call->function) != set.end();
     };
-    if (call && in(cycle) && !in(around)) size += expandedSize(call->function, cycle, around);
+    if (fits && call && in(cycle) && !in(around)) fits = expandsTo(call->function, cycle, around, nodes);
   });
   around.pop_back();
-  return size;
+  return fits;
 }
 
 bool Analysis::delayableBody(const ExpPtr& start, const std::vector<FunctionId>& selves) const {

@@ -29,6 +29,11 @@ class Analysis {
   bool repeats(const core::ExpPtr& e) const;
   /// Parameters that every recursive call passes on unchanged.
   const std::vector<bool>& invariantParameters(core::FunctionId f) const { return functions_[f].invariant; }
+  /// Cycles of several functions that could be one scalar recursion (merged_cycles.h).
+  const std::vector<std::vector<core::FunctionId>>& mergeableCycles() const { return mergeable_; }
+  /// Of a function of such a cycle: the number of the set of parameters that parameter `k` belongs to, which
+  /// the functions hand to each other unchanged; 0: it changes.
+  size_t unchangedSet(core::FunctionId f, size_t k) const { return functions_[f].unchanged[k]; }
   /// Contains a call that reaches a recursive function which does not become a scalar loop.
   bool uncontained(const core::ExpPtr& e) const;
   /// Needs no kernel: scalar operations, conditionals, indexing, lengths, views, scalar loops, and calls of
@@ -48,6 +53,7 @@ class Analysis {
     bool recursive = false, tailRecursive = false, scalarLoop = false, scalarRecursion = false;
     bool uncontained = false, delayable = false, effects = false, repeats = false;
     std::vector<bool> invariant;
+    std::vector<size_t> unchanged;
     size_t size = 0;
   };
   void findPredicates(const core::ExpPtr& e, const std::unordered_map<core::VarId, int>& uses);
@@ -57,14 +63,15 @@ class Analysis {
   bool callsDirectly(const core::ExpPtr& e, core::FunctionId f) const;
   void findScalarRecursion(const std::vector<core::FunctionId>& cycle);
   void findUnchanged(const std::vector<core::FunctionId>& cycle);
-  size_t expandedSize(core::FunctionId f, const std::vector<core::FunctionId>& cycle,
-                      std::vector<core::FunctionId>& around) const;
+  bool expandsTo(core::FunctionId f, const std::vector<core::FunctionId>& cycle,
+                 std::vector<core::FunctionId>& around, size_t& nodes) const;
   bool delayableBody(const core::ExpPtr& e, const std::vector<core::FunctionId>& selves) const;
 
   const core::Program& program_;
   std::vector<FunctionFacts> functions_;
   std::vector<std::vector<core::FunctionId>> callees_;
   std::unordered_set<core::VarId> predicates_;
+  std::vector<std::vector<core::FunctionId>> mergeable_;
 };
 
 }  // namespace kelpie::flatten

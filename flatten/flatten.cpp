@@ -8,6 +8,7 @@
 #include "flatten/flattener.h"
 #include "flatten/hoist.h"
 #include "flatten/loop_invariants.h"
+#include "flatten/merged_cycles.h"
 #include "flatten/rematerialise.h"
 #include "flatten/saved.h"
 #include "flatten/serial_loops.h"
@@ -35,7 +36,8 @@ bool isRegular(const Column& column) {
 }
 
 lcu::Program flattenParallel(const core::Program& program, const KnownGlobals& globals) {
-  const core::Program joined = joinSiblingCalls(program, Analysis(program));
+  const core::Program merged = mergeCycles(program, Analysis(program));
+  const core::Program joined = joinSiblingCalls(merged, Analysis(merged));
   const core::Program hoisted = hoist(joined, Analysis(joined));
   lcu::Program flat = Flattener(hoisted, globals).run();
   removeLoopInvariants(flat);

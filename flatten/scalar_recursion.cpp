@@ -11,9 +11,10 @@
 // Where what is pending after a call needs no stack, loops do (flatten/linear_recursion.h).
 //
 // Nothing is lost by that: in NESL what runs in parallel is apply-to-each, and there is none in the function.
-// A function that calls another one of its cycle contains it, as a recursion inside its own; a call of a
-// function around is a call. Parameters that no call of the cycle changes are those of the surroundings, so
-// they may be sequences: a tree that the recursion walks.
+// Of functions that call each other and were not merged (flatten/merged_cycles.h), one that calls another
+// contains it, as a recursion inside its own; a call of a function around is a call. Parameters that no call
+// of the cycle changes are those of the surroundings, so they may be sequences: a tree that the recursion
+// walks.
 #include "flatten/flattener.h"
 #include "flatten/linear_recursion.h"
 #include "ir/check_messages.h"

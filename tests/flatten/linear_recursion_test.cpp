@@ -110,6 +110,70 @@ TEST(LinearRecursion, CallsAreMadeOnceWhereSeveralPlacesLookAtThem) {
   for (const Case& c : kCalledOnce) compare(c, true);
 }
 
+/// A function for each state, each of which all others may follow; calls are what `call` makes of them.
+std::string automaton(int states, const std::string& call) {
+  std::string text;
+  for (int s = 0; s < states; ++s) text += fmt::format("function s{}(v, i) : ([int], int) -> int;\n", s);
+  for (int s = 0; s < states; ++s) {
+    std::string next = fmt::format("-{}", s);
+    for (int k = 0; k < states; ++k)
+      next = fmt::format("if v[i] == {} then {} else {}", k, fmt::format(fmt::runtime(call), k), next);
+    text +=
+        fmt::format("function s{0}(v, i) : ([int], int) -> int = if i == #v then {0} else {1};\n", s, next);
+  }
+  return text;
+}
+
+/// Functions in a cycle are one loop, or one recursion, however many they are.
+TEST(LinearRecursion, CyclesAreOneFunction) {
+  RunnerOptions options;
+  options.strategies = true;
+  const auto run = [&](const std::string& program, const char* has) {
+    const FormOutcome outcome = runProgram(program, options).back();
+    EXPECT_EQ(outcome.difference, "") << program << "\n" << outcome.lcu;
+    EXPECT_NE(outcome.lcu.find(has), std::string::npos) << outcome.lcu;
+    EXPECT_LT(outcome.lcu.size(), 60'000u);
+    return outcome;
+  };
+  const std::string words = "{s0(v, 0) : v in [[0, 1, 2, 3, 1, 0, 2], [] int, [1], [2, 9, 1], [11, 3, 3]]};";
+  for (const int states : {2, 4, 12}) {
+    EXPECT_EQ(run(automaton(states, "s{}(v, i + 1)") + words, "= loop (").error, "");
+    EXPECT_EQ(run(automaton(states, "1 + s{}(v, i + 1)") + words, "= loop (").error, "");
+    EXPECT_EQ(run(automaton(states, "(let r = s{}(v, i + 1) in r * r - v[i])") + words, "= recursion ").error,
+              "");
+  }
+  EXPECT_NE(run(automaton(5, "s{}(v, i + 1 + v[i])") + words, "= loop (").error, "");
+
+  // Parameters of different types and in another order, of which some never change, and no others.
+  const std::string mixed =
+      "function a(n, x, v, d) : (int, float, [int], char) -> (int, float);"
+      "function b(v, y, n) : ([int], float, int) -> (int, float);"
+      "function c(n, m, v) : (int, int, [int]) -> (int, float) = if n < m then (v[0], float(m)) else"
+      "  b(v, float(n) / 2.0, n - m);"
+      "function b(v, y, n) : ([int], float, int) -> (int, float) = if y > 9.0 then a(n - 2, y - 1.0, v, `b)"
+      "  else let (i, z) = a(n - 1, y * 0.5, v, `c) in (i + v[rem(abs(n), #v)], z + y);"
+      "function a(n, x, v, d) : (int, float, [int], char) -> (int, float) = if n < 1 then (char_code(d), x)"
+      "  else if d == `a then c(n - 1, 3, v) else let (i, z) = b(v, x + 1.0, n - 1) in (i * 3, z * x);";
+  EXPECT_EQ(
+      run(mixed + "{a(n, x, v, `a) : n in [0, 5, 12, 2]; x in [1.0, 2.5, -3.0, 40.0]; v in [[1], [2, 3],"
+                  " [4, 5, 6], [7]]};",
+          "= recursion ")
+          .error,
+      "");
+  EXPECT_EQ(run(mixed + "{(a(n, 2.0, [1, 2], `b), b([3], 20.0, n), c(n, 2, [5])) : n in [0, 5, 12]};",
+                "= recursion ")
+                .error,
+            "");
+  EXPECT_NE(run(mixed + "{a(n, 1.0, v, `a) : n in [5, 12]; v in [[1], [] int]};", "= recursion ").error, "");
+
+  // Results of different types: functions inside each other.
+  run("function positive(n) : int -> bool; function size(n) : int -> int = if n < 1 then 0 else"
+      "  if positive(n - 1) then 1 + size(n / 2) else size(n - 1) * 2;"
+      "function positive(n) : int -> bool = if n < 1 then f else rem(size(n - 2), 3) > 0;"
+      "{size(n) : n in [0, 3, 9, 14]};",
+      "= recursion ");
+}
+
 /// Each of the elements that nobody looks at may fail, and is evaluated before the result.
 TEST(LinearRecursion, ManyChecksTakeNoTimeToCompile) {
   std::string body = "n - walk(v, n / 2)";
