@@ -2,8 +2,11 @@
 // that asks whether there are any.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "counting_target.h"
 #include "program_runner.h"
+#include "random_nesl.h"
 
 namespace kelpie::testing {
 namespace {
@@ -82,6 +85,20 @@ TEST(Counting, ConditionsOnOtherNumbersStay) {
       "above([1, 2, 3, 10], 3); above([0, 2, 3, 10], 1);"
       "function h(a) = if not(#a == 0) then sum({10 / x : x in a}) else 0;"
       "h({x in [1, 2, 3] | x > 5}) + h({x in [1, 2, 3] | x > 2});");
+}
+
+/// KELPIE_RANDOM_PROGRAMS=N for more than a few, KELPIE_RANDOM_SEED for others.
+TEST(Counting, RandomPrograms) {
+  const char* const soak = std::getenv("KELPIE_RANDOM_PROGRAMS");
+  const char* const from = std::getenv("KELPIE_RANDOM_SEED");
+  const uint32_t first = from ? static_cast<uint32_t>(std::atoi(from)) : 500;
+  RunnerOptions options;
+  options.timed = false;
+  options.positions = false;
+  options.target = [] { return std::make_unique<CountingTarget>(); };
+  for (uint32_t seed = first; seed < first + (soak ? static_cast<uint32_t>(std::atoi(soak)) : 15); ++seed)
+    for (const FormOutcome& outcome : runProgram(randomNesl(seed, 4), options))
+      EXPECT_EQ(outcome.difference, "") << "seed " << seed << "\n" << outcome.text << "\n" << outcome.lcu;
 }
 
 }  // namespace

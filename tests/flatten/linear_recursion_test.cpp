@@ -239,8 +239,11 @@ class RandomFunction {
 
   std::string text() {
     kind_ = pick(3);
-    const std::string base = value(2);
-    return fmt::format("function g(n, m) = if n < {} then {} else {};", 1 + pick(3), base, choice(2));
+    if (pick(4) > 0) return function("g", "g");
+    // Two that call each other.
+    std::string text = fmt::format("function h(n, m) : {};", type());
+    text += function("g", "h");
+    return text + function("h", "g");
   }
 
  private:
@@ -249,6 +252,18 @@ class RandomFunction {
   std::string condition() {
     const char* const conditions[] = {"oddp(n)", "rem(n + m, 3) == 0", "m > n", "rem(n, 5) < 2"};
     return conditions[pick(4)];
+  }
+  std::string type() const {
+    const char* const results[] = {"int", "float", "bool"};
+    return fmt::format("(int, int) -> {}", results[kind_]);
+  }
+  std::string function(const char* name, const char* callee) {
+    callee_ = callee;
+    alike_.clear();
+    const int least = 1 + pick(3);
+    const std::string base = value(2);
+    return fmt::format("function {}(n, m) : {} = if n < {} then {} else {};", name, type(), least, base,
+                       choice(2));
   }
   /// An expression without a call, of the type of the result.
   std::string value(int depth) {
@@ -262,9 +277,9 @@ class RandomFunction {
   std::string call() {
     const char* const next[] = {"n - 1, m", "n / 2, m + n", "n - 1, m + 2", "n - 2, rem(m * 3 + n, 11)",
                                 "n - 1, 5 - m"};
-    if (!alike_.empty() && pick(3) > 0) return fmt::format("g({})", alike_);
+    if (!alike_.empty() && pick(3) > 0) return fmt::format("{}({})", callee_, alike_);
     alike_ = next[pick(5)];
-    return fmt::format("g({})", alike_);
+    return fmt::format("{}({})", callee_, alike_);
   }
   std::string pending(int depth) {
     if (depth == 0) return call();
@@ -310,7 +325,7 @@ class RandomFunction {
 
   std::mt19937 random_;
   int kind_ = 0;
-  std::string alike_;
+  std::string callee_, alike_;
 };
 
 TEST(LinearRecursion, RandomFunctions) {
