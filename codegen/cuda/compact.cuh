@@ -103,27 +103,6 @@ KELPIE_DEVICE void storeCompacted(Out* out, const Items& items, uint32_t marked,
   }
 }
 
-/// How many marked items lie before any element of a tile; of tiles that run forward.
-template <class S>
-struct TileRanks {
-  static_assert(!S::kBackward && (S::kWidth & (S::kWidth - 1)) == 0, "survivors are ranked forward");
-  uint32_t group[S::kItems / S::kWidth + 1];  ///< rank << kWidth | marks, of kWidth elements
-
-  /// All rows of all threads are to be put, and `count`, that of the tile. A barrier must follow.
-  __device__ __forceinline__ void put(uint32_t marked, const uint32_t (&rank)[S::kRows], uint32_t count) {
-    KELPIE_UNROLL
-    for (int row = 0; row < S::kRows; ++row)
-      group[S::position(row) / S::kWidth] =
-          rank[row] << S::kWidth | (marked >> (row * S::kWidth) & ((1u << S::kWidth) - 1));
-    if (threadIdx.x == 0) group[S::kItems / S::kWidth] = count << S::kWidth;
-  }
-  /// `offset`: to kItems.
-  __device__ __forceinline__ uint32_t before(int offset) const {
-    const uint32_t entry = group[offset / S::kWidth];
-    return (entry >> S::kWidth) + uint32_t(__popc(entry & ((1u << offset % S::kWidth) - 1)));
-  }
-};
-
 /// The ranks of marked items in a tile and in all tiles, for levels that only count: kCounts sets of marks.
 /// Two or four rows are counted in parts of one word.
 template <class S, int kCounts>

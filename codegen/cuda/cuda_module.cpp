@@ -26,7 +26,7 @@ int64_t rowTiles(const TileShape& shape, const LaunchExtents& extents) {
 }  // namespace
 
 int64_t CudaPass::tileSize() const {
-  const int aligned = grid == Grid::Merged ? 1 : grid == Grid::Ranges ? shape.threads / kWarp : 0;
+  const int aligned = grid == Grid::Ranges ? shape.threads / kWarp : 0;
   return shape.items() - aligned * shape.width;
 }
 
@@ -64,7 +64,7 @@ int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   if (grid == Grid::Single) return 1;
   if (grid == Grid::Rows) return rowTiles(shape, extents);
   if (const int64_t each = together(extents)) return (extents.segments + each - 1) / each;
-  int64_t work = extents.elements + (mergesEnds() ? endWeight * extents.segments : 0);
+  int64_t work = extents.elements + (grid == Grid::Ranges ? extents.segments : 0);
   int64_t tiles = std::max<int64_t>(1, (work + tileSize() - 1) / tileSize());
   return grid == Grid::Ranges ? std::min(tiles, mostRanges(tiles, extents)) : tiles;
 }

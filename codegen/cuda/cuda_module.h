@@ -32,10 +32,10 @@ enum class Grid : uint8_t {
            ///< reproducible
   Heads,  ///< tiles of a segmented space whose segments have no results: elements need to know where segments
           ///< begin (segment_heads.cuh) or what number theirs has (segment_numbers.cuh)
-  Merged,  ///< tiles of the merged list of elements and segment ends (segments.cuh)
-  Ranges,  ///< contiguous pieces of the merged list, a warp each; at most maxChunks blocks, which all run at
-           ///< once, or so many times as many that those who do gather near each other (segment_ranges.cuh)
-  Rows,    ///< segments of a regular space, several to a thread or to a block (segment_rows.cuh)
+  Ranges,  ///< contiguous pieces of the merged list of elements and segment ends, a warp each; at most
+           ///< maxChunks blocks, which all run at once, or so many times as many that those who do gather
+           ///< near each other (segment_ranges.cuh)
+  Rows,  ///< segments of a regular space, several to a thread or to a block (segment_rows.cuh)
 };
 /// How a space is cut does not depend on the device, so that results do not: it suits a large one.
 constexpr int64_t kMultiprocessors = 132;
@@ -58,7 +58,6 @@ struct CudaPass {
   std::string entry;  ///< name of the entry point
   Grid grid = Grid::Tiles;
   TileShape shape;
-  int endWeight = 1;        ///< of Merged: entries of the list that a segment end takes
   int stateWords = 0;       ///< of a tile (look_back.cuh)
   bool scanned = false;     ///< one more block, the scanner, unless there is one tile only
   bool needsLaunch = true;  ///< false: nothing happens when there are no elements and no segments
@@ -77,13 +76,11 @@ struct CudaPass {
   int64_t nearBytes = 1;    ///< of Ranges: CudaOptions::nearBytes
   std::string text;
 
-  /// Tiles and ranges are pieces of the merged list.
-  bool mergesEnds() const { return grid == Grid::Merged || grid == Grid::Ranges; }
   /// Tiles are told where in the list of segments they begin.
-  bool findsBegins() const { return grid == Grid::Merged || grid == Grid::Heads; }
-  bool segmented() const { return grid == Grid::Heads || grid == Grid::Rows || mergesEnds(); }
-  /// Elements (Tiles, Chunks, Heads) or entries of the merged list (Merged, Ranges) of a tile. Of those fewer
-  /// than there are positions, so that a tile, or the range of a warp, may begin at an aligned element.
+  bool findsBegins() const { return grid == Grid::Heads; }
+  bool segmented() const { return grid == Grid::Heads || grid == Grid::Rows || grid == Grid::Ranges; }
+  /// Elements of a tile, or entries of the merged list (Ranges): of those fewer than there are positions, so
+  /// that the range of a warp may begin at an aligned element.
   int64_t tileSize() const;
   /// Groups of elements in such a table, and its bytes.
   int64_t rankGroups(int64_t tiles) const;

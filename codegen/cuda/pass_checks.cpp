@@ -178,7 +178,7 @@ void writeCheckedItems(PassText& t, size_t number) {
   // It pays most where items have much to do that does not depend on each other's checks.
   const bool pays = (checks && (!searches || usesSegments(t, stage))) || numbered;
   const bool mayPay = pays || t.plan.ranges() || t.plan.scanned() || t.plan.narrow || permutes;
-  const bool copies = !everywhere && !t.plan.merged() && mayPay &&
+  const bool copies = !everywhere && mayPay &&
                       text.size() <= (pays ? kShortWithChecks : kShort) && !(searches && hasLoops(t, stage));
   if (!searches && !copies) {
     t.text += text;

@@ -47,13 +47,6 @@ std::optional<size_t> collectedEarly(const PassText& t, size_t number) {
   return std::nullopt;
 }
 
-/// Whether nothing but results of segments comes of a level.
-bool foldsOnly(const PassText& t, const LevelPlan& level) {
-  return std::all_of(level.fields.begin(), level.fields.end(), [&](const Field& f) {
-    return f.segmented && t.kernel.bindings[f.binding].kind == SoacKind::Reduce;
-  });
-}
-
 void countLevel(PassText& t, size_t number) {
   const std::vector<Field>& fields = t.plan.levels[number].fields;
   const std::string scan = t.scanName(number), type = t.blockCountType(number);
@@ -79,21 +72,15 @@ void writeLevel(PassText& t, size_t number) {
     countLevel(t, number);
     return;
   }
-  const char* heads = !level.segmented ? "0" : t.plan.heads() ? "heads" : "borders.heads";
-  const bool endsOnly = number > 0 && level.restarts && foldsOnly(t, level);
+  const char* heads = level.segmented ? "heads" : "0";
   t.line(2, "BlockScan<S, {}> {};", t.levelName(number), scan);
-  t.line(2, "{}.run(own{}, {}, {}, shared.{}, {}, order{});", scan, number + 1, heads,
-         level.segmented && t.plan.merged() ? "borders.ends" : "false", scan, t.states(number),
-         endsOnly ? ", tile.ends > 0" : "");
+  t.line(2, "{}.run(own{}, {}, shared.{}, {}, order);", scan, number + 1, heads, scan, t.states(number));
   bool inclusive = false, exclusive = false, ranked = false;
   for (const Field& f : level.fields) {
     const Soac& soac = t.kernel.bindings[f.binding];
     ranked |= f.count;
     if (soac.kind == SoacKind::Scan && !soac.inclusive) exclusive = true;
-    if (soac.kind == SoacKind::Reduce ? soac.space.segmented()
-                                      : soac.kind == SoacKind::Scan && soac.inclusive) {
-      inclusive = true;
-    }
+    if (soac.kind == SoacKind::Scan && soac.inclusive) inclusive = true;
     if (soac.kind == SoacKind::Scan) {
       VarId v = soac.results[f.component];
       t.line(2, "{} {}[S::kRows][S::kWidth];", typeName(f.type), t.items(v));
@@ -103,11 +90,6 @@ void writeLevel(PassText& t, size_t number) {
     }
   }
   if (!inclusive && !exclusive && !ranked) return;
-  bool staged = std::any_of(level.fields.begin(), level.fields.end(), [&](const Field& f) {
-    return f.segmented && t.kernel.bindings[f.binding].kind == SoacKind::Reduce;
-  });
-  if (staged && !t.numbersDeclared) t.declareNumbers();
-  if (endsOnly) t.line(2, "if (tile.ends > 0) {{");
   t.line(2, "KELPIE_UNROLL");
   t.line(2, "{}", kRowLoop);
   t.line(4, "{}::Carry before[S::kWidth];", t.levelName(number));
@@ -128,9 +110,6 @@ void writeLevel(PassText& t, size_t number) {
     } else if (soac.kind == SoacKind::Scan) {
       t.line(6, "{}[row][v] = {}.{};", t.items(soac.results[f.component]),
              soac.inclusive ? "upTo" : "before[v]", field);
-    } else if (soac.space.segmented()) {
-      t.line(6, "if (borders.tails >> (row * S::kWidth + v) & 1) shared.{}[number[row][v]] = upTo.{};", field,
-             field);
     }
   }
   t.line(4, "}}");
@@ -142,7 +121,6 @@ void writeLevel(PassText& t, size_t number) {
       t.line(4, "storeRow<S>({}, tile, row, {}[row]);", *out, t.items(v));
   }
   t.line(2, "}}");
-  if (endsOnly) t.line(2, "}}");
 }
 
 void writeCompactions(PassText& t) {

@@ -43,7 +43,6 @@ std::string resultOfSegments(PassText& t) {
 }
 
 void clearMarks(PassText& t) {
-  if (t.plan.marksItems()) t.line(2, "Map::clear(shared.map);");
   if (t.plan.heads()) t.line(2, "{}::clear(shared.heads);", t.headsType());
 }
 
@@ -82,10 +81,8 @@ void writeStructures(PassText& t) {
   }
   if (!t.plan.reductions.empty())
     t.text += reductionText(t.plan.reductions, "Reduction", t.kernel, t.fieldNames());
-  if (t.plan.merged()) t.line(0, "using Map = SegmentMap<S, {}>;", t.plan.endWeight);
   t.line(0, "struct Shared {{");
   if (t.plan.finishes()) t.line(2, "uint32_t finished;");
-  if (t.plan.merged()) t.line(2, "Map::Shared map;");
   if (t.plan.heads()) t.line(2, "{}::Shared heads;", t.headsType());
   if (t.plan.ranges()) {
     t.line(2, "Range::Shared range[kWarps];");
@@ -103,16 +100,6 @@ void writeStructures(PassText& t) {
     }
   }
   if (!t.plan.reductions.empty()) t.line(2, "BlockReduce<kWarps, Reduction>::Shared reduction;");
-  for (const LevelPlan& level : t.plan.levels) {
-    for (const Field& f : level.fields) {
-      const Soac& soac = t.kernel.bindings[f.binding];
-      if (f.count && soac.space.segmented() && !t.plan.tabulates()) {
-        t.line(2, "TileRanks<S> ranks{};", f.binding + 1);
-      } else if (soac.kind == SoacKind::Reduce && f.segmented && !t.plan.ranges() && !t.plan.rows()) {
-        t.line(2, "{} {}[Map::kEnds];  // by segment", typeName(f.type), t.fieldName(f));
-      }
-    }
-  }
   if (t.plan.bufferBytesPerItem > 0) {
     t.line(2, "alignas(16) unsigned char buffer[{} * {}];", t.plan.bufferItems, t.plan.bufferBytesPerItem);
   }
@@ -126,7 +113,6 @@ void writeSignature(PassText& t) {
     parameters.push_back("const int64_t m");
     parameters.push_back("const int64_t length");
   }
-  if (t.plan.merged()) parameters.push_back("const int64_t* __restrict__ splits");
   if (t.plan.heads()) parameters.push_back("const int64_t* __restrict__ starts");
   for (const KernelOutput& o : t.info.outputs)
     if (t.tableNames.contains(o.var))
@@ -239,11 +225,7 @@ void writePrologue(PassText& t) {
     clearMarks(t);
     t.line(2, "const int64_t order = blockIdx.x;");
   }
-  if (t.plan.merged()) {
-    t.line(2, "Map::lookUp(order, segments, launch.tiles, n, splits, shared.map);");
-    t.line(2, "__syncthreads();");
-    t.line(2, "const SegmentTile tile = Map::locate(shared.map);");
-  } else if (t.plan.ranges()) {
+  if (t.plan.ranges()) {
     t.line(2, "const Tile tile = range.tile();");
     if (!t.plan.stages[0].packs.empty()) {  // there are few: code to load them ahead would be long
       t.line(2, "if (tile.count < S::kItems) {{");
@@ -274,26 +256,6 @@ void writePrologue(PassText& t) {
                              : "SegmentHeads<S>::mark(segments, tile, n, starts, shared.heads);");
     t.line(2, "__syncthreads();");
     if (t.plan.borders) t.line(2, "const uint32_t heads = {}::heads(shared.heads);", t.headsType());
-  }
-  if (t.plan.marksItems()) {
-    t.line(2, "Map::mark(segments, tile, shared.map);");
-    std::vector<std::string> initial;
-    for (const LevelPlan& level : t.plan.levels) {
-      for (const Field& f : level.fields) {
-        const Soac& soac = t.kernel.bindings[f.binding];
-        if (soac.kind != SoacKind::Reduce || !f.segmented) continue;
-        initial.push_back(fmt::format("shared.{}[k] = {};", t.fieldName(f),
-                                      literalText(soac.combine.identity[f.component])));
-      }
-    }
-    if (!initial.empty()) {
-      t.line(2, "for (int k = threadIdx.x; k < tile.ends; k += S::kThreads) {{  // what empty segments keep");
-      for (const std::string& text : initial) t.line(4, "{}", text);
-      t.line(2, "}}");
-    }
-    t.line(2, "__syncthreads();");
-    if (t.plan.borders) t.line(2, "const Map borders(tile, shared.map);");
-    if (t.plan.numbersInThunks) t.declareNumbers();
   }
 }
 

@@ -32,10 +32,9 @@ void write(PassText& t) {
       writeStage(t, k);
       if (!plan.levels[k].fields.empty() && !plan.ranges()) writeLevel(t, k);
     }
-    if (plan.tabulates()) writeRankTables(t);
+    writeRankTables(t);
     writeCompactions(t);
     writeTotals(t);
-    if (plan.merged()) writeSegmentResults(t);
     writeEndOfTile(t);
     writeFinish(t);
   }
@@ -58,7 +57,6 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
   pass.nearBytes = options.nearBytes;
   pass.evenChunks = plan.grid == Grid::Chunks && plan.streams;
   pass.shape = plan.shape;
-  if (plan.merged()) pass.endWeight = plan.endWeight;
   pass.scanned = plan.scanned();
   for (uint32_t k = 0; k < pass.info.outputs.size(); ++k)
     if (text.tableNames.contains(pass.info.outputs[k].var)) pass.ranked.push_back(k);

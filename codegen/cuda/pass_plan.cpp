@@ -83,13 +83,11 @@ class Planner {
       case SoacKind::Filter:
       case SoacKind::Partition:
         level(binding.level).fields.push_back({b, 0, true, false, ScalarType::Int64});
-        if (segmented) plan_.stagedBytesPerItem += 2;
         break;
       case SoacKind::Reduce:
         if (segmented) {
           addOperator(level(binding.level).fields, b, true);
           plan_.borders = plan_.numbers = segmentResults_ = true;
-          for (ExprRef e : soac.combine.result) plan_.stagedBytesPerEnd += sizeOf(e->type);
         } else if (commutes(soac.combine)) {
           addOperator(plan_.reductions, b, false);
         } else {
@@ -202,10 +200,11 @@ class Planner {
       plan_.grid = Grid::Single;
     } else if (info_.space.segmented() &&
                (plan_.borders || plan_.numbers || segmentResults_ || !plan_.epilogues.empty())) {
-      plan_.grid = foldsRows()             ? Grid::Rows
-                   : foldsSegmentsOnly()   ? Grid::Ranges
-                   : worksOnElementsOnly() ? Grid::Heads
-                                           : Grid::Merged;
+      // No pass folds segments beside scans or filters (pass_split.h), and epilogues are with the folds that
+      // they read.
+      if (!foldsSegmentsOnly() && (segmentResults_ || !plan_.epilogues.empty()))
+        throw InternalError("a pass makes results of segments beside others");
+      plan_.grid = foldsRows() ? Grid::Rows : foldsSegmentsOnly() ? Grid::Ranges : Grid::Heads;
     } else if (!plan_.needsLower() && !plan_.reductions.empty()) {
       plan_.grid = Grid::Chunks;
     }
@@ -237,9 +236,6 @@ class Planner {
              });
     });
   }
-
-  /// Whether segments have no results of their own; offsets of filtered ones follow from those of elements.
-  bool worksOnElementsOnly() const { return !segmentResults_ && plan_.epilogues.empty(); }
 
   const lcu::Kernel& kernel_;
   const KernelInfo& info_;

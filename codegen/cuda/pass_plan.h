@@ -49,8 +49,7 @@ struct PassPlan {
   Grid grid = Grid::Tiles;
   TileShape shape;
   int rowsAtOnce = 0;                    ///< rows of items that are unrolled together; 0: all
-  int elementWeight = 1, endWeight = 1;  ///< of ranges: what elements and segment ends cost; of a merged
-                                         ///< list: entries of an end
+  int elementWeight = 1, endWeight = 1;  ///< of ranges: what elements and segment ends cost
   int blocksAtOnce = 1;                  ///< blocks of a multiprocessor that registers must suffice for
   bool narrow = false;                   ///< flat, and elements of one byte are moved: arithmetic counts
   bool streams = false;                  ///< items take equally long and are read in order
@@ -59,10 +58,7 @@ struct PassPlan {
   bool borders = false;                  ///< segment borders of items are needed
   int bufferBytesPerItem = 0;            ///< compaction buffer
   int bufferItems = 0;                   ///< ... which holds so many items, of which a tile may have more
-  int stagedBytesPerItem = 0;            ///< of a merged list: ranks of survivors
-  int stagedBytesPerEnd = 0;             ///< ... and results of segments
 
-  bool merged() const { return grid == Grid::Merged; }
   bool heads() const { return grid == Grid::Heads; }
   bool numbered() const { return heads() && numbersInThunks; }  ///< (segment_numbers.cuh)
   bool ranges() const { return grid == Grid::Ranges; }
@@ -70,11 +66,7 @@ struct PassPlan {
   bool canGroup = false;  ///< of ranges: small inputs may be folded by groups (segment_groups.cuh)
   bool groups = false;    ///< ... and are
   bool compact = false;   ///< of ranges: code for the ends of segments is short rather than fast
-  bool segmented() const { return merged() || heads() || ranges(); }
-  /// Of a merged list: where segments begin is marked for items; results of segments alone need no marks.
-  bool marksItems() const { return merged() && (borders || numbers); }
-  /// Offsets of filtered segments are found by a table that tiles leave (segment_ranks.cuh).
-  bool tabulates() const { return !merged(); }
+  bool segmented() const { return heads() || ranges(); }
   bool needsLower() const;  ///< of what lies in lower tiles or ranges
   bool scanned() const { return needsLower() && !ranges() && !rows(); }
   bool finishes() const { return !reductions.empty() || !finish.empty(); }

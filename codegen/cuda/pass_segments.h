@@ -7,8 +7,6 @@ namespace kelpie::codegen::cuda {
 
 /// What is done for each segment: its results are stored, epilogues computed.
 void writeSegmentBody(PassText& t);
-/// The same for all segments that end in a tile of the merged list.
-void writeSegmentResults(PassText& t);
 /// Of tiles of elements: enters survivors into the tables by which offsets of filtered segments are found.
 void writeRankTables(PassText& t);
 

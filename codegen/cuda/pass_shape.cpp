@@ -23,8 +23,6 @@ constexpr int kItemWords = 72;
 constexpr int kWaitingItemWords = 96;
 /// The same where a number of the segment is found for each item on the way.
 constexpr int kNumberedItemWords = 128;
-/// The same where segments are folded beside scans.
-constexpr int kMergedItemWords = 128;
 /// Shared memory of a multiprocessor, and what a block takes of it beside its tile.
 constexpr int kMultiprocessorSharedBytes = 227 * 1024, kBlockSharedBytes = 1024;
 /// Nodes of thunk code from which on a map is bound by arithmetic.
@@ -67,14 +65,10 @@ class ShapeChooser {
     items = std::min<int>(
         items, static_cast<int>(std::max<size_t>(1, kUnrolledNodes / std::max<size_t>(1, weight.nodes))));
     int bytes = 0;
-    if (plan_.merged())
-      bytes = mergedBytes() + (plan_.stagedBytesPerEnd + plan_.bufferBytesPerItem + kShares - 1) / kShares;
     if (plan_.heads()) bytes = plan_.numbersInThunks ? 2 : 1;
     if (plan_.ranges())
       bytes = 1 + 2 * static_cast<int>(plan_.levels[0].bytes()) + (plan_.numbersInThunks ? 4 : 0);
     if (bytes > 0) items = std::min(items, options_.sharedBytes / (bytes * shape.threads));
-    if (plan_.merged())
-      items = std::min(items, 65535 / shape.threads);  // segment numbers of a tile take 16 bits
     while (bytes * shape.threads > options_.sharedBytes && shape.threads > 32) shape.threads /= 2;
     if (weight.loops && onlyMarks()) shape.width = 1;
     shape.width = std::min(shape.width, std::max(1, items));
@@ -90,16 +84,7 @@ class ShapeChooser {
     if (allowed.resident == 0 && (plan_.scanned() || plan_.segmented())) {
       const int rows = plan_.rowsAtOnce > 0 ? plan_.rowsAtOnce : shape.rows;
       const int filled = rows * shape.width * weight.words;
-      if (plan_.merged()) {
-        const int carries = 2 * static_cast<int>(weight.carried) / 4;  // of the tile and of the warp
-        const int all = filled + carries;
-        allowed.resident = all <= 56 ? 1024 : all <= 80 ? 768 : all <= 128 ? 512 : 256;
-        // Without numbers there is little beside it, and not all of it at the same time; levels of tiles wait
-        // for each other, so it pays to have many of them. Sums of running sums, 2^20 of a segment, took 0.52
-        // with registers for 768 threads and 0.45 for 1024; those of float64 0.89 with 8 items for 768, 0.68
-        // with 16 for as many, 0.80 for 512.
-        if (!plan_.numbersInThunks) allowed.resident = all <= 72 ? 1024 : all <= 136 ? 768 : 512;
-      } else if (plan_.scanned()) {
+      if (plan_.scanned()) {
         allowed.resident = filled <= 128 ? 1024 : 512;
         // Levels of quickhull, whose filters have numbers of segments and keep three columns: 0.63 ms with
         // registers for 1024 threads, which spilled, 0.39 for 512, 0.53 with half the items.
@@ -124,8 +109,6 @@ class ShapeChooser {
         allowed.resident = filled <= 64 || small ? 1024 : filled <= 80 ? 768 : loaded <= 64 ? 640 : 256;
       }
     }
-    // A tile of a merged list must have room beside the aligned start.
-    if (plan_.merged() && shape.threads * shape.rows <= 1) shape.rows = 2;
     const int used = dealSharedMemory(bytes);
     // Registers need not suffice for more blocks than shared memory does.
     const int atOnce = kMultiprocessorSharedBytes / (used + kBlockSharedBytes);
@@ -148,10 +131,6 @@ class ShapeChooser {
     int64_t carried = 0;     ///< bytes of the largest level
     bool countsOnly = true;  ///< all levels have one count, and nothing else
   };
-  /// Results of segments of a merged list are staged; others leave something for each item.
-  bool leavesItems(const Field& f) const {
-    return !plan_.merged() || !f.segmented || kernel_.bindings[f.binding].kind != SoacKind::Reduce;
-  }
   Weight weigh() const {
     Weight weight;
     auto stored = [&](ScalarType t) {
@@ -201,8 +180,7 @@ class ShapeChooser {
           weight.stored = std::max(weight.stored, sizeOf(f.type));
       }
       for (const Field& f : level.fields)
-        weight.words +=
-            f.count ? (level.fields.size() == 1 ? 0 : 2) : sizeOf(f.type) / (leavesItems(f) ? 2 : 4);
+        weight.words += f.count ? (level.fields.size() == 1 ? 0 : 2) : sizeOf(f.type) / 2;
     }
     for (const Field& f : plan_.reductions) weight.widest = std::max(weight.widest, sizeOf(f.type));
     if (plan_.numbersInThunks) ++weight.words;
@@ -246,7 +224,7 @@ class ShapeChooser {
       budget.threads /= 2;
       budget.items = std::min(2 * options_.maxItems, kNumberedItemWords / words);
       if (weight.loops) budget.items = plan_.scanned() ? std::min(budget.items, 4) : 1;
-    } else if (plan_.scanned() && !plan_.merged()) {
+    } else if (plan_.scanned()) {
       // Long tiles wait less often. Scans of four arrays took 0.33 with 256 threads and 8 items, 0.29 with
       // 128 and 16.
       budget.items = std::min(2 * options_.maxItems, (wide ? 2 : 1) * kWaitingItemWords / words);
@@ -262,9 +240,6 @@ class ShapeChooser {
       } else if (weight.loops) {
         budget.items = std::min(budget.items, 4);
       }
-    } else if (plan_.scanned() && !weight.loops) {
-      // A merged list; all carries go through one scanner, so short tiles are slow.
-      budget.items = std::min(options_.maxItems, kMergedItemWords / words);
     } else if (weight.loops) {
       // Few items, so that there are blocks enough to even out how long they take; a thread does its items
       // one after the other in any case.
@@ -362,29 +337,9 @@ class ShapeChooser {
     return rows < plan_.shape.rows ? rows : 0;
   }
 
-  /// Of a merged list, there is room for so large a part of what a tile could have of segment ends and of
-  /// survivors at least: tiles are long even where much is kept of those.
-  static constexpr int kShares = 4;
-  /// Shared memory of an item beside that: its mark, and ranks.
-  int mergedBytes() const { return 2 + plan_.stagedBytesPerItem; }
-  /// The least that leaves room for the results of all ends of a tile.
-  int endWeight(int items) const {
-    const int room =
-        options_.sharedBytes - items * (mergedBytes() + (plan_.bufferBytesPerItem + kShares - 1) / kShares);
-    int weight = 1;
-    while (weight < kShares && items / weight * plan_.stagedBytesPerEnd > room) weight *= 2;
-    return weight;
-  }
-
-  /// Chooses how much is staged and collected at once. `bytes`: what else an item needs. Gives all that is
-  /// used.
+  /// Chooses how much is collected at once. `bytes`: what else an item needs. Gives all that is used.
   int dealSharedMemory(int bytes) {
-    const int items = plan_.shape.items();
-    int used = items * bytes;
-    if (plan_.merged()) {
-      plan_.endWeight = endWeight(items);
-      used = items * mergedBytes() + items / plan_.endWeight * plan_.stagedBytesPerEnd;
-    }
+    const int items = plan_.shape.items(), used = items * bytes;
     if (plan_.bufferBytesPerItem == 0) return used;
     constexpr int kLeast = 32;
     const int fit = (options_.sharedBytes - used) / plan_.bufferBytesPerItem / 128 * 128;

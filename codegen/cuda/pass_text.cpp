@@ -40,7 +40,7 @@ void PassText::chooseNames() {
   for (const auto& o : info.outputs) outputNames[o.var] = unique(o.name);
   for (const KernelOutput& o : info.outputs) {
     const Soac& soac = kernel.bindings[o.binding];
-    if (plan.tabulates() && soac.kind == SoacKind::Filter && soac.space.segmented() && o.result == 0)
+    if (soac.kind == SoacKind::Filter && soac.space.segmented() && o.result == 0)
       tableNames[o.var] = unique(o.name + "_ranks");
   }
   for (size_t p = 0; p < info.parameters.size(); ++p) {
@@ -169,12 +169,6 @@ std::string PassText::states(size_t k) const {
 std::string PassText::segmentReduceType() const { return "SegmentReduce<S, Level1, Range, kWarps>"; }
 std::string PassText::segmentGroupsType() const {
   return "SegmentGroups<Level1, kWarps, S::kRows * S::kWidth>";
-}
-
-void PassText::declareNumbers() {
-  line(2, "int number[S::kRows][S::kWidth];");
-  line(2, "Map::numbers(tile, shared.map, number);");
-  numbersDeclared = true;
 }
 
 void PassText::storePartial(const char* number, const char* value) {

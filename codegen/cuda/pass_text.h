@@ -112,8 +112,6 @@ class PassText {
   std::string recordText(const std::vector<lcu::ExprRef>& loads, const std::string& position) const;
 
   // ---- text that several parts need
-  /// Declares the segments of items, of a tile of the merged list.
-  void declareNumbers();
   /// Leaves the block's partial result.
   void storePartial(const char* number, const char* value);
 
@@ -134,7 +132,6 @@ class PassText {
   std::map<lcu::VarId, std::string> cellValues;  ///< cells whose values have names
   std::map<lcu::VarId, std::string> packNames;   ///< arrays whose elements have been loaded
   std::set<lcu::VarId> itemArrays;               ///< results whose items are in registers
-  bool numbersDeclared = false;
   size_t rangeLoop = 0;        ///< where the loop over the tiles of a range begins
   bool searchesRange = false;  ///< `good` tells of all tiles of a range whether there were no errors
   std::map<lcu::VarId, int64_t> scratchCells;  ///< where Once bindings find what other blocks wrote

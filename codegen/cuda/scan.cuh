@@ -35,11 +35,9 @@ struct BlockScan {
   Carry carry;  ///< fold of everything before the warp's items
 
   /// Folds `own` (in order; items outside of the tile hold the identity), and waits for what lies below. Bits
-  /// of `heads` mark items that begin a segment; `ends`: the tile's last segment ends with it. Contains
-  /// barriers; `shared` must not be in use. Unless `needed`, the tile is only published.
-  __device__ __forceinline__ void run(const Value (&own)[S::kRows][S::kWidth], uint32_t heads, bool ends,
-                                      Shared& shared, const States<Carry>& states, int64_t tile,
-                                      bool needed = true) {
+  /// of `heads` mark items that begin a segment. Contains barriers; `shared` must not be in use.
+  __device__ __forceinline__ void run(const Value (&own)[S::kRows][S::kWidth], uint32_t heads, Shared& shared,
+                                      const States<Carry>& states, int64_t tile) {
     bool warpHead = false;
     const Value folded = L::kCommutes ? foldTogether(own, heads, warpHead) : foldRows(own, heads, warpHead);
     if (laneIndex() == 0) {
@@ -60,12 +58,7 @@ struct BlockScan {
       sum = L::merge(sum, L::widen(shared.totals[warp]), L::kSegmented && next);
       head = head || next;
     }
-    if (L::kSegmented && ends) {
-      sum = L::merge(sum, L::start(), true);
-      head = true;
-    }
     if (threadIdx.x == 0) publish<L>(states, tile, sum, head);
-    if (!needed) return;
     if (L::kCommutes) foldRows(own, heads, warpHead);
     if (threadIdx.x == 0) shared.lower = awaitPrefix<L>(states, tile);
     __syncthreads();

@@ -1,9 +1,10 @@
 // Ranges: a contiguous piece of a segmented space for each warp, worked off tile by tile.
 //
-// For passes that fold segments and scan nothing. Elements and segment ends are merged into one list as in
-// segments.cuh, but cut into few pieces of equal work, a warp each: a warp searches once, keeps the fold of
-// the segment it is in from tile to tile, and waits for nobody until it is done; only what crosses from piece
-// to piece is passed on, through shared memory and by look-back. Tiles are aligned pieces of elements; where
+// For passes that fold segments and scan nothing. Elements and segment ends are merged into one list, an end
+// behind the last element of its segment, so that a million empty segments are spread as evenly as a million
+// elements. It is cut into few pieces of equal work, a warp each: a warp searches once, keeps the fold of the
+// segment it is in from tile to tile, and waits for nobody until it is done; only what crosses from piece to
+// piece is passed on, through shared memory and by look-back. Tiles are aligned pieces of elements; where
 // segments end in one is read from the offsets, a tile ahead.
 #pragma once
 

@@ -5,12 +5,6 @@
 #include "segment_ranks.cuh"
 #include "segments.cuh"
 
-/// Where the tiles of a segmented space begin (segments.cuh); tiles + 1 threads.
-extern "C" __global__ void kelpie_split(const int64_t* offsets, int64_t segments, int64_t extent,
-                                        int64_t entries, int64_t tiles, int64_t* splits, int64_t endWeight) {
-  kelpie::splitSegments(kelpie::OffsetSegments{offsets, segments}, extent, entries, endWeight, tiles, splits);
-}
-
 /// Which segments begin in the tiles of a space (segment_heads.cuh); tiles + 1 threads.
 extern "C" __global__ void kelpie_starts(const int64_t* offsets, int64_t segments, int64_t extent,
                                          int64_t items, int64_t tiles, int64_t* starts) {

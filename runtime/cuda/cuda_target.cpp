@@ -248,11 +248,10 @@ Failure CudaTarget::load(PreparedPass& pass, const std::string& entry) {
 
 Failure CudaTarget::loadSupport() {
   if (support_) return std::nullopt;
-  const std::vector<std::string> entries = {"kelpie_split", "kelpie_starts", "kelpie_rank1",
-                                            "kelpie_rank2", "kelpie_rank4",  "kelpie_fill1",
-                                            "kelpie_fill4", "kelpie_fill8",  "kelpie_interleave"};
+  const std::vector<std::string> entries = {"kelpie_starts", "kelpie_rank1",     "kelpie_rank2",
+                                            "kelpie_rank4",  "kelpie_fill1",     "kelpie_fill4",
+                                            "kelpie_fill8",  "kelpie_interleave"};
   if (auto failure = device_->compile(codegen::cuda::supportSource(), entries, support_)) return failure;
-  split_ = support_->function("kelpie_split");
   starts_ = support_->function("kelpie_starts");
   rank1_ = support_->function("kelpie_rank1");
   rank2_ = support_->function("kelpie_rank2");
@@ -467,16 +466,14 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
       begins = request.scratch->take(bytes);
       if (!begins) return outOfMemory(bytes);
       if (auto failure = loadSupport()) return failure;
-      ArgumentBlock search(7);
+      ArgumentBlock search(6);
       search.set(0, argumentOf(prepared.parameters[*pass.info.offsetsParameter]).pointer);
       search.set(1, extents.segments);
       search.set(2, extents.elements);
       search.set(3, pass.tileSize());
       search.set(4, word.tiles);
       search.set(5, begins);
-      search.set(6, int64_t{pass.endWeight});  // not asked for by the other kernel
-      const Function function = pass.grid == Grid::Heads ? starts_ : split_;
-      if (auto failure = device_->launch(function, (word.tiles + 1 + 127) / 128, 128, search.addresses()))
+      if (auto failure = device_->launch(starts_, (word.tiles + 1 + 127) / 128, 128, search.addresses()))
         return failure;
     }
     arguments.set(next++, begins);

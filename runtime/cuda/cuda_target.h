@@ -105,7 +105,7 @@ class CudaTarget final : public Target {
   std::unordered_map<const ProgramKernels*, std::vector<PreparedKernel>> programs_;
   std::unordered_map<std::string, std::shared_ptr<const Loaded>> loaded_;  ///< by source
   std::unique_ptr<Module> support_;                                        ///< null before its first use
-  Function split_ = nullptr, starts_ = nullptr, rank1_ = nullptr, rank2_ = nullptr, rank4_ = nullptr;
+  Function starts_ = nullptr, rank1_ = nullptr, rank2_ = nullptr, rank4_ = nullptr;
   Function fill1_ = nullptr, fill4_ = nullptr, fill8_ = nullptr, interleave_ = nullptr;
   uint64_t launches_ = 0, epochs_ = 0;
   uint64_t cleanAt_ = 0;  ///< launches up to which there was no error

@@ -199,6 +199,10 @@ TEST_F(Fused, EpiloguesReadSegmentedReductionsPerSegment) {
   rows.bindings.push_back(
       soac(SoacKind::Map, {.extent = segments}, {arena().op(ScalarOp::Sqrt, element(sums))}, {roots}));
   EXPECT_THAT(after(), ElementsAre());
+  const Soac epilogue = rows.bindings.back();
+  rows.bindings.back().pull = {arena().load(offsets, kIndex, i())};
+  EXPECT_THAT(after(), Contains(HasSubstr("a map over segments that reads no result of theirs")));
+  rows.bindings.back() = epilogue;
   rows.bindings.back().space = {.extent = arena().index(7)};
   EXPECT_THAT(after(), Contains(HasSubstr("bindings over different elements")));
 }
