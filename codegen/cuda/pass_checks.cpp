@@ -79,24 +79,60 @@ bool onlyPermutes(const PassText& t) {
          });
 }
 
-/// The items of a pass of permutes for whole tiles: all checks of a thread come before its stores, which then
-/// follow each other at once, or do not happen.
-void writeCheckedBefore(PassText& t) {
-  const ItemForm noted{.checks = CheckForm::Note, .whole = true};
+/// Whether a pass does nothing but store side by side, or fold, what it finds at places that are checked,
+/// without loops, all its rows at once, and reads nothing narrower than 8 bytes on the way. On an H200, sums
+/// of 2^26 numbers at places that were read took 0.193 ms with each check beside its load, 0.180 so and 0.188
+/// without checks; maps 0.254, 0.244 and 0.246; sums of segments 0.260, 0.258 and 0.254. Maps of 32-bit
+/// places took 0.474, 0.501 and 0.474: the assembler gives them 32 registers, enough for one item after the
+/// other.
+bool onlyGathers(const PassText& t) {
+  const bool flat = t.plan.grid == Grid::Chunks || t.plan.grid == Grid::Tiles;
+  if ((!flat && !t.plan.ranges()) || t.plan.scanned() || t.plan.stages.size() != 1 || t.plan.rowsAtOnce != 0)
+    return false;
+  const StagePlan& stage = t.plan.stages[0];
+  const auto isWide = [&](VarId v) { return sizeOf(t.typeOf(v)) == 8; };
+  if (!std::all_of(stage.packs.begin(), stage.packs.end(), isWide)) return false;
+  return std::all_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
+    const Soac& soac = t.kernel.bindings[b];
+    return (soac.kind == SoacKind::Map || soac.kind == SoacKind::Reduce) &&
+           !lcu::anyNode(thunksOf(soac), lcu::isUnbounded) && lcu::anyNode(thunksOf(soac), [](ExprRef e) {
+             return e->kind == ExprKind::Load && e->operands[0]->canFail;
+           });
+  });
+}
+
+/// Opens the loops over the items of the only stage, in order.
+void openItems(PassText& t) {
   t.line(2, "KELPIE_UNROLL");
   t.line(2, "{}", kRowLoop);
   t.line(4, "KELPIE_UNROLL");
   t.line(4, "{}", kItemLoop);
+}
+
+/// The items of a pass of permutes, or of gathers: all checks of a thread come before its stores or loads,
+/// which then follow each other at once, or do not happen.
+void writeCheckedBefore(PassText& t, bool whole) {
+  // Of a range, `good` tells of all tiles.
+  const ItemForm noted{.checks = CheckForm::Note, .noted = t.plan.ranges() ? "fine" : "good", .whole = whole};
+  if (t.plan.ranges()) t.line(2, "bool fine = true;");
+  openItems(t);
   t.line(6, "const int offset = S::offset(row, v);");
+  t.line(6, "{}", whole ? "{" : kInside);
   writeIndices(t, t.plan.stages[0], noted);
   const Dialect d = itemDialect(t, noted);
   ExpressionEmitter emitter = itemEmitter(t, d, 0);
   for (uint32_t b : t.plan.stages[0].bindings) checkBinding(t, b, 0, emitter);
-  t.line(4, "}}");
+  for (int column : {6, 4, 2}) t.line(column, "}}");
+  t.line(2, "if ({}) {{", noted.noted);
+  writeItems(t, 0, {.checks = CheckForm::Assume, .whole = whole});
+  if (t.hasOwn(0)) {
+    t.line(2, "}} else {{");
+    openItems(t);
+    t.line(6, "own1[row][v] = {}::identity();", t.levelName(0));
+    for (int column : {4, 2}) t.line(column, "}}");
+  }
   t.line(2, "}}");
-  t.line(2, "if (good) {{");
-  writeItems(t, 0, {.checks = CheckForm::Assume, .whole = true});
-  t.line(2, "}}");
+  if (t.plan.ranges()) t.line(2, "good = good & fine;");
 }
 
 /// Warps that have met errors look for them item by item, in a loop: it is short code that hardly ever runs.
@@ -177,9 +213,10 @@ void writeCheckedItems(PassText& t, size_t number) {
   const bool numbered = usesSegments(t, stage) && t.plan.numbered(), permutes = onlyPermutes(t);
   // It pays most where items have much to do that does not depend on each other's checks.
   const bool pays = (checks && (!searches || usesSegments(t, stage))) || numbered;
-  const bool mayPay = pays || t.plan.ranges() || t.plan.scanned() || t.plan.narrow || permutes;
-  const bool copies = !everywhere && mayPay &&
-                      text.size() <= (pays ? kShortWithChecks : kShort) && !(searches && hasLoops(t, stage));
+  const bool gathers = searches && text.size() <= kShort && onlyGathers(t);
+  const bool mayPay = pays || gathers || t.plan.ranges() || t.plan.scanned() || t.plan.narrow || permutes;
+  const bool copies = !everywhere && mayPay && text.size() <= (pays ? kShortWithChecks : kShort) &&
+                      !(searches && hasLoops(t, stage));
   if (!searches && !copies) {
     t.text += text;
     return;
@@ -193,15 +230,19 @@ void writeCheckedItems(PassText& t, size_t number) {
   }
   if (copies) {
     t.line(2, "if ({}) {{", whole);
-    if (searches && permutes) {
-      writeCheckedBefore(t);
+    if (gathers || (searches && permutes)) {
+      writeCheckedBefore(t, true);
     } else {
       writeItems(t, number, {.checks = CheckForm::Note, .whole = true, .alone = numbered});
     }
     if (searches || !checks) t.line(2, "}} else {{");
   }
   if (searches) {
-    writeItems(t, number, {.checks = CheckForm::Note, .whole = everywhere, .plainReciprocals = plain});
+    if (gathers && !copies) {
+      writeCheckedBefore(t, false);
+    } else {
+      writeItems(t, number, {.checks = CheckForm::Note, .whole = everywhere, .plainReciprocals = plain});
+    }
     if (copies) t.line(2, "}}");
     if (!t.searchesRange) writeSearchForErrors(t, number, plain);
   } else {

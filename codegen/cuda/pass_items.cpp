@@ -52,11 +52,11 @@ bool hasLoops(const PassText& t) {
 Dialect itemDialect(const PassText& t, const ItemForm& form) {
   Dialect d = t.dialect();
   d.checks = form.checks;
-  d.noted = "good";
+  d.noted = form.noted;
   // A loop may end by a value that was checked: then it must have the one that the check gives instead.
   // Results of a launch with errors do not count, so that any other float is as good.
   d.anyFloat = !hasLoops(t);
-  if (form.plainReciprocals) d.reciprocal = "k_plain_reciprocal(good, ";
+  if (form.plainReciprocals) d.reciprocal = fmt::format("k_plain_reciprocal({}, ", form.noted);
   return d;
 }
 

@@ -10,10 +10,11 @@ namespace kelpie::codegen::cuda {
 
 /// What the text of items takes for granted.
 struct ItemForm {
-  CheckForm checks = CheckForm::Record;  ///< noted ones make `good` false
-  bool whole = false;                    ///< all items are in the tile, or harmless: none is tested
-  bool alone = false;                    ///< they are in one segment, of a pass that numbers them
-  bool plainReciprocals = false;         ///< those of float32 that are not plain are noted, too
+  CheckForm checks = CheckForm::Record;
+  const char* noted = "good";     ///< what noted ones make false
+  bool whole = false;             ///< all items are in the tile, or harmless: none is tested
+  bool alone = false;             ///< they are in one segment, of a pass that numbers them
+  bool plainReciprocals = false;  ///< those of float32 that are not plain are noted, too
 };
 
 /// Whether thunks of the stage need to know segments, whether positions in these, whether they have loops

@@ -551,6 +551,17 @@ TEST(CudaEmulation, Reciprocals) {
     }
   }
 }
+/// Where that pays, the checks of a thread come before all of its loads.
+TEST(CudaEmulation, GathersFollowAllChecksOfAThread) {
+  KnownKernels known;
+  const auto text = [&](const char* name) {
+    return codegen::cuda::generateKernel(known.kernels.at(name), known.program, "k").passes.at(0).text;
+  };
+  for (const char* name : {"checked_sum_of_gathered", "checked_gather_near"})
+    EXPECT_NE(text(name).find("if (good) {"), std::string::npos) << name;
+  EXPECT_NE(text("checked_segmented_sum_of_gathered").find("if (fine) {"), std::string::npos);
+  EXPECT_EQ(text("checked_gather_random").find("if (good) {"), std::string::npos);
+}
 TEST(CudaEmulation, ErrorsOfGathersAreFound) { findErrorsOfGathers(tinyBlocks()); }
 TEST(CudaEmulation, ErrorsOfGathersAreFoundByGroups) { findErrorsOfGathers(smallGroups()); }
 TEST(CudaEmulation, ManyTiles) {
