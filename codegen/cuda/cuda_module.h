@@ -35,7 +35,7 @@ enum class Grid : uint8_t {
   Ranges,  ///< contiguous pieces of the merged list of elements and segment ends, a warp each; at most
            ///< maxChunks blocks, which all run at once, or so many times as many that those who do gather
            ///< near each other (segment_ranges.cuh)
-  Rows,  ///< segments of a regular space, several to a thread or to a block (segment_rows.cuh)
+  Rows,    ///< segments of a regular space, several to a thread or to a block (segment_rows.cuh)
 };
 /// How a space is cut does not depend on the device, so that results do not: it suits a large one.
 constexpr int64_t kMultiprocessors = 132;

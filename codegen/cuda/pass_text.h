@@ -132,7 +132,7 @@ class PassText {
   std::map<lcu::VarId, std::string> cellValues;  ///< cells whose values have names
   std::map<lcu::VarId, std::string> packNames;   ///< arrays whose elements have been loaded
   std::set<lcu::VarId> itemArrays;               ///< results whose items are in registers
-  size_t rangeLoop = 0;        ///< where the loop over the tiles of a range begins
+  size_t rangeLoop = 0;                          ///< where the loop over the tiles of a range begins
   bool searchesRange = false;  ///< `good` tells of all tiles of a range whether there were no errors
   std::map<lcu::VarId, int64_t> scratchCells;  ///< where Once bindings find what other blocks wrote
   std::vector<int> statesBefore;  ///< by level: state words of a tile that belong to lower levels
