@@ -15,6 +15,7 @@
 #include "driver/backend.h"
 #include "driver/bench_command.h"
 #include "driver/build_command.h"
+#include "driver/costs_file.h"
 #include "driver/emit.h"
 #include "driver/fusion_command.h"
 #include "driver/interrupt.h"
@@ -97,6 +98,10 @@ int Driver::execute() {
   std::string problem;
   if (!options_.sizesFile.empty() && !Profile::read(options_.sizesFile, options_.knownSizes, problem)) {
     fmt::print(stderr, "kelpie: {}: {}\n", options_.sizesFile, problem);
+    return 2;
+  }
+  if (!options_.costsFile.empty() && !readCosts(options_.costsFile, options_.costs, problem)) {
+    fmt::print(stderr, "kelpie: {}: {}\n", options_.costsFile, problem);
     return 2;
   }
   if (options_.command == Command::Repl) return repl(options_);

@@ -166,6 +166,10 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
                    "Write the integer program of each region in CPLEX LP format; "
                    "those after the first get -2, -3, ... before the ending")
       ->type_name("FILE");
+  report
+      ->add_option("--costs", options.costsFile,
+                   "Constants of the cost model, as JSON, in the place of the target's")
+      ->type_name("FILE");
   addTargetOption(*report, options, "Whose costs to count with: cpu or cuda (default)");
   addFusionOption(*report, options, "--strategy,--fusion");
   addLanguageOptions(*report, options);
@@ -255,6 +259,7 @@ PipelineOptions pipelineOptions(const Options& options, const std::string& targe
     pipeline.fusion.evaluator = fusion::interpCosts();
   }
   if (target == "interp") pipeline.fusion.costs = fusion::interpCosts();
+  for (const auto& [cost, value] : options.costs) pipeline.fusion.costs.*cost->value = value;
   return pipeline;
 }
 

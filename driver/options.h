@@ -38,6 +38,8 @@ struct Options {
   std::string profileFile;            ///< that `run` writes; empty: none, "-": a table is shown
   std::string sizesFile;              ///< profile to take sizes from; empty: none
   SizesByForm knownSizes;             ///< what the profile says
+  std::string costsFile;              ///< constants for `fusion` to count with; empty: those of the target
+  std::vector<std::pair<const fusion::NamedCost*, double>> costs;  ///< what it says
   fusion::Strategy fusion = fusion::Strategy::Ilp;
   Widths widths;
   int64_t seed = 1;

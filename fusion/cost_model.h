@@ -99,6 +99,12 @@ class CostModel {
             std::unordered_map<lcu::ExprRef, double> known = {});
 
   const TargetCosts& costs() const { return costs_; }
+  /// The same sizes, other costs.
+  CostModel with(const TargetCosts& costs) const {
+    CostModel other = *this;
+    other.costs_ = costs;
+    return other;
+  }
   /// Estimated value of a host expression that is a number of elements.
   double elements(lcu::ExprRef extent) const;
   double bytesOf(lcu::VarId array) const;

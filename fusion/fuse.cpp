@@ -258,6 +258,16 @@ class Fuser {
     const codegen::ThunkSample sampled =
         sample == options_.known.samples.end() ? codegen::ThunkSample() : sample->second;
     report.microseconds = kernelTime(kernel, program_, model, sizes, sampled);
+    if (options_.explain) {
+      report.shares = sharesOfCosts(model.costs(), [&](const TargetCosts& costs) {
+        return kernelTime(kernel, program_, model.with(costs), sizes, sampled);
+      });
+    }
+    if (options_.remodel) {
+      report.timeWith = [kernel, &program = program_, model, sizes, sampled](const TargetCosts& costs) {
+        return kernelTime(kernel, program, model.with(costs), sizes, sampled);
+      };
+    }
     if (evaluator_) report.evaluated = kernelTime(kernel, program_, *evaluator_, sizes, sampled);
     for (const lcu::Soac& soac : kernel.bindings) {
       if (soac.results.empty()) continue;

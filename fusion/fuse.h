@@ -16,6 +16,7 @@
 #include "fusion/cost_model.h"
 #include "fusion/dependence_graph.h"
 #include "fusion/inline_maps.h"
+#include "fusion/named_costs.h"
 #include "ir/lcu.h"
 
 namespace kelpie::fusion {
@@ -52,7 +53,8 @@ struct FusionOptions {
       15;                ///< of all regions together; after that, regions are scheduled greedily and improved
   bool prepare = false;  ///< with `none`, too, run the passes that the other strategies have in front
   bool compare = false;  ///< solve every region by every strategy, for the report
-  bool explain = false;  ///< fill the report's pairs
+  bool explain = false;  ///< fill the report's pairs and shares
+  bool remodel = false;  ///< fill the report's `timeWith`
   KnownSizes known;      ///< from a profile
   /// Of variables that hold globals: the value of a host scalar, the number of elements of an array. Only for
   /// predictions; the schedule does not depend on them.
@@ -83,6 +85,9 @@ struct ClusterReport {
   bool bytesExact = true;   ///< for exact sizes; otherwise loads under conditions or in loops were estimated
   double microseconds = 0;  ///< modelled, of one launch
   double evaluated = 0;     ///< the same in FusionOptions::evaluator
+  std::vector<CostShare> shares;  ///< of the constants in `microseconds`; with `explain` only
+  /// What `microseconds` would be with other constants, as long as the program lives; with `remodel` only.
+  std::function<double(const TargetCosts&)> timeWith;
   std::string text;         ///< the fused kernel, as λcu; with `explain` only
   std::string code;         ///< generated from it; fusion leaves it empty
   /// Members that run over the kernel's own elements, not over survivors or segments: the size of a launch is

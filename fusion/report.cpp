@@ -211,6 +211,11 @@ Json regionJson(const RegionReport& region, const LineLookup& lookup) {
                                     {"bytesWritten", c.bytesWritten},
                                     {"bytesExact", c.bytesExact},
                                     {"microseconds", c.microseconds},
+                                    {"shares", list(c.shares,
+                                                    [](const CostShare& s) {
+                                                      return Json{{"constant", s.cost->name},
+                                                                  {"share", s.share}};
+                                                    })},
                                     {"text", c.text},
                                     {"code", c.code}};
                           if (c.measured.launches == 0) return json;
