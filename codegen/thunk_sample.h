@@ -63,6 +63,6 @@ inline bool loadsInOrder(lcu::ExprRef load) {
 /// Elements of a group of neighbours.
 constexpr int kNeighbours = 256;
 /// Bytes that pass before a cache has forgotten what it held.
-constexpr double kRemembered = 1 << 25;
+constexpr double kRemembered = 3 << 24;
 
 }  // namespace kelpie::codegen

@@ -442,6 +442,7 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) con
   if (soac.space.segmented()) {
     time.elements = n;
     time.segments = segments;
+    time.lookedUp = soac.space.kind == lcu::SpaceKind::Offsets;
     time.numbered =
         lcu::anyNode(thunks, [](ExprRef e) { return e->kind == ExprKind::Param && e->index > 0; });
   }
@@ -451,7 +452,7 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) con
 /// Of finding the borders of segments, once for all members.
 double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
   double elements = 0, segments = 0;
-  bool reduces = false, scans = false, filters = false, numbered = false, rows = false;
+  bool reduces = false, scans = false, filters = false, numbered = false, rows = false, lookedUp = false;
   for (const SoacTime& member : members) {
     if (member.elements == 0) continue;
     elements = std::max(elements, member.elements);
@@ -461,6 +462,7 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
     rows |= member.rows;
     filters |= member.kind == SoacKind::Filter && member.collective > 0;
     numbered |= member.numbered;
+    lookedUp |= member.lookedUp;
   }
   if (rows) return elements * costs_.rowElement;
   // Tiles that lie in one segment need not look for others.
@@ -472,7 +474,9 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
   const double ending = costs_.lockStep && elements > 0 ? std::min(1.0, segments * kPiece / elements) : 1;
   if (numbered && reduces && !scans)
     return many * ending * elements * costs_.numberedElement + segments * costs_.segment;
-  if (numbered) return many * elements * costs_.segmentedElement + segments * costs_.segment;
+  // Threads compute where segments of one length begin.
+  const double borders = lookedUp || !costs_.lockStep ? segments * costs_.segment : 0;
+  if (numbered) return many * elements * costs_.segmentedElement + borders;
   double time = 0;
   if (reduces) time = ending * elements * costs_.foldedElement + segments * costs_.foldedSegment;
   if (scans) time = std::max(time, elements * costs_.headedElement + segments * costs_.headedSegment);

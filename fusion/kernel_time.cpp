@@ -229,16 +229,20 @@ class Account {
     const ElementFacts facts(roots);
     const std::unordered_set<ExprRef> exits = exitsOfLoops(schedule);
     const Homes homes(schedule, roots);
+    const std::unordered_set<ExprRef> counted = countedInLoops(schedule, threads);
     std::vector<bool> shared(schedule.blocks.size(), false), repeated(schedule.blocks.size(), false);
     for (size_t b = 0; b < schedule.blocks.size(); ++b) {
       for (const ScheduleStep& step : schedule.blocks[b].steps) {
-        const bool again = shared[b] || (b == 0 && !pass_->evaluated.insert({step.node, role}).second);
+        // What every element has computed, a branch or a loop need not compute again.
+        const bool again = shared[b] || (b == 0 ? !pass_->evaluated.insert({step.node, role}).second
+                                                : pass_->evaluated.contains({step.node, role}));
         for (uint32_t nested : {step.first, step.second}) {
           if (nested == 0) continue;
           shared[nested] = shared[nested] || again;
           repeated[nested] = repeated[b] || step.node->kind != ExprKind::If;
           if (again || step.node->kind == ExprKind::If) continue;
           const double turns = (model_.costs().lockStep ? inStep : threads)[nested];
+          if (counted.contains(step.node)) continue;
           if (step.node->kind == ExprKind::Recursion) {
             pass_->memory.dependent += turns * model_.costs().call;
           } else {
@@ -250,13 +254,66 @@ class Account {
             load && !codegen::loadsInOrder(step.node) ? nextPositions() : ThunkSample::Positions();
         if (again) continue;
         if (load) this->load(step.node, threads[b] * facts.needed(step.node), repeated[b], role, positions);
-        if (!facts.varies(step.node) || exits.contains(step.node)) continue;
+        if (!facts.varies(step.node) || exits.contains(step.node) || counted.contains(step.node)) continue;
         const size_t home = homes.of(step.node, b);
         (CostModel::ofIntegers(step.node) ? time.integers : time.arithmetic) +=
             (model_.costs().lockStep ? inStep[home] : threads[home]) * model_.operation(step.node, facts) *
             shareOf(step.node);
       }
     }
+  }
+
+  /// Loops that compilers unroll, as nothing but constants decides how often they turn, which is not often;
+  /// and what of their turns is a constant then.
+  static std::unordered_set<ExprRef> countedInLoops(const Schedule& schedule,
+                                                    const std::vector<double>& entered) {
+    std::unordered_set<ExprRef> counted;
+    for (size_t b = 0; b < schedule.blocks.size(); ++b) {
+      for (const ScheduleStep& step : schedule.blocks[b].steps) {
+        if (step.node->kind != ExprKind::Loop) continue;
+        const bool few = entered[step.second] <= kUnrolledTurns * entered[b];
+        const std::vector<bool> counters = countersOf(step.node);
+        if (!few || !depends(codegen::loopCondition(step.node), step.node, counters)) continue;
+        counted.insert(step.node);
+        for (const uint32_t nested : {step.first, step.second})
+          for (const ScheduleStep& inside : schedule.blocks[nested].steps)
+            if (depends(inside.node, step.node, counters)) counted.insert(inside.node);
+      }
+    }
+    return counted;
+  }
+  static constexpr double kUnrolledTurns = 64;
+
+  /// Of a loop's variables those that begin with constants and go on from each other.
+  static std::vector<bool> countersOf(ExprRef loop) {
+    const std::vector<ExprRef> initial = codegen::loopInitial(loop), next = codegen::loopNext(loop);
+    std::vector<bool> counters(initial.size());
+    for (size_t k = 0; k < initial.size(); ++k) counters[k] = initial[k]->kind == ExprKind::Constant;
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t k = 0; k < next.size(); ++k) {
+        if (!counters[k] || depends(next[k], loop, counters)) continue;
+        counters[k] = false;
+        changed = true;
+      }
+    }
+    return counters;
+  }
+  /// Whether it depends on nothing but these variables of the loop.
+  static bool depends(ExprRef e, ExprRef loop, const std::vector<bool>& counters) {
+    return !lcu::anyNode({e}, [&](ExprRef x) {
+      switch (x->kind) {
+        case ExprKind::Constant:
+        case ExprKind::Op:
+        case ExprKind::Convert:
+        case ExprKind::Check:
+          return false;
+        case ExprKind::LoopVar:
+          return x->index != loop->index || !counters[x->count];
+        default:
+          return true;
+      }
+    });
   }
 
   /// What decides where a loop ends, and passes nothing on (codegen/loop_exits.h): the Ifs by which a turn

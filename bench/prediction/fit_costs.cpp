@@ -1,7 +1,8 @@
 // Fits the constants of the cost model (fusion/cost_constants.h) to kernels that were measured on a GPU, and
 // tells what a fit is worth for programs it has not seen.
 //
-//   fit_costs [--rounds N] [--folds K] [--least MICROSECONDS] [--costs FILE] [--write FILE] PROGRAM.nesl ...
+//   fit_costs [--rounds N] [--folds K] [--least MICROSECONDS] [--homesick WEIGHT] [--costs FILE] [--write
+//   FILE] PROGRAM.nesl ...
 //
 // Beside each program lies PROGRAM.prof, which `kelpie fusion --run --target=cuda --profile=FILE` wrote for
 // this very text (the folder may be another one). Each program is compiled once, with the sizes and samples
@@ -118,8 +119,10 @@ double moveOf(const NamedCost& cost, double value, double by) {
 
 class Fit {
  public:
-  Fit(const std::vector<MeasuredKernel>& kernels, const std::vector<bool>& seen, const TargetCosts& start)
-      : start_(start), costs_(start) {
+  /// `homesick`: weight of a constant's way from where it began.
+  Fit(const std::vector<MeasuredKernel>& kernels, const std::vector<bool>& seen, const TargetCosts& start,
+      double homesick)
+      : start_(start), homesick_(homesick) {
     std::map<size_t, double> ofProgram;
     for (const MeasuredKernel& kernel : kernels)
       if (seen[kernel.program]) {
@@ -157,12 +160,10 @@ class Fit {
   }
 
  private:
-  static constexpr double kMostStep = 0.3;   ///< of a logarithm, in one round
-  static constexpr double kBounded = 0.35;   ///< errors beyond count less and less
-  static constexpr double kHomesick = 0.15;  ///< weight of a constant's way from where it began
+  static constexpr double kMostStep = 0.3;  ///< of a logarithm, in one round
+  static constexpr double kBounded = 0.35;  ///< errors beyond count less and less
   /// What decides where other constants count.
-  inline static const std::set<std::string_view> kFixed = {"launch", "ownBytes", "cacheBytes", "passes",
-                                                           "collectiveBudget"};
+  inline static const std::set<std::string_view> kFixed = {"launch", "passes", "collectiveBudget"};
 
   TargetCosts at(const std::vector<double>& moved) const {
     TargetCosts result = start_;
@@ -182,7 +183,7 @@ class Fit {
     double loss = 0;
     for (size_t k = 0; k < errors.size(); ++k)
       loss += weights_[k] * kBounded * kBounded * std::log1p(errors[k] * errors[k] / kBounded / kBounded);
-    for (double m : moved) loss += kHomesick * m * m;
+    for (double m : moved) loss += homesick_ * m * m;
     return loss;
   }
   /// Of Gauss and Newton, with errors weighted by how they are bounded.
@@ -204,8 +205,8 @@ class Fit {
         for (size_t j = 0; j < n; ++j) a[i][j] += weight * slopes[j][e];
         a[i][n] -= weight * errors[e];
       }
-      a[i][n] -= kHomesick * moved_[i];
-      a[i][i] += kHomesick + damping;
+      a[i][n] -= homesick_ * moved_[i];
+      a[i][i] += homesick_ + damping;
     }
     return solved(std::move(a));
   }
@@ -227,7 +228,8 @@ class Fit {
   }
 
   std::vector<const NamedCost*> costs;  ///< that are moved
-  TargetCosts start_, costs_;
+  TargetCosts start_;
+  double homesick_;
   std::vector<const MeasuredKernel*> kernels_;
   std::vector<double> weights_;
   std::vector<double> moved_;
@@ -272,7 +274,7 @@ void table(const MeasuredPrograms& all, const TargetCosts& costs) {
 
 int fit(int argc, char** argv) {
   int rounds = 0, folds = 0;
-  double least = 200;
+  double least = 200, homesick = 0.15;
   std::string write;
   TargetCosts costs = fusion::cudaCosts();
   std::vector<std::string> files;
@@ -281,6 +283,7 @@ int fit(int argc, char** argv) {
   app.add_option("--rounds", rounds, "Of fitting; 0 (default): none");
   app.add_option("--folds", folds, "Parts of the programs that fits leave out");
   app.add_option("--least", least, "Microseconds that a kernel has to take; default: 200");
+  app.add_option("--homesick", homesick, "Weight of a constant's way from where it began; default: 0.15");
   app.add_option("--costs", costsFile, "Constants to begin with");
   app.add_option("--write", write, "Where to write the constants that have changed");
   app.add_option("PROGRAM", files, "Programs beside their profiles")->required();
@@ -305,7 +308,7 @@ int fit(int argc, char** argv) {
   };
   const std::vector<bool> every(all.names.size(), true);
   TargetCosts fitted = costs;
-  if (rounds > 0) fitted = Fit(all.kernels, every, costs).run(rounds);
+  if (rounds > 0) fitted = Fit(all.kernels, every, costs, homesick).run(rounds);
   table(all, fitted);
   fmt::print("as it is: {}\n", scoreOf(costs, every).text());
   if (rounds > 0) fmt::print("fitted:   {}\n", scoreOf(fitted, every).text());
@@ -314,7 +317,7 @@ int fit(int argc, char** argv) {
     std::vector<bool> seen = every;
     for (size_t p = 0; p < seen.size(); ++p)
       seen[p] = static_cast<int>(p * 7 % static_cast<size_t>(folds)) != fold;
-    const TargetCosts others = Fit(all.kernels, seen, costs).run(rounds);
+    const TargetCosts others = Fit(all.kernels, seen, costs, homesick).run(rounds);
     for (const MeasuredKernel& kernel : all.kernels)
       if (!seen[kernel.program]) unseen.add(kernel, kernel.time(others));
   }
