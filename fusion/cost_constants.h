@@ -46,6 +46,7 @@ struct TargetCosts {
   double pipesOverlap;   ///< share of the shorter of arithmetic of integers and of floats that hides
   /// Share of the shorter of memory and work that hides behind the other: without and with scans or filters.
   double overlap, collectiveOverlap;
+  double filterOverlap;     ///< the same with filters, but no scan
   double segmentedOverlap;  ///< the same where elements need to know their segment; at most the former
   double passes;            ///< how often kernels with scans or filters load and compute their elements
 
@@ -58,7 +59,9 @@ struct TargetCosts {
   double numberedElement;               ///< for a segmented reduction whose thunks need to know it
   double foldedElement, foldedSegment;  ///< a segmented reduction that need not know it
   double headedElement, headedSegment;  ///< a segmented scan that need not know it
-  double rowElement;  ///< a segmented reduction whose loads depend on the segment or on the position alone
+  /// A position of a segmented reduction whose loads depend on the segment or on the position alone, for all
+  /// rows that go through the positions together.
+  double rowElement;
   // An element of a permute that writes in order, to arbitrary positions that the cache of all cores holds,
   // and to those of a large array.
   double permuteElement, sharedStore, randomStore;

@@ -433,6 +433,10 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) con
       time.exposed = n * (guardedLoads(soac) * costs_.guardedLoad + checks * costs_.checkedFilter);
       time.further = n * costs_.furtherFilter;
       break;
+    case SoacKind::Reduce:
+      time.columns = static_cast<double>(soac.pull.size());
+      time.further = n * time.columns * costs_.furtherScan / 2;
+      break;
     case SoacKind::Permute:
       time.exposed = permuting(soac, n, elements(soac.target) * width);
       break;
@@ -451,7 +455,7 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) con
 
 /// Of finding the borders of segments, once for all members.
 double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
-  double elements = 0, segments = 0;
+  double elements = 0, segments = 0, columns = 0;
   bool reduces = false, scans = false, filters = false, numbered = false, rows = false, lookedUp = false;
   for (const SoacTime& member : members) {
     if (member.elements == 0) continue;
@@ -463,6 +467,7 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
     filters |= member.kind == SoacKind::Filter && member.collective > 0;
     numbered |= member.numbered;
     lookedUp |= member.lookedUp;
+    columns += member.columns;
   }
   if (rows) return elements * costs_.rowElement;
   // Tiles that lie in one segment need not look for others.
@@ -472,8 +477,14 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
   // Of the pieces in which a warp folds segments, those count in which one ends.
   constexpr double kPiece = 256;
   const double ending = costs_.lockStep && elements > 0 ? std::min(1.0, segments * kPiece / elements) : 1;
-  if (numbered && reduces && !scans)
-    return many * ending * elements * costs_.numberedElement + segments * costs_.segment;
+  if (numbered && reduces && !scans && !costs_.lockStep)
+    return many * elements * costs_.numberedElement + segments * costs_.segment;
+  if (numbered && reduces && !scans) {
+    // Borders take the time of a warp, the longer the more columns there are.
+    constexpr double kBorder = 64;
+    const double bordering = segments > 0 ? 1 / (1 + elements / segments / kBorder) : 1;
+    return bordering * (1 + columns) / 2 * elements * costs_.numberedElement + segments * costs_.segment;
+  }
   // Threads compute where segments of one length begin.
   const double borders = lookedUp || !costs_.lockStep ? segments * costs_.segment : 0;
   if (numbered) return many * elements * costs_.segmentedElement + borders;
@@ -484,6 +495,9 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
 }
 
 double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime>& members) const {
+  const bool scans = std::any_of(members.begin(), members.end(), [](const SoacTime& member) {
+    return member.kind == SoacKind::Scan && member.collective > 0;
+  });
   double arithmetic = 0, integers = 0, collective = 0, exposed = 0, further = 0, first = 0;
   bool numbered = false, folds = false;
   for (const SoacTime& member : members) {
@@ -493,6 +507,7 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
     collective += member.collective;
     exposed += member.exposed;
     numbered |= member.numbered && !member.rows;
+    if (member.kind == SoacKind::Reduce && scans) further += member.further;  // what threads hold for both
     if (member.collective == 0) continue;
     further += member.further;
     first = std::max(first, member.further);
@@ -500,7 +515,7 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   arithmetic += integers - costs_.pipesOverlap * std::min(integers, arithmetic);
   if (folds) arithmetic *= costs_.segmentedWork;
   const double passes = collective > 0 ? costs_.passes : 1;
-  double overlap = collective > 0 ? costs_.collectiveOverlap : costs_.overlap;
+  double overlap = collective == 0 ? costs_.overlap : scans ? costs_.collectiveOverlap : costs_.filterOverlap;
   if (numbered) overlap = std::min(overlap, costs_.segmentedOverlap);
   const auto both = [](double a, double b, double hidden) {
     return std::max(a, b) + (1 - hidden) * std::min(a, b);

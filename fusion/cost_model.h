@@ -38,6 +38,7 @@ struct SoacTime {
   double further = 0;                 ///< what a scan or filter takes longer in a kernel that has one already
   double elements = 0, segments = 0;  ///< of a segmented space
   bool numbered = false;              ///< its thunks need to know the segment
+  double columns = 0;                 ///< that a segmented reduction makes
   bool lookedUp = false;              ///< its segments have lengths of their own
   bool rows = false;  ///< a reduction whose loads depend on the segment or on the position alone
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -204,6 +205,8 @@ class Account {
     SoacTime time = role == BindingRole::Finish ? SoacTime() : model_.timeOf(soac, times, m_);
     time.arithmetic = 0;
     time.rows = rows_;
+    // Positions that all rows, or as many as are taken at once, go through.
+    if (rows_ && model_.costs().lockStep) time.elements *= std::ceil(m_ / kRowsTogether) / std::max(1.0, m_);
     thunks(codegen::eagerThunks(soac), times, role, time);
     thunks(codegen::lateThunks(soac), survivors(soac), role, time);
     if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan)
@@ -229,7 +232,8 @@ class Account {
     const ElementFacts facts(roots);
     const std::unordered_set<ExprRef> exits = exitsOfLoops(schedule);
     const Homes homes(schedule, roots);
-    const std::unordered_set<ExprRef> counted = countedInLoops(schedule, threads);
+    const std::unordered_set<ExprRef> counted =
+        model_.costs().lockStep ? countedInLoops(schedule, threads) : std::unordered_set<ExprRef>();
     std::vector<bool> shared(schedule.blocks.size(), false), repeated(schedule.blocks.size(), false);
     for (size_t b = 0; b < schedule.blocks.size(); ++b) {
       for (const ScheduleStep& step : schedule.blocks[b].steps) {
@@ -404,12 +408,13 @@ class Account {
     const AccessPattern pattern = patternOf(at);
     if (pattern == AccessPattern::Same) return;
     times *= shareOf(at);
+    const bool shifted = pattern == AccessPattern::Shifted || goesWithScan(at);
     if (sampled_ && positions.number == 0) return;  // in a branch that no element takes
     if (positions.number > 0) {
       visited_[e->index] = std::max(visited_[e->index], positions.visited / positions.number);
       const GatherTime one = model_.gather(placesOf(positions));
       addLoads({times * one.memory, times * one.shared, times * one.own}, repeated);
-    } else if (pattern == AccessPattern::Shifted) {
+    } else if (shifted) {
       if (role == BindingRole::Epilogue) {
         reads.atSegments = true;
       } else {
@@ -423,6 +428,36 @@ class Account {
     } else {
       addLoads(model_.gathers(e->index, times, n_), repeated);
     }
+  }
+  /// A position that a scan of this kernel tells, as that of the next one that is kept: neighbours load side
+  /// by side.
+  bool goesWithScan(ExprRef at) const {
+    bool found = false;
+    const std::function<bool(ExprRef)> goes = [&](ExprRef e) {
+      switch (e->kind) {
+        case ExprKind::Load:
+          found = found || scanned(e->index);
+          return scanned(e->index) && codegen::loadsInOrder(e);
+        case ExprKind::Op:
+          return (e->op == ScalarOp::Add || e->op == ScalarOp::Sub) &&
+                 std::all_of(e->operands.begin(), e->operands.end(), goes);
+        case ExprKind::Check:
+          return goes(e->operands[1]);
+        case ExprKind::Param:
+        case ExprKind::Constant:
+        case ExprKind::Host:
+          return true;
+        default:
+          return false;
+      }
+    };
+    return goes(at) && found;
+  }
+  bool scanned(VarId array) const {
+    return std::any_of(kernel_.bindings.begin(), kernel_.bindings.end(), [&](const Soac& soac) {
+      return soac.kind == SoacKind::Scan &&
+             std::find(soac.results.begin(), soac.results.end(), array) != soac.results.end();
+    });
   }
   void addLoads(const GatherTime& time, bool repeated) {
     if (repeated) {

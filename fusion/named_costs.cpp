@@ -42,6 +42,7 @@ constexpr NamedCost kCosts[] = {
     {"pipesOverlap", &T::pipesOverlap},
     {"overlap", &T::overlap},
     {"collectiveOverlap", &T::collectiveOverlap},
+    {"filterOverlap", &T::filterOverlap},
     {"segmentedOverlap", &T::segmentedOverlap},
     {"passes", &T::passes},
     {"scanElement", &T::scanElement},

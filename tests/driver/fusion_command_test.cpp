@@ -71,6 +71,29 @@ json documentedSchema() {
   return json::parse(all.substr(begin, all.find("```", begin) - begin));
 }
 
+TEST_F(FusionCommand, CountsWithOtherCosts) {
+  const auto timeOf = [](const json& report) {
+    double time = 0;
+    for (const json& form : report["forms"])
+      for (const json& region : form["report"]["regions"])
+        for (const json& cluster : region["clusters"]) time += cluster["microseconds"].get<double>();
+    return time;
+  };
+  write("costs", R"({"launch": 5000, "byte": 1.0})");
+  write("unknown", R"({"bytes": 1})");
+  write("negative", R"({"byte": -1})");
+  const json own = reportOf(""), other = reportOf("--costs=" + path("costs"));
+  EXPECT_GT(timeOf(other), 1000 * timeOf(own));
+  const json& cluster = other["forms"].back()["report"]["regions"].back()["clusters"][0];
+  EXPECT_EQ(cluster["shares"][0]["constant"], "byte") << cluster["shares"].dump();
+  const Outcome unknown = kelpie("fusion --costs=" + path("unknown") + " -", program);
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.messages, HasSubstr("no constant bytes"));
+  const Outcome negative = kelpie("fusion --costs=" + path("negative") + " -", program);
+  EXPECT_EQ(negative.status, 2);
+  EXPECT_THAT(negative.messages, HasSubstr("byte is no number"));
+}
+
 TEST_F(FusionCommand, JsonIsAsDocumented) {
   const json schema = documentedSchema();
   for (const char* options :

@@ -364,6 +364,84 @@ TEST(Prediction, BranchesCountAsOftenAsTheyAreEntered) {
   EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 7, 1), 2 * 1000);
 }
 
+/// What every element computes, a branch of another member need not.
+TEST(Prediction, BranchesShareWhatAllElementsCompute) {
+  const char* const body = R"(
+  kernel k { let s: &int64 = REDUCE flat n { i => xs[i] / (xs[i] + m) } (0) { x, y => x + y };
+    let r: [int64; n] = MAP flat n { i => if xs[i] > 3 then xs[i] / (xs[i] + m) else 7 } return s, r }
+  let first: int64 = r[0]
+  return first)";
+  TargetCosts costs = free();
+  costs.integerDivision = 2;
+  EXPECT_DOUBLE_EQ(predicted(costs, body, 1000, 7), 2 * 1000);
+}
+
+/// On a GPU, a loop whose turns nothing but constants count is unrolled, and its counter is a constant.
+TEST(Prediction, CountersOfUnrolledLoops) {
+  const auto kernel = [](const std::string& limit) {
+    return R"(
+  kernel k { let r: [int64; n] = MAP flat n { i =>
+    let (j, s) = loop (a = 0, b = 0) { while a < )" +
+           limit + R"( next a + 1, b + xs[i] } in s } return r }
+  let first: int64 = r[0]
+  return first)";
+  };
+  constexpr int kTurns = 16;
+  TargetCosts costs = free();
+  costs.integerOperation = 1;
+  costs.iteration = 10;
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("9"), 100, 10), 100 * kTurns * (1 + 1 + 1 + 2 * 10));
+  costs.lockStep = true;
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("9"), 100, 10), 100 * kTurns * 1);
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("m"), 100, 10), 100 * kTurns * (1 + 1 + 1 + 2 * 10));
+}
+
+/// Places that a scan of the kernel tells lie side by side.
+TEST(Prediction, GathersAtPlacesOfAScan) {
+  const auto kernel = [](const std::string& place) {
+    return R"(
+  kernel k { let r: [int64; n] = SCAN flat n { i => if xs[i] > 3 then 1 else 0 } (0) { x, y => x + y };
+    let s: &int64 = REDUCE flat n { i => ys[)" +
+           place + R"(] } (0) { x, y => x + y } return s }
+  return s)";
+  };
+  TargetCosts costs = free();
+  costs.randomLoad = costs.sharedLoad = costs.cachedLoad = 1;
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("i - r[i]"), 1000, 1000), 0);
+  EXPECT_NEAR(predicted(costs, kernel("i * r[i]"), 1000, 1000), 1000, 1);
+}
+
+/// On a GPU borders of segments take the longer the more columns are reduced; where segments of one length
+/// begin is computed; rows that are taken together go through the positions together.
+TEST(Prediction, BordersOfSegmentsOnAGpu) {
+  const auto sums = [](const std::string& value) {
+    return R"(
+  kernel k { let r: [int64; m] = REDUCE regular(m, 64, n) { i, s, p => )" +
+           value + R"( } (0) { x, y => x + y } return r }
+  let first: int64 = r[0]
+  return first)";
+  };
+  TargetCosts costs = free();
+  costs.lockStep = true;
+  costs.numberedElement = 1;
+  EXPECT_NEAR(predicted(costs, sums("xs[i] + s"), 6400, 100), 6400 / 2, 1);
+  EXPECT_LT(predicted(costs, sums("xs[i] + s"), 640000, 100), 640000 / 100 + 1);
+  costs = free();
+  costs.segment = 1;
+  const char* const map = R"(
+  kernel k { let r: [int64; n] = MAP regular(m, 10, n) { i, s, p => xs[i] + s } return r }
+  let first: int64 = r[0]
+  return first)";
+  EXPECT_DOUBLE_EQ(predicted(costs, map, 100, 10), 10);
+  costs.lockStep = true;
+  EXPECT_DOUBLE_EQ(predicted(costs, map, 100, 10), 0);
+  costs = free();
+  costs.rowElement = 1;
+  costs.lockStep = true;
+  EXPECT_DOUBLE_EQ(predicted(costs, sums("ys[p]"), 64 * 16, 16), 2 * 64);
+  EXPECT_DOUBLE_EQ(predicted(costs, sums("ys[p]"), 64 * 3, 3), 64);
+}
+
 TEST(Prediction, ArithmeticOfIntegersHidesBehindThatOfFloats) {
   const char* const body = R"(
   kernel k { let s: &float64 = REDUCE flat n { i => float64(xs[i] / (xs[i] + m)) / (float64(xs[i]) + 0.5) } (0.0) { x, y => x + y } return s }
