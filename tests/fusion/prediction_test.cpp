@@ -367,7 +367,7 @@ TEST(Prediction, BranchesCountAsOftenAsTheyAreEntered) {
 /// What every element computes, a branch of another member need not.
 TEST(Prediction, BranchesShareWhatAllElementsCompute) {
   const char* const body = R"(
-  kernel k { let s: &int64 = REDUCE flat n { i => xs[i] / (xs[i] + m) } (0) { x, y => x + y };
+  kernel k { let s: &int64 = REDUCE flat n { i => xs[i] / (xs[i] + m) } (0) { x, y => x + y }
     let r: [int64; n] = MAP flat n { i => if xs[i] > 3 then xs[i] / (xs[i] + m) else 7 } return s, r }
   let first: int64 = r[0]
   return first)";
@@ -400,7 +400,7 @@ TEST(Prediction, CountersOfUnrolledLoops) {
 TEST(Prediction, GathersAtPlacesOfAScan) {
   const auto kernel = [](const std::string& place) {
     return R"(
-  kernel k { let r: [int64; n] = SCAN flat n { i => if xs[i] > 3 then 1 else 0 } (0) { x, y => x + y };
+  kernel k { let r: [int64; n] = SCAN flat n { i => if xs[i] > 3 then 1 else 0 } (0) { x, y => x + y }
     let s: &int64 = REDUCE flat n { i => ys[)" +
            place + R"(] } (0) { x, y => x + y } return s }
   return s)";
