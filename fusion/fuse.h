@@ -88,8 +88,8 @@ struct ClusterReport {
   std::vector<CostShare> shares;  ///< of the constants in `microseconds`; with `explain` only
   /// What `microseconds` would be with other constants, as long as the program lives; with `remodel` only.
   std::function<double(const TargetCosts&)> timeWith;
-  std::string text;         ///< the fused kernel, as λcu; with `explain` only
-  std::string code;         ///< generated from it; fusion leaves it empty
+  std::string text;  ///< the fused kernel, as λcu; with `explain` only
+  std::string code;  ///< generated from it; fusion leaves it empty
   /// Members that run over the kernel's own elements, not over survivors or segments: the size of a launch is
   /// theirs.
   std::vector<std::string> anchored;
