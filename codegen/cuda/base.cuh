@@ -294,7 +294,7 @@ struct alignas(16) StateWord {
 struct Launch {
   unsigned long long number;  ///< 1, 2, ... along the stream; the passes of one kernel share theirs
   ErrorWord* error;
-  uint32_t* counters;  ///< finished blocks
+  uint32_t* counters;  ///< finished blocks, of all or of several groups (kMostGroups of cuda_module.h)
   StateWord* states;
   unsigned char* values;
   int64_t tiles;     ///< tiles of the whole launch
@@ -374,20 +374,24 @@ KELPIE_DEVICE void writeLast(int64_t* place, int64_t writer) {
     atomicMax(reinterpret_cast<long long*>(place), static_cast<long long>(writer));
 }
 
-/// Whether this block is the last one to get here; what the other blocks wrote before is then visible.
-/// Contains barriers.
-KELPIE_DEVICE bool isLastBlock(const Launch& launch, uint32_t& shared) {
-  if (gridDim.x == 1) {
+/// Whether this block is the last one to get here of `blocks` that share a counter; what the others wrote
+/// before is then visible. Contains barriers.
+KELPIE_DEVICE bool isLastOf(uint32_t* counter, uint32_t blocks, uint32_t& shared) {
+  if (blocks == 1) {
     __syncthreads();
     return true;
   }
   __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0) shared = atomicInc(&launch.counters[0], gridDim.x - 1);
+  if (threadIdx.x == 0) shared = atomicInc(counter, blocks - 1);
   __syncthreads();
-  const bool last = shared == gridDim.x - 1;
+  const bool last = shared == blocks - 1;
   if (last) __threadfence();
   return last;
+}
+/// ... of all blocks.
+KELPIE_DEVICE bool isLastBlock(const Launch& launch, uint32_t& shared) {
+  return isLastOf(&launch.counters[0], gridDim.x, shared);
 }
 
 }  // namespace kelpie

@@ -15,13 +15,20 @@ constexpr const char* kPrologue = "#include \"kelpie.cuh\"\n\nusing namespace ke
 
 /// As RowTiles in segment_rows.cuh cuts a space; chunks as long as there are blocks to gain.
 int64_t rowTiles(const TileShape& shape, const LaunchExtents& extents) {
-  constexpr int64_t kMany = 1 << 17, kBlocks = kMaxChunks / 4, kOfThread = 4;
+  constexpr int64_t kMany = 1 << 17, kBlocks = kMostGroups, kOfThread = 4;
   const bool alone = extents.length <= shape.threads || extents.segments >= kMany;
   const int64_t atOnce = (alone ? int64_t{shape.threads} : 1) * shape.rows;
   const int64_t groups = std::max<int64_t>(1, (extents.segments + atOnce - 1) / atOnce);
   if (alone) return groups;
   const int64_t longest = (extents.length + kOfThread * shape.threads - 1) / (kOfThread * shape.threads);
   return groups * std::clamp<int64_t>(kBlocks / groups, 1, longest);
+}
+
+/// As KeyReduce in segment_keys.cuh does: a block for each multiprocessor, if all have something to do.
+int64_t keyTiles(const TileShape& shape, const LaunchExtents& extents) {
+  const int64_t groups = std::max<int64_t>(1, (extents.segments + shape.keys - 1) / shape.keys);
+  const int64_t most = std::max<int64_t>(1, (extents.length + shape.items() - 1) / shape.items());
+  return groups * std::clamp<int64_t>(kMultiprocessors / groups, 1, most);
 }
 }  // namespace
 
@@ -63,6 +70,7 @@ int64_t CudaPass::mostRanges(int64_t tiles, const LaunchExtents& extents) const 
 int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   if (grid == Grid::Single) return 1;
   if (grid == Grid::Rows) return rowTiles(shape, extents);
+  if (grid == Grid::Keys) return keyTiles(shape, extents);
   if (const int64_t each = together(extents)) return (extents.segments + each - 1) / each;
   int64_t work = extents.elements + (grid == Grid::Ranges ? extents.segments : 0);
   int64_t tiles = std::max<int64_t>(1, (work + tileSize() - 1) / tileSize());

@@ -36,10 +36,14 @@ enum class Grid : uint8_t {
            ///< maxChunks blocks, which all run at once, or so many times as many that those who do gather
            ///< near each other (segment_ranges.cuh)
   Rows,    ///< segments of a regular space, several to a thread or to a block (segment_rows.cuh)
+  Keys,    ///< the same, of elements whose segment a key tells (segment_keys.cuh)
 };
 /// How a space is cut does not depend on the device, so that results do not: it suits a large one.
 constexpr int64_t kMultiprocessors = 132;
 constexpr int64_t kMaxChunks = 16 * kMultiprocessors;
+
+/// Groups of blocks that each count those of theirs that have finished.
+constexpr int64_t kMostGroups = kMaxChunks / 4;
 
 /// Columns that are put side by side at most, and how many times a pass.
 constexpr size_t kMostColumns = 8, kMostRecords = 2;
@@ -47,6 +51,7 @@ constexpr size_t kMostColumns = 8, kMostRecords = 2;
 struct TileShape {
   int threads = 256, rows = 4, width = 4;
   bool backward = false;
+  int keys = 0;  ///< of Keys: segments of a block
   int items() const { return threads * rows * width; }
 };
 
@@ -78,7 +83,9 @@ struct CudaPass {
 
   /// Tiles are told where in the list of segments they begin.
   bool findsBegins() const { return grid == Grid::Heads; }
-  bool segmented() const { return grid == Grid::Heads || grid == Grid::Rows || grid == Grid::Ranges; }
+  bool segmented() const {
+    return grid == Grid::Heads || grid == Grid::Rows || grid == Grid::Keys || grid == Grid::Ranges;
+  }
   /// Elements of a tile, or entries of the merged list (Ranges): of those fewer than there are positions, so
   /// that the range of a warp may begin at an aligned element.
   int64_t tileSize() const;

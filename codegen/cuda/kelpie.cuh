@@ -8,6 +8,7 @@
 #include "scan.cuh"
 #include "segment_groups.cuh"
 #include "segment_heads.cuh"
+#include "segment_keys.cuh"
 #include "segment_numbers.cuh"
 #include "segment_ranks.cuh"
 #include "segment_reduce.cuh"

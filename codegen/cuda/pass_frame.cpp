@@ -91,7 +91,8 @@ void writeStructures(PassText& t) {
     if (t.plan.groups) t.line(2, "{}::Shared groups;", t.segmentGroupsType());
   }
   if (t.plan.rows()) t.line(2, "RowReduce<S, Level1>::Shared rows;");
-  for (size_t k = 0; k < t.plan.levels.size() && !t.plan.ranges() && !t.plan.rows(); ++k) {
+  if (t.plan.keys()) t.line(2, "{}::Shared keys;", t.keyReduceType());
+  for (size_t k = 0; k < t.plan.levels.size() && !t.plan.ranges() && !t.plan.folds(); ++k) {
     if (t.plan.levels[k].fields.empty()) continue;
     if (t.plan.levels[k].countsOnly) {
       t.line(2, "{}::Shared {};", t.blockCountType(k), t.scanName(k));

@@ -6,6 +6,7 @@
 #include "codegen/cuda/pass_elements.h"
 #include "codegen/cuda/pass_finish.h"
 #include "codegen/cuda/pass_frame.h"
+#include "codegen/cuda/pass_keys.h"
 #include "codegen/cuda/pass_rows.h"
 #include "codegen/cuda/pass_segments.h"
 
@@ -26,6 +27,8 @@ void write(PassText& t) {
     writeFinishBindings(t, 2);
   } else if (plan.rows()) {
     writeRows(t);
+  } else if (plan.keys()) {
+    writeKeys(t);
   } else {
     writePrologue(t);
     for (uint32_t k = 0; k < plan.stages.size(); ++k) {

@@ -204,7 +204,11 @@ class Planner {
       // they read.
       if (!foldsSegmentsOnly() && (segmentResults_ || !plan_.epilogues.empty()))
         throw InternalError("a pass makes results of segments beside others");
-      plan_.grid = foldsRows() ? Grid::Rows : foldsSegmentsOnly() ? Grid::Ranges : Grid::Heads;
+      plan_.keyed = keyedSegments(kernel_, info_);
+      plan_.grid = plan_.keyed           ? Grid::Keys
+                   : foldsRows()         ? Grid::Rows
+                   : foldsSegmentsOnly() ? Grid::Ranges
+                                         : Grid::Heads;
     } else if (!plan_.needsLower() && !plan_.reductions.empty()) {
       plan_.grid = Grid::Chunks;
     }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/cuda/cuda_module.h"
+#include "codegen/keyed_segments.h"
 
 namespace kelpie::codegen::cuda {
 
@@ -47,6 +48,7 @@ struct PassPlan {
   /// by side, which spares registers and shared memory.
   std::unordered_set<lcu::VarId> recomputed;
   Grid grid = Grid::Tiles;
+  std::optional<KeyedSegments> keyed;  ///< of Keys
   TileShape shape;
   int rowsAtOnce = 0;                    ///< rows of items that are unrolled together; 0: all
   int elementWeight = 1, endWeight = 1;  ///< of ranges: what elements and segment ends cost
@@ -63,12 +65,15 @@ struct PassPlan {
   bool numbered() const { return heads() && numbersInThunks; }  ///< (segment_numbers.cuh)
   bool ranges() const { return grid == Grid::Ranges; }
   bool rows() const { return grid == Grid::Rows; }
+  bool keys() const { return grid == Grid::Keys; }
+  /// Segments of a regular space get their results from a structure of their own.
+  bool folds() const { return rows() || keys(); }
   bool canGroup = false;  ///< of ranges: small inputs may be folded by groups (segment_groups.cuh)
   bool groups = false;    ///< ... and are
   bool compact = false;   ///< of ranges: code for the ends of segments is short rather than fast
   bool segmented() const { return heads() || ranges(); }
   bool needsLower() const;  ///< of what lies in lower tiles or ranges
-  bool scanned() const { return needsLower() && !ranges() && !rows(); }
+  bool scanned() const { return needsLower() && !ranges() && !folds(); }
   bool finishes() const { return !reductions.empty() || !finish.empty(); }
 };
 

@@ -51,6 +51,7 @@ class ShapeChooser {
     plan_.narrow = flat && !info_.space.segmented() && weight.smallest == 1;
     plan_.streams = !weight.loops && !weight.gathers && weight.nodes <= kManyNodes;
     if (plan_.rows()) return chooseRowShape(weight);
+    if (plan_.keys()) return chooseKeyShape(weight);
     plan_.canGroup = canGroup(weight.nodes, weight.loops);
     Budget allowed = budget(weight);
     if (plan_.groups) allowed.threads = options_.threads;
@@ -291,6 +292,18 @@ class ShapeChooser {
     };
     while (!weight.loops && fits(2 * shape.rows)) shape.rows *= 2;
     plan_.blocksAtOnce = std::max(1, (shape.rows * words <= kWords / 2 ? 768 : 512) / shape.threads);
+  }
+
+  /// As many segments as tables of all warps have room for. The fewer blocks, the less is left to fold.
+  void chooseKeyShape(const Weight& weight) {
+    constexpr int kThreads = 704, kEven = 8;  // 8 segments of 8 bytes have a place for each lane
+    constexpr size_t kNodes = 120;
+    TileShape& shape = plan_.shape;
+    shape.threads = kThreads;
+    shape.width = 1;
+    shape.rows = weight.loops ? 1 : 4 * weight.nodes <= kNodes ? 4 : 2 * weight.nodes <= kNodes ? 2 : 1;
+    const int bytes = static_cast<int>(plan_.levels[0].bytes()) * (kThreads / 32);
+    shape.keys = std::max(1, options_.sharedBytes / bytes / kEven * kEven);
   }
 
   /// By what was fastest on an H200: an end takes more work than an element of 4 or 8 bytes, less than one

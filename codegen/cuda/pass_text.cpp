@@ -34,8 +34,8 @@ void PassText::chooseNames() {
            "total",   "out",      "kelpie",  "range", "reduce", "result",  "reduced", "ending",    "ends",
            "sum",     "partials", "empty",   "lower", "kept",   "dropped", "failed",  "rows",      "item",
            "good",    "acc",      "heads",   "packs", "starts", "numbers", "kWarps",  "fetch",     "marked",
-           "Range",   "groups",   "at",      "first", "round",  "alone",   "items",   "part",      "W",
-           "Map",     "most"};
+           "Range",   "groups",   "at",      "keys",  "base",   "first",   "round",   "alone",     "items",
+           "part",    "W",        "Map",     "most"};
   for (const auto& p : info.parameters) names.push_back(unique(p.name));
   for (const auto& o : info.outputs) outputNames[o.var] = unique(o.name);
   for (const KernelOutput& o : info.outputs) {
@@ -126,8 +126,9 @@ void PassText::placeScratch() {
       }
     }
   }
-  if (plan.rows()) {  // a partial result for each segment of a tile
-    pass.bytesPerTile = (plan.levels[0].bytes() + 15) / 16 * 16 * plan.shape.rows;
+  if (plan.folds()) {  // a partial result for each segment of a tile
+    pass.bytesPerTile =
+        (plan.levels[0].bytes() + 15) / 16 * 16 * (plan.keys() ? plan.shape.keys : plan.shape.rows);
     return;
   }
   for (const LevelPlan& level : plan.levels) {
@@ -166,6 +167,9 @@ std::string PassText::states(size_t k) const {
   return fmt::format("States<{}::Carry>(launch, {})", levelType(k), statesBefore[k]);
 }
 
+std::string PassText::keyReduceType() const {
+  return fmt::format("KeyReduce<S, Level1, {}>", plan.shape.keys);
+}
 std::string PassText::segmentReduceType() const { return "SegmentReduce<S, Level1, Range, kWarps>"; }
 std::string PassText::segmentGroupsType() const {
   // Fewer on the way where each has a segment to know: sums of 2^22 float32, times a number of their segments

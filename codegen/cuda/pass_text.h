@@ -73,6 +73,7 @@ class PassText {
   std::string levelType(size_t k) const;
   /// An expression: the state words of a level.
   std::string states(size_t k) const;
+  std::string keyReduceType() const;
   std::string segmentReduceType() const;
   std::string segmentGroupsType() const;
   std::string blockCountType(size_t level) const;

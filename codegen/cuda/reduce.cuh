@@ -50,11 +50,23 @@ struct BlockReduce {
 
   /// A value another block wrote in this launch (not through the read-only cache).
   static __device__ __forceinline__ Value loadShared(const Words<Value>* place) {
-    Words<Value> words;
-    const volatile uint32_t* source = place->word;
-    KELPIE_UNROLL
-    for (int k = 0; k < int(sizeof(words.word) / 4); ++k) words.word[k] = source[k];
-    return words.value;
+    if constexpr (alignof(Value) >= 8) {
+      union Wide {
+        Value value;
+        uint64_t word[sizeof(Value) / 8];
+        __device__ Wide() : word{} {}
+      } words;
+      const auto* source = reinterpret_cast<const volatile uint64_t*>(place);
+      KELPIE_UNROLL
+      for (int k = 0; k < int(sizeof(Value) / 8); ++k) words.word[k] = source[k];
+      return words.value;
+    } else {
+      Words<Value> words;
+      const volatile uint32_t* source = place->word;
+      KELPIE_UNROLL
+      for (int k = 0; k < int(sizeof(words.word) / 4); ++k) words.word[k] = source[k];
+      return words.value;
+    }
   }
 };
 

@@ -11,7 +11,7 @@
 // L as in segment_reduce.cuh; its operator commutes.
 #pragma once
 
-#include "reduce.cuh"
+#include "segment_chunks.cuh"
 
 namespace kelpie {
 
@@ -45,15 +45,7 @@ struct RowReduce {
     Value totals[S::kRows][S::kWarps];
     uint32_t finished;
   };
-  /// One value of another, as reduce.cuh wants it.
-  struct Fold {
-    using Value = typename L::Value;
-    static __device__ __forceinline__ Value identity() { return L::identity(); }
-    static __device__ __forceinline__ Value combine(const Value& a, const Value& b) {
-      return L::combine(a, b, false);
-    }
-  };
-  using Partials = BlockReduce<S::kWarps, Fold>;
+  using Chunks = ChunkFold<S, L>;
 
   const RowTiles<S> tiles;
   int64_t first;             ///< segment of row 0 of this thread
@@ -109,39 +101,26 @@ struct RowReduce {
     }
     KELPIE_UNROLL
     for (int row = 0; row < S::kRows; ++row) {
-      Value value = own[row];
-      KELPIE_UNROLL
-      for (int mask = 16; mask > 0; mask /= 2) value = Fold::combine(value, shuffleXor(value, mask));
+      const Value value = Chunks::ofWarp(own[row]);
       if (laneIndex() == 0) shared.totals[row][warpIndex()] = value;
     }
     __syncthreads();
-    auto* partials = reinterpret_cast<Words<Value>*>(launch.values);
     if (threadIdx.x < S::kRows) {
       Value value = shared.totals[threadIdx.x][0];
       KELPIE_UNROLL
       for (int warp = 1; warp < S::kWarps; ++warp)
-        value = Fold::combine(value, shared.totals[threadIdx.x][warp]);
+        value = Chunks::Fold::combine(value, shared.totals[threadIdx.x][warp]);
       const int64_t s = first + threadIdx.x;
       if (tiles.chunks > 1) {
-        Partials::storeShared(partials + s * tiles.chunks + blockIdx.x / tiles.groups, value);
+        Chunks::store(launch, s * tiles.chunks + blockIdx.x / tiles.groups, value);
       } else if (s < tiles.count) {
         result(s, value);
       }
     }
-    if (tiles.chunks == 1 || !isLastBlock(launch, shared.finished)) return;
-    int lanes = 32;  // for each segment
-    while (lanes > 1 && tiles.count * lanes > S::kThreads) lanes /= 2;
-    for (int64_t base = 0; base < tiles.count * lanes; base += S::kThreads) {
-      const int64_t s = (base + threadIdx.x) / lanes;
-      Value value = L::identity();
-      if (s < tiles.count) {
-        KELPIE_UNROLL_8
-        for (int64_t chunk = threadIdx.x % lanes; chunk < tiles.chunks; chunk += lanes)
-          value = Fold::combine(value, Partials::loadShared(partials + s * tiles.chunks + chunk));
-      }
-      for (int mask = lanes / 2; mask > 0; mask /= 2) value = Fold::combine(value, shuffleXor(value, mask));
-      if (threadIdx.x % lanes == 0 && s < tiles.count) result(s, value);
-    }
+    if (tiles.chunks == 1) return;
+    const int64_t group = first / S::kRows, left = tiles.count - first;
+    if (isLastOf(launch.counters + group, uint32_t(tiles.chunks), shared.finished))
+      Chunks::fold(launch, first, left < S::kRows ? int(left) : S::kRows, tiles.chunks, result);
   }
 };
 

@@ -143,9 +143,10 @@ double CudaTarget::copyBandwidth() {
 
 Failure CudaTarget::start() {
   if (error_) return std::nullopt;
-  if (!counters_) counters_ = device_->allocate(sizeof(uint32_t));
-  if (!counters_) return outOfMemory(sizeof(uint32_t));
-  if (auto failure = device_->clear(counters_, sizeof(uint32_t))) return failure;
+  constexpr size_t kCounterBytes = codegen::cuda::kMostGroups * sizeof(uint32_t);
+  if (!counters_) counters_ = device_->allocate(kCounterBytes);
+  if (!counters_) return outOfMemory(kCounterBytes);
+  if (auto failure = device_->clear(counters_, kCounterBytes)) return failure;
   DevicePointer error = device_->allocate(sizeof(ErrorWord));
   if (!error) return outOfMemory(sizeof(ErrorWord));
   error_ = error;

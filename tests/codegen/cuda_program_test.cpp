@@ -145,6 +145,31 @@ TEST(CudaPrograms, RowsOfRegularSpaces) {
       "9000); rows(9, 3000); rows(6, 7);");
 }
 
+/// Elements whose keys tell their segments: few segments, of which a table has several places each; more than
+/// a block has; chunks of positions; crowds, keys that no segment has, none at all. Errors are those of all
+/// elements.
+TEST(CudaPrograms, SegmentsOfKeys) {
+  const std::string tables =
+      "function tables(n, k, spread) ="
+      "  let keys = {rem(i * 7919 + i / 7, spread) - 1 : i in [0:n]}; xs = {float(i) / 8.0 : i in [0:n]};"
+      "      rows = {{rem(i * c, 11) : i in [0:n]} : c in [0:k]}"
+      "  in ({let count = max(1, sum({btoi(c == at) : c in keys}))"
+      "       in sum({if c == at then x else 0.0 : c in keys; x in xs}) / float(count) : at in [0:k]},"
+      "      {sum({x : x in xs; c in keys | c == at + 2 and x > 5.0}) : at in [0:k]},"
+      "      {(max_val({if at == c then c * 3 + at else min_int : c in keys}),"
+      "        any({c == at and x > 9.0 : c in keys; x in xs})) : at in [0:k]},"
+      "      {sum({if c == at then a else 0 : c in keys; a in row}) : at in [0:k]; row in rows},"
+      "      {sum({x : x in xs; i in [0:n] | rem(i, 40) / 3 == at}) : at in [0:k]});";
+  for (const char* sizes : {"0, 5, 5", "5, 0, 5", "40, 3, 3", "9000, 7, 2", "5000, 40, 60", "700, 600, 500"})
+    expectAgreement(tables + "tables(" + sizes + ");");
+  expectAgreement(
+      "function shares(m, n) = {sum({if rem(i, 9) == c then 100 / (i - 4003) else 0 : i in [0:n]}) : c in "
+      "[0:m]};"
+      "shares(9, 4000); shares(7, 5000); shares(9, 5000); shares(2, 4003);"
+      "function quotients(m, n) = {sum({if 60 / (i - 7) == c then 1 else 0 : i in [0:n]}) : c in [0:m]};"
+      "quotients(4, 7); quotients(0, 9); quotients(4, 9); quotients(4, 3000);");
+}
+
 /// Segments fold what scans of the same kernel make, and maps that do not leave it; errors of these are those
 /// of one evaluation.
 TEST(CudaPrograms, FoldsOfScans) {

@@ -1,0 +1,76 @@
+#include "codegen/cuda/pass_keys.h"
+
+#include "codegen/cuda/pass_checks.h"
+#include "codegen/cuda/pass_items.h"
+#include "codegen/cuda/pass_segments.h"
+
+namespace kelpie::codegen::cuda {
+
+using lcu::Soac;
+
+namespace {
+
+/// Finds the segment of position p by its key, and computes the element of that one.
+void writeItem(PassText& t) {
+  const KeyedSegments& keyed = *t.plan.keyed;
+  const Dialect d = itemDialect(t, {.checks = CheckForm::Note});
+  ExpressionEmitter emitter(d, 6);
+  std::string key = emitter.emit({keyed.key})[0];
+  if (keyed.offset) key = fmt::format("k_sub({}, {})", key, emitter.emit({keyed.offset})[0]);
+  t.flush(emitter);
+  t.line(6, "rows[k] = keys.has(base, k) ? keys.rowOf({}) : -1;", key);
+  t.line(6, "if (rows[k] >= 0) {{");
+  t.line(8, "const int64_t s = keys.first + rows[k];");
+  t.line(8, "const int64_t i = s * length + p;");
+  ExpressionEmitter inner(d, 8);
+  inner.define(keyed.test, "true");
+  for (uint32_t b : t.plan.stages[0].bindings) {
+    const Soac& soac = t.kernel.bindings[b];
+    const auto texts = inner.emit(soac.pull);
+    t.flush(inner);
+    for (size_t j = 0; j < texts.size(); ++j)
+      t.line(8, "items[k].{} = {};", t.stem(soac.results[j]), texts[j]);
+  }
+  t.line(6, "}}");
+}
+
+/// Threads that have met an error look for all of theirs, as if no key told the segment of an element.
+void writeSearchForErrors(PassText& t) {
+  t.line(2, "if (!good) {{");
+  t.line(4, "const RegularSegments segments{{length, m}};");
+  t.line(4, "KELPIE_NO_UNROLL");
+  t.line(4, "for (int64_t at = keys.begin + threadIdx.x; at < keys.end; at += S::kThreads) {{");
+  t.line(6, "KELPIE_NO_UNROLL");
+  t.line(6, "for (int row = 0; row < keys.rows; ++row) {{");
+  t.line(8, "const int64_t i = (keys.first + row) * length + at;");
+  checkElement(t, 0);
+  t.line(6, "}}");
+  t.line(4, "}}");
+  t.line(2, "}}");
+}
+
+}  // namespace
+
+void writeKeys(PassText& t) {
+  t.line(2, "{} keys(launch, length, m, shared.keys);", t.keyReduceType());
+  t.line(2, "const auto result = [&](int64_t segment, const Level1::Value& reduced) {{");
+  writeSegmentBody(t);
+  t.line(2, "}};");
+  const bool checks = canFail(t, t.plan.stages[0]);
+  if (checks) t.line(2, "bool good = true;");
+  t.line(2, "for (int64_t base = keys.begin; base < keys.end; base += S::kItems) {{");
+  t.line(4, "int rows[S::kRows];");
+  t.line(4, "Level1::Value items[S::kRows];");
+  t.line(4, "KELPIE_UNROLL");
+  t.line(4, "for (int k = 0; k < S::kRows; ++k) {{");
+  t.line(6, "const int64_t p = keys.position(base, k);");
+  writeItem(t);
+  t.line(4, "}}");
+  t.line(4, "KELPIE_UNROLL");
+  t.line(4, "for (int k = 0; k < S::kRows; ++k) keys.add(rows[k], items[k]);");
+  t.line(2, "}}");
+  if (checks) writeSearchForErrors(t);
+  t.line(2, "keys.finish(launch, result);");
+}
+
+}  // namespace kelpie::codegen::cuda
