@@ -204,7 +204,7 @@ std::pair<Soac, Soac> filterScan(const Soac& filter, const Soac& scan, lcu::Prog
 }
 
 Soac filterCount(const Soac& filter, lcu::Program& program) {
-  require(filter.kind == SoacKind::Filter && !filter.space.segmented(), "FILTER-COUNT");
+  require(filter.kind == SoacKind::Filter, "FILTER-COUNT");
   ExprArena& arena = *program.arena;
   Soac result = filter;
   result.kind = SoacKind::Reduce;

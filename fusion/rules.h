@@ -37,7 +37,8 @@ Soac filterFilter(const Soac& filter, const Soac& second, lcu::Program& program)
 /// A scan over all elements, to which dropped ones contribute the identity, and the filter with the scan's
 /// survivors among its results: {scan, filter}, in this order.
 std::pair<Soac, Soac> filterScan(const Soac& filter, const Soac& scan, lcu::Program& program);
-/// A flat filter of which only the count is wanted is a reduction.
+/// A filter of which only the count is wanted is a reduction; a segmented one gives the number of survivors
+/// of each segment, in place of their offsets.
 Soac filterCount(const Soac& filter, lcu::Program& program);
 
 // ---- once
