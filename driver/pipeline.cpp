@@ -26,7 +26,7 @@ class GlobalSizes {
     if (program_.vars[var].kind == lcu::VarKind::Array) {
       sizes_[var] = static_cast<double>(column.length() + (column.type.isSequence() ? 1 : 0));
     } else if (column.type.isSequence()) {
-      sizes_[var] = column.length() > 0 ? static_cast<double>(column.offsets->at(1)) : 0;
+      sizes_[var] = column.length() > 0 ? static_cast<double>(column.offsets[1]) : 0;
     } else if (top && isInt(column.type.scalar())) {
       sizes_[var] = static_cast<double>(column.at(0).i);
     }

@@ -54,6 +54,18 @@ bool Runner::runForm(const FormResult& form) {
   if (form.program && !evaluate(form)) return false;
   if (!form.shown) return true;
 
+  try {
+    show(form);
+  } catch (const std::bad_alloc&) {
+    return fail(form, {form.span, "out of memory: the host has none for the result"});
+  } catch (const ElementsLost& lost) {
+    return fail(form, {form.span, lost.what()});
+  }
+  return true;
+}
+
+/// Prints the result of a form. Only what is printed comes from the device.
+void Runner::show(const FormResult& form) {
   output_.beginLine();
   if (!form.notice.empty()) output_.write(form.notice + "\n");
   output_.write(form.name);
@@ -74,7 +86,6 @@ bool Runner::runForm(const FormResult& form) {
     }
   }
   output_.write(" : " + form.type + "\n");
-  return true;
 }
 
 bool Runner::evaluate(const FormResult& form) {
@@ -98,6 +109,8 @@ bool Runner::evaluate(const FormResult& form) {
         *form.program, [this](uint32_t cell) { return values_.at(cell); }, services_);
   } catch (const std::bad_alloc&) {
     result = RuntimeError{form.span, "out of memory"};
+  } catch (const ElementsLost& lost) {
+    result = RuntimeError{form.span, lost.what()};
   }
   if (options_.verbose) {
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
@@ -105,21 +118,23 @@ bool Runner::evaluate(const FormResult& form) {
     fmt::print(stderr, "kelpie: {}: {} took {:.3f} ms{}{}\n", sources_.describe(form.span), form.name,
                elapsed.count(), account.empty() ? "" : ", ", account);
   }
-  for (const CellAssignment& assignment : form.assignments) {
-    values_.erase(assignment.cell);
-    failed_.erase(assignment.cell);
-  }
-  if (const auto* error = std::get_if<RuntimeError>(&result)) {
-    for (const CellAssignment& assignment : form.assignments)
-      failed_[assignment.cell] = {form.span, form.name};
-    report({Severity::Error, "K0501", error->span.known() ? error->span : form.span, error->message, "", {}});
-    return false;
-  }
+  for (const CellAssignment& assignment : form.assignments) failed_.erase(assignment.cell);
+  if (const auto* error = std::get_if<RuntimeError>(&result)) return fail(form, *error);
   const Columns& row = std::get<Columns>(result);
   for (const CellAssignment& assignment : form.assignments)
     values_[assignment.cell].assign(row.begin() + assignment.first,
                                     row.begin() + assignment.first + assignment.count);
   return true;
+}
+
+/// The variables of a form that failed have no value.
+bool Runner::fail(const FormResult& form, const RuntimeError& error) {
+  for (const CellAssignment& assignment : form.assignments) {
+    values_.erase(assignment.cell);
+    failed_[assignment.cell] = {form.span, form.name};
+  }
+  report({Severity::Error, "K0501", error.span.known() ? error.span : form.span, error.message, "", {}});
+  return false;
 }
 
 void Runner::report(const Diagnostic& diagnostic) {

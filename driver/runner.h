@@ -55,6 +55,8 @@ class Runner {
   bool runAll(const std::vector<FormResult>& forms);
   bool runForm(const FormResult& form);
   bool evaluate(const FormResult& form);
+  void show(const FormResult& form);
+  bool fail(const FormResult& form, const RuntimeError& error);
   void report(const Diagnostic& diagnostic);
 
   const SourceManager& sources_;

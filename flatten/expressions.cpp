@@ -154,8 +154,8 @@ Values Flattener::compileConstant(const core::Constant& node) {
   std::function<void(const Column&)> add = [&](const Column& column) {
     Column array = column;
     if (column.type.isSequence()) {
-      std::vector<std::byte> bytes(column.offsets->size() * sizeof(int64_t));
-      std::copy_n(reinterpret_cast<const std::byte*>(column.offsets->data()), bytes.size(), bytes.begin());
+      std::vector<std::byte> bytes(column.offsets.size() * sizeof(int64_t));
+      std::copy_n(reinterpret_cast<const std::byte*>(column.offsets.data()), bytes.size(), bytes.begin());
       array = scalarColumn(lcu::kIndex, std::move(bytes));
     }
     vars.push_back(
@@ -171,7 +171,7 @@ Values Flattener::compileConstant(const core::Constant& node) {
   Values result;
   size_t next = 0;
   for (const Column& column : node.columns)  // lengths of literals are known numbers
-    result.push_back({fromColumns(column.type, arena().index(column.offsets->back()), vars, next)});
+    result.push_back({fromColumns(column.type, arena().index(column.offsets.back()), vars, next)});
   return result;
 }
 

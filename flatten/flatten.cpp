@@ -28,7 +28,7 @@ constexpr size_t kAlwaysInline = 12;
 
 /// All sequences of the column have one length.
 bool isRegular(const Column& column) {
-  const std::vector<int64_t>& offsets = *column.offsets;
+  const SharedArray<int64_t>& offsets = column.offsets;
   const int64_t each = offsets.size() > 1 ? offsets[1] : 0;
   for (size_t k = 1; k < offsets.size(); ++k)
     if (offsets[k] - offsets[k - 1] != each) return false;

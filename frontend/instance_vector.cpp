@@ -48,7 +48,7 @@ InstanceVector withoutWaste(const InstanceVector& v) {
 
 template <class T>
 void unpack(const Column& column, Indices& words) {
-  const T* data = reinterpret_cast<const T*>(column.bytes->data());
+  const T* data = reinterpret_cast<const T*>(column.bytes.data());
   for (size_t k = 0; k < words.size(); ++k) {
     if constexpr (std::is_floating_point_v<T>) {
       const double value = data[k];
@@ -182,7 +182,7 @@ InstanceRow allElements(const InstanceVector& sequence, int64_t instances) {
 
 InstanceVector fromColumn(const Column& column) {
   if (column.type.isSequence()) {
-    const Indices& offsets = *column.offsets;
+    const SharedArray<int64_t>& offsets = column.offsets;
     Indices lengths(offsets.size() - 1);
     for (size_t k = 0; k < lengths.size(); ++k) lengths[k] = offsets[k + 1] - offsets[k];
     InstanceRow elements;

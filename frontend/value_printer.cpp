@@ -66,8 +66,8 @@ class Printer {
   }
 
   void sequence(const ValueType& element, const Column& column, int64_t index) {
-    const auto begin = (*column.offsets)[static_cast<size_t>(index)];
-    const auto end = (*column.offsets)[static_cast<size_t>(index) + 1];
+    const auto begin = column.offsets[static_cast<size_t>(index)];
+    const auto end = column.offsets[static_cast<size_t>(index) + 1];
     if (element.kind == ValueType::Kind::Scalar && element.scalar == ScalarType::Char) {
       string(column.elements[0], begin, end);
       return;
@@ -83,7 +83,7 @@ class Printer {
   }
 
   void string(const Column& characters, int64_t begin, int64_t end) {
-    const char* data = reinterpret_cast<const char*>(characters.bytes->data());
+    const char* data = reinterpret_cast<const char*>(characters.bytes.upTo(static_cast<size_t>(end)));
     text_ += '"';
     for (int64_t k = begin; k < end; ++k) {
       if (data[k] == '"' || data[k] == '\\') text_ += '\\';

@@ -33,8 +33,8 @@ std::string rowText(const std::vector<Column>& columns, int64_t index) {
 
 std::string columnText(const Column& column, int64_t index) {
   if (column.type.isScalar()) return literalText(column.at(index));
-  const int64_t begin = (*column.offsets)[static_cast<size_t>(index)];
-  const int64_t end = (*column.offsets)[static_cast<size_t>(index) + 1];
+  const int64_t begin = column.offsets[static_cast<size_t>(index)];
+  const int64_t end = column.offsets[static_cast<size_t>(index) + 1];
   const int64_t shown = std::min(end - begin, kShownElements);
   if (column.elements.size() == 1 && column.elements[0].type == CoreType(ScalarType::Char)) {
     std::string bytes;

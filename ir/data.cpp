@@ -63,21 +63,17 @@ Scalar fetch(ScalarType type, const std::byte* from) {
   throw InternalError("fetch: unknown scalar type");
 }
 
-template <typename T>
-bool samePointee(const std::shared_ptr<const T>& a, const std::shared_ptr<const T>& b) {
-  return a == b || (a && b && *a == *b);
-}
-
 }  // namespace
 
 int64_t Column::length() const {
-  if (type.isScalar()) return bytes ? static_cast<int64_t>(bytes->size()) / sizeOf(type.scalar()) : 0;
-  return offsets ? static_cast<int64_t>(offsets->size()) - 1 : 0;
+  if (type.isScalar()) return static_cast<int64_t>(bytes.size()) / sizeOf(type.scalar());
+  return offsets.empty() ? 0 : static_cast<int64_t>(offsets.size()) - 1;
 }
 
 Scalar Column::at(int64_t index) const {
   if (!type.isScalar() || index < 0 || index >= length()) throw InternalError("Column::at: no such element");
-  return fetch(type.scalar(), bytes->data() + index * sizeOf(type.scalar()));
+  const int64_t begin = index * sizeOf(type.scalar());
+  return fetch(type.scalar(), bytes.upTo(static_cast<size_t>(begin + sizeOf(type.scalar()))) + begin);
 }
 
 Column scalarColumn(ScalarType type, const std::vector<Scalar>& values) {
@@ -94,7 +90,7 @@ Column scalarColumn(ScalarType type, const std::vector<Scalar>& values) {
 Column scalarColumn(ScalarType type, std::vector<std::byte> bytes) {
   if (bytes.size() % static_cast<size_t>(sizeOf(type)) != 0)
     throw InternalError("scalarColumn: part of an element");
-  return {type, std::make_shared<const std::vector<std::byte>>(std::move(bytes)), nullptr, {}};
+  return {type, std::move(bytes), {}, {}};
 }
 
 Column sequenceColumn(Row row, std::vector<int64_t> offsets, std::vector<Column> elements) {
@@ -105,8 +101,7 @@ Column sequenceColumn(Row row, std::vector<int64_t> offsets, std::vector<Column>
     if (elements[c].length() != offsets.back())
       throw InternalError("sequenceColumn: elements of another length");
   }
-  return {CoreType::sequence(std::move(row)), nullptr,
-          std::make_shared<const std::vector<int64_t>>(std::move(offsets)), std::move(elements)};
+  return {CoreType::sequence(std::move(row)), {}, std::move(offsets), std::move(elements)};
 }
 
 Column zeroColumn(const CoreType& type, int64_t n) {
@@ -120,8 +115,7 @@ Column zeroColumn(const CoreType& type, int64_t n) {
 }
 
 bool operator==(const Column& a, const Column& b) {
-  return a.type == b.type && samePointee(a.bytes, b.bytes) && samePointee(a.offsets, b.offsets) &&
-         a.elements == b.elements;
+  return a.type == b.type && a.bytes == b.bytes && a.offsets == b.offsets && a.elements == b.elements;
 }
 
 }  // namespace kelpie

@@ -5,14 +5,15 @@
 //   sequence type [r]  offsets of length n+1 (offsets[0] = 0), and one column for each component of the
 //                      row r, all of length offsets[n], the elements of value k at offsets[k]..offsets[k+1]-1
 // A single value is a column of length 1; a value of a tuple type is one column for each component.
-// Columns are immutable once shared; copies share their storage.
+// Columns are immutable once shared; copies share their storage, which may be on a device until it is looked
+// at.
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <vector>
 
 #include "ir/scalar.h"
+#include "ir/shared_array.h"
 #include "ir/type.h"
 
 namespace kelpie {
@@ -20,9 +21,9 @@ namespace kelpie {
 struct Column {
   CoreType type;
   /// Scalar type: packed elements (sizeOf(type) bytes each). Sequence type: empty.
-  std::shared_ptr<const std::vector<std::byte>> bytes;
+  SharedArray<std::byte> bytes;
   /// Sequence type only.
-  std::shared_ptr<const std::vector<int64_t>> offsets;
+  SharedArray<int64_t> offsets;
   std::vector<Column> elements;
 
   int64_t length() const;

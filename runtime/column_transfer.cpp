@@ -8,34 +8,64 @@
 
 namespace kelpie::runtime {
 
-DeviceRef ResidentColumns::find(const void* storage) const {
-  const auto it = residents_.find(storage);
-  return it == residents_.end() || it->second.storage.expired() ? nullptr : it->second.value;
+DeviceRef ResidentColumns::find(const ArrayBytes* array) const {
+  const auto it = residents_.find(array);
+  return it == residents_.end() || it->second.array.expired() ? nullptr : it->second.value;
 }
 
-void ResidentColumns::add(const std::shared_ptr<const void>& storage, const DeviceRef& value) {
-  residents_[storage.get()] = {storage, value};
+void ResidentColumns::add(const std::shared_ptr<ArrayBytes>& array, const DeviceRef& value) {
+  residents_[array.get()] = {array, value};
 }
 
 void ResidentColumns::forgetDead() {
-  std::erase_if(residents_, [](const auto& entry) { return entry.second.storage.expired(); });
+  std::erase_if(residents_, [](const auto& entry) { return entry.second.array.expired(); });
 }
 
 void ResidentColumns::forgetUnused() {
-  std::erase_if(residents_, [](const auto& entry) { return entry.second.value.use_count() == 1; });
+  std::erase_if(residents_, [](const auto& entry) {
+    const auto array = entry.second.array.lock();
+    const bool onlyHere = array && !array->isSettled();  // its source has the value, too
+    if (entry.second.value.use_count() > (onlyHere ? 2 : 1)) return false;
+    if (onlyHere) array->settle();
+    return true;
+  });
+}
+
+void ResidentColumns::settle() {
+  for (const auto& [key, resident] : residents_) {
+    const auto array = resident.array.lock();
+    if (!array) continue;
+    try {
+      array->settle();
+    } catch (const std::exception&) {
+      array->lose();
+    }
+  }
+  residents_.clear();
 }
 
 namespace {
-/// Memory of the host for a value.
-template <typename T>
-std::vector<T> hostMemory(RunContext& context, size_t count) {
-  try {
-    return std::vector<T>(count);
-  } catch (const std::exception&) {  // bad_alloc, or length_error
-    context.stop(context.span,
-                 fmt::format("out of memory: {} bytes of the host for a value", count * sizeof(T)));
+
+/// The elements of a device array. Contents never change once written; their buffer may (device_value.h).
+class DeviceElements final : public ElementSource {
+ public:
+  DeviceElements(Target& target, DeviceRef value) : target_(target), value_(std::move(value)) {
+    if (target.hostAddressable()) inPlace_ = value_->buffer;
   }
-}
+  void read(std::byte* to, size_t begin, size_t size) override {
+    if (const Failure failure = target_.download(to, from() + begin, size)) throw ElementsLost(*failure);
+  }
+  const std::byte* inPlace() const override {
+    return inPlace_ ? static_cast<const std::byte*>(inPlace_->pointer()) : nullptr;
+  }
+
+ private:
+  std::byte* from() const { return static_cast<std::byte*>(value_->buffer->pointer()); }
+
+  Target& target_;
+  DeviceRef value_;
+  BufferRef inPlace_;
+};
 
 /// How many values of a plan a column of this type is.
 size_t componentsOf(const CoreType& type) {
@@ -47,27 +77,34 @@ size_t componentsOf(const CoreType& type) {
 }  // namespace
 
 template <typename T>
-DeviceRef ColumnTransfer::upload(const std::shared_ptr<const std::vector<T>>& storage, ScalarType type,
-                                 const std::string& what) {
-  static const auto kNothing = std::make_shared<const std::vector<T>>();
-  const auto& data = storage ? storage : kNothing;
-  if (DeviceRef resident = residents_.find(data.get())) return resident;
-  const size_t bytes = data->size() * sizeof(T);
+DeviceRef ColumnTransfer::upload(const SharedArray<T>& array, ScalarType type, const std::string& what) {
+  if (DeviceRef resident = residents_.find(array.bytes().get())) return resident;
+  const size_t bytes = array.size() * sizeof(T);
   const auto count = static_cast<int64_t>(bytes / static_cast<size_t>(sizeOf(type)));
-  DeviceRef v;
   if (context_.target.hostAddressable() && bytes >= 16) {
-    v = std::make_shared<DeviceValue>();
-    v->buffer = std::make_shared<const Buffer>(data, data->data(), bytes);
+    array.bytes()->settle();  // its memory may be another target's, which ends before this one
+    auto v = std::make_shared<DeviceValue>();
+    v->buffer = std::make_shared<const Buffer>(array.bytes(), array.data(), bytes);
     v->type = type;
     v->capacity = count;
     v->count = count;
     return v;  // shares the memory: nothing to remember
   }
-  v = context_.allocate(type, count, what);
-  context_.check(context_.target.upload(v->buffer->pointer(), data->data(), bytes));
+  DeviceRef v = context_.allocate(type, count, what);
+  context_.check(context_.target.upload(v->buffer->pointer(), array.data(), bytes));
   context_.statistics.uploadedBytes += bytes;
-  if (data == storage) residents_.add(storage, v);
+  if (array.bytes()) residents_.add(array.bytes(), v);
   return v;
+}
+
+template <typename T>
+SharedArray<T> ColumnTransfer::arrayOf(const DeviceRef& value, size_t count) {
+  if (count == 0) return std::vector<T>{};
+  context_.countOf(
+      *value);  // known by now: what is kept for long should not be kept in a buffer that is too large
+  SharedArray<T> array(std::make_unique<DeviceElements>(context_.target, value), count);
+  residents_.add(array.bytes(), value);
+  return array;
 }
 
 /// Appends the values of one instance of a column (ir/lcu.h, Service).
@@ -81,7 +118,7 @@ void ColumnTransfer::fromColumn(const Column& c, bool top, std::vector<PlanValue
     return;
   }
   if (top) {
-    out.push_back({toRegister(Scalar::ofInt(ScalarType::Int64, c.offsets->back())), nullptr});
+    out.push_back({toRegister(Scalar::ofInt(ScalarType::Int64, c.offsets.back())), nullptr});
   } else {
     out.push_back({{}, upload(c.offsets, ScalarType::Int64, "a value")});
   }
@@ -95,26 +132,23 @@ Column ColumnTransfer::toColumn(const CoreType& type, int64_t length, bool top,
   if (type.isScalar()) {
     if (top && !v.device) return scalarColumn(type.scalar(), {toScalar(type.scalar(), v.scalar)});
     if (top) return scalarColumn(type.scalar(), {toScalar(type.scalar(), context_.fetch(*v.device, 0))});
-    auto bytes = hostMemory<std::byte>(context_, static_cast<size_t>(length * sizeOf(type.scalar())));
-    context_.download(bytes.data(), v.device->buffer->pointer(), bytes.size());
-    Column c = scalarColumn(type.scalar(), std::move(bytes));
-    if (!context_.target.hostAddressable() && c.bytes) residents_.add(c.bytes, v.device);
+    Column c;
+    c.type = type;
+    c.bytes = arrayOf<std::byte>(v.device, static_cast<size_t>(length * sizeOf(type.scalar())));
     return c;
   }
-  std::shared_ptr<const std::vector<int64_t>> offsets;
+  // Of the positions of inner sequences the host needs the last one.
+  int64_t inside = 0;
+  SharedArray<int64_t> offsets;
   if (top) {
-    const int64_t count = v.device ? context_.fetch(*v.device, 0).i : v.scalar.i;
-    offsets = std::make_shared<const std::vector<int64_t>>(std::vector<int64_t>{0, count});
+    inside = v.device ? context_.fetch(*v.device, 0).i : v.scalar.i;
+    offsets = std::vector<int64_t>{0, inside};
   } else {
-    auto data = std::make_shared<std::vector<int64_t>>(
-        hostMemory<int64_t>(context_, static_cast<size_t>(length + 1)));
-    context_.download(data->data(), v.device->buffer->pointer(), data->size() * sizeof(int64_t));
-    offsets = std::move(data);
-    if (!context_.target.hostAddressable()) residents_.add(offsets, v.device);
+    if (length > 0) inside = context_.fetch(*v.device, length).i;
+    offsets = arrayOf<int64_t>(v.device, static_cast<size_t>(length + 1));
   }
   Column c;
   c.type = type;
-  const int64_t inside = offsets->back();
   c.offsets = std::move(offsets);
   for (const CoreType& e : type.elements()) c.elements.push_back(toColumn(e, inside, false, values, next));
   return c;
@@ -140,7 +174,7 @@ void ColumnTransfer::fromGlobal(const Column& c, bool top, const std::vector<lcu
     own.elements.clear();
     fromColumn(own, top, out);
   } else {
-    const int64_t each = c.offsets->size() > 1 ? c.offsets->at(1) : 0;
+    const int64_t each = c.offsets.size() > 1 ? c.offsets[1] : 0;
     out.push_back({toRegister(Scalar::ofInt(ScalarType::Int64, each)), nullptr});
   }
   for (const Column& e : c.elements) fromGlobal(e, false, vars, next, out);

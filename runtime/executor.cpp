@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <optional>
 
 #include "runtime/column_transfer.h"
 #include "runtime/launcher.h"
@@ -49,7 +50,7 @@ Executor::Executor(std::unique_ptr<Target> target) : state_(std::make_unique<Sta
   state_->pool = std::make_shared<BufferPool>(*state_->target);
 }
 Executor::~Executor() {
-  state_->residents.clear();
+  state_->residents.settle();
   state_->pool.reset();
 }
 Target& Executor::target() { return *state_->target; }
@@ -87,6 +88,8 @@ class Run final : public Environment {
       return std::move(finalColumns_);
     } catch (const std::bad_alloc&) {
       return RuntimeError{context_.span, "out of memory"};
+    } catch (const ElementsLost& lost) {
+      return RuntimeError{context_.span, lost.what()};
     } catch (const Interrupted&) {
       return RuntimeError{context_.span, "interrupted"};
     } catch (Stop& stop) {
@@ -316,9 +319,11 @@ class Run final : public Environment {
     const auto& node = std::get<lcu::Service>(i.stmt->node);
     ++context_.statistics.services;
     const auto& sites = context_.program.sites;
-    Columns arguments = columns_.toColumns(node.argumentTypes, stack_.copies(i.operands));
+    std::optional<Columns> arguments = columns_.toColumns(node.argumentTypes, stack_.copies(i.operands));
     const Span span = node.site != 0 && node.site < sites.size() ? sites[node.site].span : context_.span;
-    auto answer = services_.call(node.name, arguments, node.resultTypes, span);
+    auto answer = services_.call(node.name, *arguments, node.resultTypes, span);
+    arguments.reset();
+    columns_.forgetDead();
     if (auto* error = std::get_if<RuntimeError>(&answer)) throw Stop{std::move(*error)};
     std::vector<PlanValue> values;
     for (const Column& c : std::get<Columns>(answer)) columns_.fromColumn(c, values);

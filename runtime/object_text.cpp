@@ -16,7 +16,7 @@ namespace {
 void writeColumn(const Column& column, std::string& out) {
   auto append = std::back_inserter(out);
   if (column.type.isSequence()) {
-    const std::vector<int64_t>& offsets = *column.offsets;
+    const SharedArray<int64_t>& offsets = column.offsets;
     out += "[";
     for (size_t k = 0; k + 1 < offsets.size(); ++k)
       fmt::format_to(append, " {}", offsets[k + 1] - offsets[k]);
@@ -27,7 +27,7 @@ void writeColumn(const Column& column, std::string& out) {
   const int64_t n = column.length();
   if (column.type.scalar() == ScalarType::Char) {
     fmt::format_to(append, "( {} )\n", n);
-    if (n > 0) out.append(reinterpret_cast<const char*>(column.bytes->data()), static_cast<size_t>(n));
+    if (n > 0) out.append(reinterpret_cast<const char*>(column.bytes.data()), static_cast<size_t>(n));
     return;
   }
   out += "(";

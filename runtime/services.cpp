@@ -30,7 +30,7 @@ using FilePointer = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 FilePointer openForReading(const std::string& path) { return {std::fopen(path.c_str(), "rb"), &std::fclose}; }
 
 std::string text(const Column& string) {
-  const std::vector<std::byte>& bytes = *string.elements[0].bytes;
+  const SharedArray<std::byte>& bytes = string.elements[0].bytes;
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 

@@ -281,14 +281,14 @@ TEST_F(Gpu, SortsStablyBySegment) {
       HeldScratch memory(*target);
       runtime::GradeRequest request{};
       request.type = type;
-      request.keys = memory.take(keys.bytes->size());
+      request.keys = memory.take(keys.bytes.size());
       request.order = memory.take(static_cast<size_t>(n) * 8);
       request.offsets = memory.take(offsets.size() * 8);
       request.space = SpaceKind::Offsets;
       request.extents.elements = n;
       request.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
       request.scratch = &memory;
-      target->upload(request.keys, keys.bytes->data(), keys.bytes->size());
+      target->upload(request.keys, keys.bytes.data(), keys.bytes.size());
       target->upload(request.offsets, offsets.data(), offsets.size() * 8);
       auto failure = target->grade(request);
       ASSERT_EQ(failure, std::nullopt) << *failure;
@@ -328,16 +328,16 @@ TEST_F(Gpu, SortsByTheBitsThatDiffer) {
           for (runtime::Target* target : {static_cast<runtime::Target*>(&interp), cuda_.get()}) {
             HeldScratch memory(*target);
             const size_t orderBytes = order ? static_cast<size_t>(n) * 8 : 0;
-            const size_t sortedBytes = sorted ? keys.bytes->size() : 0;
+            const size_t sortedBytes = sorted ? keys.bytes.size() : 0;
             runtime::GradeRequest request{};
             request.type = k.type;
-            request.keys = memory.take(keys.bytes->size());
+            request.keys = memory.take(keys.bytes.size());
             if (order) request.order = memory.take(orderBytes);
             if (sorted) request.sorted = memory.take(sortedBytes);
             request.space = SpaceKind::Flat;
             request.extents.elements = n;
             request.scratch = &memory;
-            target->upload(request.keys, keys.bytes->data(), keys.bytes->size());
+            target->upload(request.keys, keys.bytes.data(), keys.bytes.size());
             auto failure = target->grade(request);
             ASSERT_EQ(failure, std::nullopt) << *failure;
             auto& bytes = results.emplace_back(orderBytes + sortedBytes);

@@ -6,7 +6,7 @@
 
 namespace kelpie::testing {
 
-class CountingTarget final : public runtime::HostTarget {
+class CountingTarget : public runtime::HostTarget {
  public:
   CountingTarget() : HostTarget(0) {}
   std::string name() const override { return "counting"; }

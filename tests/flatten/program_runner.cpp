@@ -34,7 +34,7 @@ bool same(const Column& a, const Column& b) {
     }
     return true;
   }
-  if (*a.offsets != *b.offsets) return false;
+  if (!(a.offsets == b.offsets)) return false;
   for (size_t k = 0; k < a.elements.size(); ++k)
     if (!same(a.elements[k], b.elements[k])) return false;
   return true;
@@ -49,7 +49,7 @@ std::string show(const Column& c, int64_t begin, int64_t end) {
       out += isFloat(s.type) ? std::to_string(s.f) : std::to_string(s.i);
     } else {
       out += "[";
-      for (const Column& e : c.elements) out += show(e, (*c.offsets)[k], (*c.offsets)[k + 1]) + ";";
+      for (const Column& e : c.elements) out += show(e, c.offsets[k], c.offsets[k + 1]) + ";";
       out += "]";
     }
   }

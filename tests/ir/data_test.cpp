@@ -27,7 +27,7 @@ TEST(Column, StoresEveryScalarType) {
     for (int64_t v : {0, 1, 100, -5}) values.push_back(convert(Scalar::ofInt(ScalarType::Int64, v), t));
     const Column column = scalarColumn(t, values);
     ASSERT_EQ(column.length(), 4);
-    EXPECT_EQ(column.bytes->size(), 4u * static_cast<size_t>(sizeOf(t)));
+    EXPECT_EQ(column.bytes.size(), 4u * static_cast<size_t>(sizeOf(t)));
     for (int64_t k = 0; k < 4; ++k) EXPECT_EQ(column.at(k), values[static_cast<size_t>(k)]);
     EXPECT_THROW(column.at(4), InternalError);
   }

@@ -239,6 +239,13 @@ class Builder {
     program.entry.body.results.push_back(v);
     program.resultTypes.push_back(CoreType::sequence({CoreType(info.type)}));
   }
+  /// [[a]]: what a segmented filter gives.
+  void resultNested(VarId offsets, VarId elements) {
+    program.entry.body.results.push_back(let("result_length", arena().sub(arena().size(offsets), num(1))));
+    program.entry.body.results.insert(program.entry.body.results.end(), {offsets, elements});
+    program.resultTypes.push_back(
+        CoreType::sequence({CoreType::sequence({CoreType(program.vars[elements].type)})}));
+  }
 
   runtime::RunResult run(runtime::Executor& executor, const runtime::RunOptions& options = {},
                          runtime::RunStatistics* statistics = nullptr, NoServices* services = nullptr) {

@@ -27,7 +27,7 @@ Column text(std::string_view s) {
                         {scalarColumn(ScalarType::Char, std::move(bytes))});
 }
 std::string textOf(const Column& c) {
-  return {reinterpret_cast<const char*>(c.elements[0].bytes->data()), c.elements[0].bytes->size()};
+  return {reinterpret_cast<const char*>(c.elements[0].bytes.data()), c.elements[0].bytes.size()};
 }
 Column integer(int64_t v) {
   return scalarColumn(ScalarType::Int64, std::vector{Scalar::ofInt(ScalarType::Int64, v)});
