@@ -456,7 +456,8 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) con
 /// Of finding the borders of segments, once for all members.
 double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
   double elements = 0, segments = 0, columns = 0;
-  bool reduces = false, scans = false, filters = false, numbered = false, rows = false, lookedUp = false;
+  bool reduces = false, scans = false, filters = false, numbered = false, rows = false, keyed = false;
+  bool lookedUp = false;
   for (const SoacTime& member : members) {
     if (member.elements == 0) continue;
     elements = std::max(elements, member.elements);
@@ -464,11 +465,13 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
     reduces |= member.kind == SoacKind::Reduce;
     scans |= member.kind == SoacKind::Scan;
     rows |= member.rows;
+    keyed |= member.keyed;
     filters |= member.kind == SoacKind::Filter && member.collective > 0;
     numbered |= member.numbered;
     lookedUp |= member.lookedUp;
     columns += member.columns;
   }
+  if (keyed) return elements * costs_.keyedElement;
   if (rows) return elements * costs_.rowElement;
   // Tiles that lie in one segment need not look for others.
   constexpr double kTiles = 8192;
@@ -501,12 +504,12 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   double arithmetic = 0, integers = 0, collective = 0, exposed = 0, further = 0, first = 0;
   bool numbered = false, folds = false;
   for (const SoacTime& member : members) {
-    folds |= member.kind == SoacKind::Reduce && member.segments > 0 && !member.rows;
+    folds |= member.kind == SoacKind::Reduce && member.segments > 0 && !member.rows && !member.keyed;
     arithmetic += member.arithmetic;
     integers += member.integers;
     collective += member.collective;
     exposed += member.exposed;
-    numbered |= member.numbered && !member.rows;
+    numbered |= member.numbered && !member.rows && !member.keyed;
     if (member.kind == SoacKind::Reduce && scans) further += member.further;  // what threads hold for both
     if (member.collective == 0) continue;
     further += member.further;

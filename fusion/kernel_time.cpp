@@ -11,6 +11,7 @@
 #include "codegen/cuda/pass_split.h"
 #include "codegen/expression_schedule.h"
 #include "codegen/kernel_analysis.h"
+#include "codegen/keyed_segments.h"
 #include "codegen/loop_exits.h"
 #include "fusion/dependence_graph.h"
 
@@ -113,8 +114,10 @@ class Account {
         sample_(sample),
         info_(codegen::analyseKernel(kernel, program)) {
     if (info_.space.extent) n_ = sizes.elements ? *sizes.elements : model.elements(info_.space.extent);
-    rows_ = goesByRows(kernel, info_);
     if (info_.space.segmented()) m_ = sizes.segments ? *sizes.segments : model.elements(info_.space.segments);
+    keyed_ = model.costs().lockStep && codegen::keyedSegments(kernel, info_);
+    rows_ = !keyed_ && goesByRows(kernel, info_);
+    if (keyed_) n_ /= std::max(1.0, m_);  // positions
     passesOf_.assign(kernel.bindings.size(), {0});
     if (!model.costs().lockStep) return;
     const std::vector<codegen::cuda::KernelPart> parts = codegen::cuda::splitIntoPasses(kernel);
@@ -205,6 +208,7 @@ class Account {
     SoacTime time = role == BindingRole::Finish ? SoacTime() : model_.timeOf(soac, times, m_);
     time.arithmetic = 0;
     time.rows = rows_;
+    time.keyed = keyed_;
     // Positions that all rows, or as many as are taken at once, go through.
     if (rows_ && model_.costs().lockStep) time.elements *= std::ceil(m_ / kRowsTogether) / std::max(1.0, m_);
     thunks(codegen::eagerThunks(soac), times, role, time);
@@ -516,6 +520,7 @@ class Account {
   const codegen::KernelInfo info_;
   double n_ = 0, m_ = 0;
   bool rows_ = false;
+  bool keyed_ = false;                 ///< then n_ is the number of positions of a segment
   size_t blocks_ = 0, positions_ = 0;  ///< of the thunks so far
   std::vector<Pass> passes_ = std::vector<Pass>(1);
   std::vector<std::vector<size_t>> passesOf_;  ///< by binding

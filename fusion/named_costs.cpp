@@ -60,6 +60,7 @@ constexpr NamedCost kCosts[] = {
     {"headedElement", &T::headedElement},
     {"headedSegment", &T::headedSegment},
     {"rowElement", &T::rowElement},
+    {"keyedElement", &T::keyedElement},
     {"permuteElement", &T::permuteElement},
     {"sharedStore", &T::sharedStore},
     {"randomStore", &T::randomStore},

@@ -9,6 +9,7 @@
 // where the host has no memory for them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>

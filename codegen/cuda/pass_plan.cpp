@@ -200,11 +200,11 @@ class Planner {
       plan_.grid = Grid::Single;
     } else if (info_.space.segmented() &&
                (plan_.borders || plan_.numbers || segmentResults_ || !plan_.epilogues.empty())) {
+      plan_.keyed = keyedSegments(kernel_, info_);
       // No pass folds segments beside scans or filters (pass_split.h), and epilogues are with the folds that
       // they read.
-      if (!foldsSegmentsOnly() && (segmentResults_ || !plan_.epilogues.empty()))
+      if (!plan_.keyed && !foldsSegmentsOnly() && (segmentResults_ || !plan_.epilogues.empty()))
         throw InternalError("a pass makes results of segments beside others");
-      plan_.keyed = keyedSegments(kernel_, info_);
       plan_.grid = plan_.keyed           ? Grid::Keys
                    : foldsRows()         ? Grid::Rows
                    : foldsSegmentsOnly() ? Grid::Ranges

@@ -334,6 +334,20 @@ TEST(Prediction, SegmentsThatGoThroughThePositionsTogether) {
   EXPECT_DOUBLE_EQ(predicted(costs, body, 100, 16), 1600);
 }
 
+/// On a GPU; elsewhere all segments go through all positions.
+TEST(Prediction, PositionsWhoseKeysTellTheSegment) {
+  const char* const body = R"(
+  kernel k { let r: [int64; m] = REDUCE regular(m, n, n * m) { i, s, p => if xs[p] == s then ys[p] else 0 } (0) { x, y => x + y } return r }
+  let first: int64 = r[0]
+  return first)";
+  TargetCosts costs = free();
+  costs.keyedElement = 1;
+  costs.rowElement = 3;
+  EXPECT_DOUBLE_EQ(predicted(costs, body, 100, 16), 4800);
+  costs.lockStep = true;
+  EXPECT_DOUBLE_EQ(predicted(costs, body, 100, 16), 100);
+}
+
 TEST(Prediction, DivisionsByConstants) {
   const auto body = [](const std::string& divisor) {
     return R"(
