@@ -368,6 +368,7 @@ RunResult Executor::run(const PreparedProgram& prepared, const GlobalValues& glo
   const uint64_t allocationsBefore = pool.allocations();
   state_->residents.forgetDead();
   pool.resetPeak();
+  counted.heldBytes = pool.bytesInUse();
   services.beginForm();
   RunContext context(target, pool, parts.program, options, counted);
   RunResult result = Run(context, parts.plan, state_->residents, globals, services).run(parts.failure);

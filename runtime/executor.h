@@ -61,6 +61,7 @@ struct RunStatistics {
   uint64_t uploadedBytes = 0, downloadedBytes = 0;
   uint64_t copiedBytes = 0;  ///< of arrays that others are written onto while they are still needed
   size_t peakBytes = 0;      ///< of device memory
+  size_t heldBytes = 0;      ///< of it in use when the run began: values of runs before
   uint64_t allocations = 0;  ///< of the target's memory; the others came from the pool
   CompilerStatistics compiler;
   uint64_t deepestCall = 0;

@@ -13,7 +13,8 @@ namespace {
 struct Cost {
   FormOutcome outcome;
   double elements = 0;  ///< of the spaces of all launches: one pass over n elements counts n
-  double read = 0, written = 0, peak = 0;
+  double read = 0, written = 0;
+  double peak = 0;  ///< memory beside the values of forms before
   uint64_t launches = 0;
 };
 
@@ -32,7 +33,8 @@ Cost costOf(const std::string& nesl, bool reference = true) {
     cost.elements += static_cast<double>(kernel.elements);
   cost.read = static_cast<double>(cost.outcome.bytesRead());
   cost.written = static_cast<double>(cost.outcome.bytesWritten());
-  cost.peak = static_cast<double>(cost.outcome.statistics.peakBytes);
+  const runtime::RunStatistics& statistics = cost.outcome.statistics;
+  cost.peak = static_cast<double>(statistics.peakBytes - statistics.heldBytes);
   cost.launches = cost.outcome.statistics.launches;
   return cost;
 }
