@@ -59,7 +59,10 @@ class Replacer {
       const Soac& soac = launch.kernel.bindings[0];
       if (soac.kind != SoacKind::Filter || !soac.space.segmented()) return;
       filters[soac.results[0]] = {&stmt, &launch};
-      lengths_[soac.results[0]] = arena_.index(0);  // for now
+      // For now of a variable that there will not be. The simplifier must not know anything of it, or it
+      // drops branches, and what reads the filter there would be overlooked.
+      const auto unknown = static_cast<VarId>(program_.vars.size() + filters.size());
+      lengths_[soac.results[0]] = arena_.load(unknown, lcu::kIndex, arena_.param(0));
     });
     if (filters.empty()) return;
     const std::set<VarId> used = usedBesideLengths();

@@ -25,6 +25,15 @@ TEST(CudaPrograms, WritesToNestedSequences) {
   expectAgreement("{d <- [(0,x)] : d in [[[1],[2]],[[3]]]; x in [[5,6],[] int]};", true);
 }
 
+/// A filter whose lengths decide whether its survivors are read.
+TEST(CudaPrograms, FirstSurvivorsOfSegments) {
+  expectAgreement(
+      "function prefix(a, b) = let n = min(#a, #b); differ = {i in [0:n] | a[i] /= b[i]}"
+      "  in if #differ == 0 then n else differ[0];"
+      "let w = [\"flow\", \"flower\", \"flight\", \"\", \"flock\"] in {{prefix(a, b) : b in w} : a in w};",
+      true);
+}
+
 TEST(CudaPrograms, SparseMatrixVector) {
   expectAgreement(
       "function smvm(m, v) = {sum({x * v[i] : (i,x) in row}) : row in m};"
