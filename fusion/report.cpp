@@ -169,78 +169,77 @@ Json list(const Items& items, const ToJson& toJson) {
 }
 
 Json regionJson(const RegionReport& region, const LineLookup& lookup) {
-  return {
-      {"function", region.function},
-      {"chosen", toString(region.chosen)},
-      {"nodes", list(region.nodes,
-                     [&](const NodeReport& n) {
-                       const SourceLine source = lookup && n.span.known() ? lookup(n.span) : SourceLine();
-                       return Json{{"name", n.name},
-                                   {"kind", n.kind},
-                                   {"text", n.text},
-                                   {"place", source.place},
-                                   {"source", trimmed(source.text)},
-                                   {"kernel", n.kernel}};
-                     })},
-      {"edges", list(region.edges,
-                     [](const EdgeReport& e) {
-                       return Json{{"from", e.from},
-                                   {"to", e.to},
-                                   {"class", e.edgeClass},
-                                   {"fusible", e.fusible},
-                                   {"reason", e.reason}};
-                     })},
-      {"pairs", list(region.pairs,
-                     [](const PairReport& p) {
-                       return Json{{"a", p.a},
-                                   {"b", p.b},
-                                   {"together", p.together},
-                                   {"ofInterest", p.ofInterest},
-                                   {"cause", toString(p.cause)},
-                                   {"rule", p.rule},
-                                   {"reason", p.reason}};
-                     })},
-      {"clusters", list(region.clusters,
-                        [](const ClusterReport& c) {
-                          Json json{{"kernel", c.kernel},
-                                    {"space", c.space},
-                                    {"nodes", c.nodes},
-                                    {"rules", c.rules},
-                                    {"launches", c.kernel.empty() ? 0 : 1},
-                                    {"bytesRead", c.bytesRead},
-                                    {"bytesWritten", c.bytesWritten},
-                                    {"bytesExact", c.bytesExact},
-                                    {"microseconds", c.microseconds},
-                                    {"shares", list(c.shares,
-                                                    [](const CostShare& s) {
-                                                      return Json{{"constant", s.cost->name},
-                                                                  {"share", s.share}};
-                                                    })},
-                                    {"text", c.text},
-                                    {"code", c.code}};
-                          if (c.measured.launches == 0) return json;
-                          json["measured"] = {
-                              {"launches", c.measured.launches},   {"evaluated", c.measured.evaluated},
-                              {"elements", c.measured.elements},   {"microseconds", c.measured.microseconds},
-                              {"bytesRead", c.measured.bytesRead}, {"bytesWritten", c.measured.bytesWritten}};
-                          return json;
-                        })},
-      {"strategies", list(region.strategies, [](const StrategyReport& s) {
-         return Json{{"strategy", toString(s.strategy)},
-                     {"objective", s.objective},
-                     {"bound", s.bound},
-                     {"gap", s.gap},
-                     {"seconds", s.seconds},
-                     {"launches", s.launches},
-                     {"bytesRead", s.bytesRead},
-                     {"bytesWritten", s.bytesWritten},
-                     {"microseconds", s.microseconds},
-                     {"contracted", s.contracted},
-                     {"columns", s.columns},
-                     {"rows", s.rows},
-                     {"cuts", s.cuts},
-                     {"cluster", s.cluster}};
-       })}};
+  return {{"function", region.function},
+          {"chosen", toString(region.chosen)},
+          {"nodes", list(region.nodes,
+                         [&](const NodeReport& n) {
+                           const SourceLine source = lookup && n.span.known() ? lookup(n.span) : SourceLine();
+                           return Json{{"name", n.name},
+                                       {"kind", n.kind},
+                                       {"text", n.text},
+                                       {"place", source.place},
+                                       {"source", trimmed(source.text)},
+                                       {"kernel", n.kernel}};
+                         })},
+          {"edges", list(region.edges,
+                         [](const EdgeReport& e) {
+                           return Json{{"from", e.from},
+                                       {"to", e.to},
+                                       {"class", e.edgeClass},
+                                       {"fusible", e.fusible},
+                                       {"reason", e.reason}};
+                         })},
+          {"pairs", list(region.pairs,
+                         [](const PairReport& p) {
+                           return Json{{"a", p.a},
+                                       {"b", p.b},
+                                       {"together", p.together},
+                                       {"ofInterest", p.ofInterest},
+                                       {"cause", toString(p.cause)},
+                                       {"rule", p.rule},
+                                       {"reason", p.reason}};
+                         })},
+          {"clusters",
+           list(region.clusters,
+                [](const ClusterReport& c) {
+                  Json json{{"kernel", c.kernel},
+                            {"space", c.space},
+                            {"nodes", c.nodes},
+                            {"rules", c.rules},
+                            {"launches", c.kernel.empty() ? 0 : 1},
+                            {"bytesRead", c.bytesRead},
+                            {"bytesWritten", c.bytesWritten},
+                            {"bytesExact", c.bytesExact},
+                            {"microseconds", c.microseconds},
+                            {"shares", list(c.shares,
+                                            [](const CostShare& s) {
+                                              return Json{{"constant", s.cost->name}, {"share", s.share}};
+                                            })},
+                            {"text", c.text},
+                            {"code", c.code}};
+                  if (c.measured.launches == 0) return json;
+                  json["measured"] = {
+                      {"launches", c.measured.launches},   {"evaluated", c.measured.evaluated},
+                      {"elements", c.measured.elements},   {"microseconds", c.measured.microseconds},
+                      {"bytesRead", c.measured.bytesRead}, {"bytesWritten", c.measured.bytesWritten}};
+                  return json;
+                })},
+          {"strategies", list(region.strategies, [](const StrategyReport& s) {
+             return Json{{"strategy", toString(s.strategy)},
+                         {"objective", s.objective},
+                         {"bound", s.bound},
+                         {"gap", s.gap},
+                         {"seconds", s.seconds},
+                         {"launches", s.launches},
+                         {"bytesRead", s.bytesRead},
+                         {"bytesWritten", s.bytesWritten},
+                         {"microseconds", s.microseconds},
+                         {"contracted", s.contracted},
+                         {"columns", s.columns},
+                         {"rows", s.rows},
+                         {"cuts", s.cuts},
+                         {"cluster", s.cluster}};
+           })}};
 }
 
 }  // namespace
