@@ -54,6 +54,14 @@ void visit(AnyExp& e, const OnAtom& atom, const OnPart& part) {
 
 }  // namespace
 
+core::ExpPtr makeExp(decltype(core::Exp::node) node, Row type, Span span) {
+  auto e = std::make_shared<core::Exp>();
+  e->node = std::move(node);
+  e->type = std::move(type);
+  e->span = span;
+  return e;
+}
+
 void changeBodies(core::Program& program, const std::function<ExpPtr(const ExpPtr&)>& change) {
   for (size_t f = 0, count = program.functions.size(); f < count; ++f) {
     if (!program.functions[f].body) continue;

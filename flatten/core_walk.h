@@ -22,6 +22,10 @@ struct Chain {
 Chain takeApart(core::ExpPtr e);
 core::ExpPtr putTogether(Chain chain);
 
+/// An expression; a variable as an operand.
+core::ExpPtr makeExp(decltype(core::Exp::node) node, Row type, Span span);
+inline core::Atom atomOf(const core::Var& var) { return {var.id, var.type}; }
+
 /// Replaces the bodies of all functions and the entry. `change` may add functions, which are left alone.
 void changeBodies(core::Program& program, const std::function<core::ExpPtr(const core::ExpPtr&)>& change);
 

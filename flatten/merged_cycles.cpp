@@ -18,16 +18,6 @@ using core::PrimOp;
 using core::Var;
 using core::VarId;
 
-ExpPtr make(decltype(Exp::node) node, Row type, Span span) {
-  auto e = std::make_shared<Exp>();
-  e->node = std::move(node);
-  e->type = std::move(type);
-  e->span = span;
-  return e;
-}
-
-Atom atom(const Var& var) { return {var.id, var.type}; }
-
 class Merger {
  public:
   Merger(core::Program& program, const Analysis& analysis, const std::vector<FunctionId>& cycle)
@@ -46,19 +36,19 @@ class Merger {
     for (size_t k = cycle_.size() - 1; k-- > 0;) {
       const Span span = program_.functions[cycle_[k]].span;
       const Var own{program_.nextVar++, "", CoreType(ScalarType::Bool)};
-      Prim equal{.op = PrimOp::Scalar, .arguments = {atom(merged_.parameters[0]), number(k)}};
+      Prim equal{.op = PrimOp::Scalar, .arguments = {atomOf(merged_.parameters[0]), number(k)}};
       equal.scalarOp = ScalarOp::Equal;
       Chain chain;
-      chain.lets.push_back({{own}, make(std::move(equal), {own.type}, span), span});
-      chain.tail = make(core::If{atom(own), bodyOf(k), std::move(body)}, merged_.result, span);
+      chain.lets.push_back({{own}, makeExp(std::move(equal), {own.type}, span), span});
+      chain.tail = makeExp(core::If{atomOf(own), bodyOf(k), std::move(body)}, merged_.result, span);
       body = putTogether(std::move(chain));
     }
     merged_.body = std::move(body);
     for (size_t k = 0; k < cycle_.size(); ++k) {
       core::Function& function = program_.functions[cycle_[k]];
       std::vector<Atom> arguments;
-      for (const Var& parameter : function.parameters) arguments.push_back(atom(parameter));
-      function.body = make(core::Call{id_, placed(k, arguments, false)}, function.result, {});
+      for (const Var& parameter : function.parameters) arguments.push_back(atomOf(parameter));
+      function.body = makeExp(core::Call{id_, placed(k, arguments, false)}, function.result, {});
     }
     program_.functions.push_back(std::move(merged_));
   }
@@ -99,7 +89,7 @@ class Merger {
     std::vector<Atom> result;
     for (const Var& parameter : merged_.parameters)
       result.push_back(inside || parameter.type.isSequence()
-                           ? atom(parameter)
+                           ? atomOf(parameter)
                            : Atom{Scalar::zero(parameter.type.scalar()), parameter.type});
     result[0] = number(k);
     for (size_t j = 0; j < arguments.size(); ++j) result[places_[k][j]] = arguments[j];
@@ -110,7 +100,7 @@ class Merger {
     const core::Function& function = program_.functions[cycle_[k]];
     std::unordered_map<VarId, Atom> renaming;
     for (size_t j = 0; j < function.parameters.size(); ++j)
-      renaming.emplace(function.parameters[j].id, atom(merged_.parameters[places_[k][j]]));
+      renaming.emplace(function.parameters[j].id, atomOf(merged_.parameters[places_[k][j]]));
     return changed(function.body, renaming);
   }
   /// With the parameters of the merged function, and calls of it.
@@ -127,7 +117,7 @@ class Merger {
       if (!call) return copy;
       for (size_t k = 0; k < cycle_.size(); ++k)
         if (cycle_[k] == call->function)
-          return make(core::Call{id_, placed(k, call->arguments, true)}, copy->type, copy->span);
+          return makeExp(core::Call{id_, placed(k, call->arguments, true)}, copy->type, copy->span);
       return copy;
     };
     Chain chain = takeApart(e);

@@ -36,16 +36,6 @@ void forEachInside(const ExpPtr& e, const std::function<void(const Exp&)>& visit
   one(chain.tail);
 }
 
-ExpPtr make(decltype(Exp::node) node, Row type, Span span) {
-  auto e = std::make_shared<Exp>();
-  e->node = std::move(node);
-  e->type = std::move(type);
-  e->span = span;
-  return e;
-}
-
-Atom atom(const Var& var) { return {var.id, var.type}; }
-
 class Unroller {
  public:
   Unroller(core::Program& program, const Analysis& analysis) : program_(program), analysis_(analysis) {
@@ -80,8 +70,8 @@ class Unroller {
   /// Appends a let of one component to the chain.
   Atom bind(Chain& chain, const char* name, decltype(Exp::node) node, CoreType type, Span span) {
     const Var var = newVar(name, type);
-    chain.lets.push_back({{var}, make(std::move(node), {std::move(type)}, span), span});
-    return atom(var);
+    chain.lets.push_back({{var}, makeExp(std::move(node), {std::move(type)}, span), span});
+    return atomOf(var);
   }
   Atom arithmetic(Chain& chain, const char* name, ScalarOp op, Atom a, Atom b, CoreType type, Span span) {
     Prim prim{op == ScalarOp::Div ? PrimOp::CheckedScalar : PrimOp::Scalar, {std::move(a), std::move(b)}};
@@ -113,9 +103,9 @@ class Unroller {
         arithmetic(out, "some", ScalarOp::Greater, count, constant(0), ScalarType::Bool, e.span);
     std::vector<Atom> arguments = {source, constant(0), count};
     arguments.insert(arguments.end(), captured.begin(), captured.end());
-    ExpPtr call = make(core::Call{function, std::move(arguments)}, e.type, e.span);
-    ExpPtr empty = make(core::Constant{{zeroColumn(e.type[0], 1)}}, e.type, e.span);
-    out.tail = make(core::If{some, std::move(call), std::move(empty)}, e.type, e.span);
+    ExpPtr call = makeExp(core::Call{function, std::move(arguments)}, e.type, e.span);
+    ExpPtr empty = makeExp(core::Constant{{zeroColumn(e.type[0], 1)}}, e.type, e.span);
+    out.tail = makeExp(core::If{some, std::move(call), std::move(empty)}, e.type, e.span);
     return putTogether(std::move(out));
   }
 
@@ -146,7 +136,7 @@ class Unroller {
       if (bound.contains(id) || global_.contains(id)) continue;
       captured.push_back(original);
       function.parameters.push_back(newVar("", original.type));
-      renaming.emplace(id, atom(function.parameters.back()));
+      renaming.emplace(id, atomOf(function.parameters.back()));
     }
     const auto id = static_cast<core::FunctionId>(program_.functions.size());
     program_.functions.push_back(function);  // the body calls it
@@ -156,36 +146,37 @@ class Unroller {
     for (const Var& var : elements) row.push_back(var.type);
     single.lets.insert(
         single.lets.begin(),
-        {elements, make(Prim{PrimOp::Index, {atom(whole), atom(start)}}, row, e.span), e.span});
+        {elements, makeExp(Prim{PrimOp::Index, {atomOf(whole), atomOf(start)}}, row, e.span), e.span});
     std::vector<Var> results;
     Prim literal{PrimOp::Literal, {}};
     literal.count = 1;
     for (const CoreType& type : single.tail->type) {
       results.push_back(newVar("", type));
-      literal.arguments.push_back(atom(results.back()));
+      literal.arguments.push_back(atomOf(results.back()));
     }
     single.lets.push_back({results, single.tail, e.span});
-    single.tail = make(std::move(literal), e.type, e.span);
+    single.tail = makeExp(std::move(literal), e.type, e.span);
 
     Chain halves;
-    const Atom half = arithmetic(halves, "half", ScalarOp::Div, atom(count), constant(2), integer(), e.span);
-    const Atom middle = arithmetic(halves, "middle", ScalarOp::Add, atom(start), half, integer(), e.span);
-    const Atom others = arithmetic(halves, "others", ScalarOp::Sub, atom(count), half, integer(), e.span);
+    const Atom half =
+        arithmetic(halves, "half", ScalarOp::Div, atomOf(count), constant(2), integer(), e.span);
+    const Atom middle = arithmetic(halves, "middle", ScalarOp::Add, atomOf(start), half, integer(), e.span);
+    const Atom others = arithmetic(halves, "others", ScalarOp::Sub, atomOf(count), half, integer(), e.span);
     auto call = [&](const char* name, const Atom& from, const Atom& length) {
-      std::vector<Atom> arguments = {atom(whole), from, length};
+      std::vector<Atom> arguments = {atomOf(whole), from, length};
       for (size_t k = 3; k < function.parameters.size(); ++k)
-        arguments.push_back(atom(function.parameters[k]));
+        arguments.push_back(atomOf(function.parameters[k]));
       return bind(halves, name, core::Call{id, std::move(arguments)}, e.type[0], e.span);
     };
-    const Atom first = call("first", atom(start), half);
+    const Atom first = call("first", atomOf(start), half);
     const Atom second = call("second", middle, others);
-    halves.tail = make(Prim{PrimOp::Append, {first, second}}, e.type, e.span);
+    halves.tail = makeExp(Prim{PrimOp::Append, {first, second}}, e.type, e.span);
 
     Chain body;
     const Atom one =
-        arithmetic(body, "one", ScalarOp::Equal, atom(count), constant(1), ScalarType::Bool, e.span);
-    body.tail =
-        make(core::If{one, putTogether(std::move(single)), putTogether(std::move(halves))}, e.type, e.span);
+        arithmetic(body, "one", ScalarOp::Equal, atomOf(count), constant(1), ScalarType::Bool, e.span);
+    body.tail = makeExp(core::If{one, putTogether(std::move(single)), putTogether(std::move(halves))}, e.type,
+                        e.span);
     program_.functions[id].body = putTogether(std::move(body));
     return id;
   }
