@@ -16,7 +16,10 @@ void writeItem(PassText& t) {
   const Dialect d = itemDialect(t, {.checks = CheckForm::Note});
   ExpressionEmitter emitter(d, 6);
   std::string key = emitter.emit({keyed.key})[0];
-  if (keyed.offset) key = fmt::format("k_sub({}, {})", key, emitter.emit({keyed.offset})[0]);
+  if (keyed.offset) {
+    const std::string offset = emitter.emit({keyed.offset})[0];
+    key = fmt::format("k_sub({}, {}({}))", key, cTypeName(keyed.offset->type), offset);
+  }
   t.flush(emitter);
   t.line(6, "rows[k] = keys.has(base, k) ? keys.rowOf({}) : -1;", key);
   t.line(6, "if (rows[k] >= 0) {{");

@@ -172,6 +172,9 @@ TEST(CudaPrograms, SegmentsOfKeys) {
   for (const char* sizes : {"0, 5, 5", "5, 0, 5", "40, 3, 3", "9000, 7, 2", "5000, 40, 60", "700, 600, 500"})
     expectAgreement(tables + "tables(" + sizes + ");");
   expectAgreement(
+      "xs = {i * 5 : i in [0:900]}; ks = {rem(x, 7) : x in xs};"
+      "{(#{k in ks | k == c + 1}, sum({float(x) : x in xs; k in ks | k == c + 1})) : c in [0:9]};");
+  expectAgreement(
       "function shares(m, n) = {sum({if rem(i, 9) == c then 100 / (i - 4003) else 0 : i in [0:n]}) : c in "
       "[0:m]};"
       "shares(9, 4000); shares(7, 5000); shares(9, 5000); shares(2, 4003);"
