@@ -17,8 +17,10 @@ void writeItem(PassText& t) {
   ExpressionEmitter emitter(d, 6);
   std::string key = emitter.emit({keyed.key})[0];
   if (keyed.offset) {
+    // Constants have no type that tells the overloads apart.
+    const std::string_view type = cTypeName(keyed.key->type);
     const std::string offset = emitter.emit({keyed.offset})[0];
-    key = fmt::format("k_sub({}, {}({}))", key, cTypeName(keyed.offset->type), offset);
+    key = fmt::format("k_sub({0}({1}), {0}({2}))", type, key, offset);
   }
   t.flush(emitter);
   t.line(6, "rows[k] = keys.has(base, k) ? keys.rowOf({}) : -1;", key);

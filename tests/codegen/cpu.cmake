@@ -5,6 +5,8 @@ kelpie_test(codegen_cpu SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/cpu_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emitter_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/keyed_segments_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/kernel_runs.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/random_data.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp
   LINK kelpie_runtime)
 target_include_directories(test_codegen_cpu PRIVATE ${PROJECT_SOURCE_DIR})

@@ -6,6 +6,7 @@
 
 #include "codegen/cpu/cpu_module.h"
 #include "runtime/cpu_target.h"
+#include "tests/codegen/kernel_runs.h"
 #include "tests/codegen/random_kernel.h"
 
 namespace kelpie::tests {

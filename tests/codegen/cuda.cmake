@@ -5,6 +5,8 @@ kelpie_test(cuda SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/cuda_nvrtc_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emulated_device.cpp
   ${CMAKE_CURRENT_LIST_DIR}/known_kernels.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/kernel_runs.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/random_data.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp
   LINK kelpie_runtime Boost::context ${CMAKE_DL_LIBS})
 add_dependencies(test_cuda kelpie)
@@ -12,6 +14,8 @@ target_compile_definitions(test_cuda PRIVATE KELPIE_HOST_COMPILER="${CMAKE_CXX_C
 kelpie_test(gpu SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/gpu_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/known_kernels.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/kernel_runs.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/random_data.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp
   LINK kelpie_runtime)
 kelpie_test(cuda_programs SOURCES

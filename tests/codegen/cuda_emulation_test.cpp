@@ -10,6 +10,7 @@
 #include "runtime/cuda/cuda_target.h"
 #include "runtime/host_target.h"
 #include "tests/codegen/emulated_device.h"
+#include "tests/codegen/kernel_runs.h"
 #include "tests/codegen/known_kernels.h"
 #include "tests/codegen/random_kernel.h"
 
@@ -52,11 +53,12 @@ codegen::cuda::CudaOptions smallGroups() {
 
 /// What random kernels became.
 struct Seen {
-  int rows = 0, severalPasses = 0, records = 0, counted = 0;
+  int rows = 0, keys = 0, severalPasses = 0, records = 0, counted = 0;
   void add(const codegen::cuda::CudaKernel& kernel) {
     severalPasses += kernel.passes.size() > 1;
     for (const codegen::cuda::CudaPass& pass : kernel.passes) {
       rows += pass.grid == codegen::cuda::Grid::Rows;
+      keys += pass.grid == codegen::cuda::Grid::Keys;
       records += !pass.records.empty();
       counted += pass.info.counted;
     }
@@ -153,6 +155,19 @@ TEST(CudaEmulation, RowsOfRegularSpaces) {
     compare(15, kind, 3, {9000}, {Lengths::Mixed, Lengths::Mixed}, tinyBlocks(), seen);
   }
   EXPECT_GE(seen.rows, 14);
+}
+/// Segments to which elements belong by keys.
+TEST(CudaEmulation, SegmentsOfKeys) {
+  Seen seen;
+  for (const bool canFail : {false, true}) {
+    RandomKernelOptions kind;
+    kind.shape = Shape::Keys;
+    kind.space = SpaceKind::Regular;
+    kind.canFail = canFail;
+    compare(19, kind, 4, {0, 1, 40, 3000}, {Lengths::Mixed, Lengths::Mixed}, smallBlocks(), seen);
+    compare(20, kind, 2, {9000}, {Lengths::Mixed, Lengths::Mixed}, tinyBlocks(), seen);
+  }
+  EXPECT_GE(seen.keys, 8);
 }
 /// Segments fold what scans of the same kernel make, in a pass of their own.
 TEST(CudaEmulation, FoldsOfScans) {

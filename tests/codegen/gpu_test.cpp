@@ -17,6 +17,7 @@
 #include "codegen/cuda/cuda_module.h"
 #include "runtime/cuda/cuda.h"
 #include "runtime/host_target.h"
+#include "tests/codegen/kernel_runs.h"
 #include "tests/codegen/known_kernels.h"
 #include "tests/codegen/random_kernel.h"
 
@@ -42,15 +43,29 @@ class Gpu : public testing::Test {
   }
 
   void compare(SpaceKind space, bool canFail, const std::vector<Lengths>& lengths, bool narrow = false) {
+    RandomKernelOptions options;
+    options.space = space;
+    options.canFail = canFail;
+    options.narrow = narrow;
+    compare(options, lengths, environment("KELPIE_KERNELS", 12));
+  }
+  /// Kernels of which every third may fail.
+  void compare(Shape shape, SpaceKind space, const std::vector<Lengths>& lengths, bool loops = false) {
+    RandomKernelOptions options;
+    options.shape = shape;
+    options.space = space;
+    options.loops = loops;
+    const int64_t kernels = environment("KELPIE_KERNELS", 12);
+    compare(options, lengths, (kernels + 2) / 3);
+    options.canFail = true;
+    compare(options, lengths, (kernels + 5) / 6);
+  }
+
+  void compare(RandomKernelOptions options, const std::vector<Lengths>& lengths, int64_t kernels) {
     const int64_t asked = environment("KELPIE_SIZE", int64_t{1} << 20);
-    const auto kernels = environment("KELPIE_KERNELS", 12);
     runtime::InterpTarget interp;
     for (int64_t k = 0; k < kernels; ++k) {
-      RandomKernelOptions options;
-      options.space = space;
       options.bindings = 1 + static_cast<int>(random_() % 5);
-      options.canFail = canFail;
-      options.narrow = narrow;
       KernelCase testCase = randomKernel(random_, options);
       // Results must be equal to the bit, so sums must be exact: elements are below 64, a float32 counts to
       // 2^24.
@@ -99,6 +114,11 @@ TEST_F(Gpu, RegularKernels) {
   compare(SpaceKind::Regular, false, {Lengths::Mixed, Lengths::Mixed, Lengths::Mixed});
 }
 TEST_F(Gpu, FirstErrorIsReported) { compare(SpaceKind::Offsets, true, {Lengths::Mixed, Lengths::Eight}); }
+
+TEST_F(Gpu, RowsOfRegularSpaces) { compare(Shape::Rows, SpaceKind::Regular, {Lengths::Mixed}); }
+TEST_F(Gpu, SegmentsOfKeys) { compare(Shape::Keys, SpaceKind::Regular, {Lengths::Mixed, Lengths::Mixed}); }
+TEST_F(Gpu, FoldsOfScans) { compare(Shape::FoldsOfScans, SpaceKind::Offsets, kLengths); }
+TEST_F(Gpu, Loops) { compare(Shape::Mixed, SpaceKind::Offsets, {Lengths::Mixed, Lengths::Giant}, true); }
 
 /// Where every element fails, nobody waits for all others: 2^24 errors one after the other took half a
 /// minute.

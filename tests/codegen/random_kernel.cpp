@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <numeric>
 #include <set>
+
+#include "tests/codegen/random_kernel_names.h"
 
 namespace kelpie::tests {
 
@@ -17,35 +17,7 @@ using lcu::SpaceKind;
 using lcu::VarId;
 using lcu::VarKind;
 
-std::string toString(Lengths lengths) {
-  switch (lengths) {
-    case Lengths::Mixed:
-      return "mixed";
-    case Lengths::Zero:
-      return "zero";
-    case Lengths::One:
-      return "one";
-    case Lengths::Eight:
-      return "eight";
-    case Lengths::Long:
-      return "long";
-    case Lengths::Giant:
-      return "giant";
-  }
-  return "";
-}
-
 namespace {
-
-/// Names by which data is found for the parameters of a random kernel.
-constexpr const char* kPermutation = "permutation";
-constexpr const char* kDestinations = "destinations";
-constexpr const char* kOffsets = "offsets";
-constexpr const char* kGathered = "gathered";
-constexpr const char* kPerSegment = "weights";
-constexpr const char* kByPosition = "by_position_";
-constexpr const char* kColumn = "column_";
-constexpr int64_t kGatheredSize = 64, kMostSpare = 9;
 
 class Maker {
  public:
@@ -76,7 +48,7 @@ class Maker {
     scale_ = case_.program->newVar({"scale", VarKind::Host, ScalarType::Int64});
     shift_ = case_.program->newVar({"shift", VarKind::Cell, ScalarType::Int64});
     case_.program->newSite({{}, "a value of {0} at {1}"});
-    if (options_.shape == Shape::Rows)
+    if (byRow() || byKey())
       for (ScalarType t : {ScalarType::Char, ScalarType::Int64, ScalarType::Float32})
         byPosition_.push_back(
             array(std::string(kByPosition) + std::string(toString(t)), t, segmented_.length));
@@ -176,6 +148,10 @@ class Maker {
   }
 
   bool byRow() const { return options_.shape == Shape::Rows; }
+  bool byKey() const { return options_.shape == Shape::Keys; }
+  VarId someByPosition() {
+    return byPosition_[static_cast<size_t>(pick(static_cast<int>(byPosition_.size())))];
+  }
   /// What an element has of its segment, or of its position, or of neither.
   ExprRef ofRow() {
     ExprRef x = nullptr;
@@ -186,7 +162,7 @@ class Maker {
         break;
       case 2:
       case 3: {
-        const VarId v = byPosition_[static_cast<size_t>(pick(static_cast<int>(byPosition_.size())))];
+        const VarId v = someByPosition();
         x = arena().convert(arena().load(v, typeOf(v), arena().param(2)), ScalarType::Int64);
         break;
       }
@@ -274,12 +250,44 @@ class Maker {
       return std::array{ReduceOp::Add, ReduceOp::Max, ReduceOp::Min}[static_cast<size_t>(pick(3))];
     return std::array{ReduceOp::Add, ReduceOp::Max, ReduceOp::Xor}[static_cast<size_t>(pick(3))];
   }
-  /// Pull thunks and operator of a scan or reduction.
   /// Characters as numbers: no operator takes them.
   ExprRef foldable(ExprRef x) {
     return x->type == ScalarType::Char ? arena().convert(x, ScalarType::Int64) : x;
   }
+  /// Whether a key, which depends on the position alone, is the number of the segment.
+  ExprRef keyTest() {
+    const VarId v = someByPosition();
+    const ExprRef position = arena().param(2);
+    ExprRef key = small(position), segment = arena().param(1);
+    if (pick(4) != 0) key = arena().convert(arena().load(v, typeOf(v), position), ScalarType::Int64);
+    if (pick(2)) key = arena().op(ScalarOp::Rem, key, arena().index(1 + pick(12)));
+    if (pick(3) == 0) {
+      key = arena().convert(key, ScalarType::Int32);
+      segment = arena().convert(segment, ScalarType::Int32);
+    } else if (pick(2)) {
+      segment = arena().add(segment,
+                            pick(2) ? arena().index(pick(7) - 3) : arena().host(scale_, ScalarType::Int64));
+    }
+    return pick(2) ? arena().op(ScalarOp::Equal, key, segment) : arena().op(ScalarOp::Equal, segment, key);
+  }
+  void operandsByKey(Soac& soac) {
+    if (!keyTest_) keyTest_ = keyTest();
+    const int count = 1 + pick(2);
+    for (int k = 0; k < count; ++k) {
+      const ExprRef x = foldable(typed(value(true)));
+      const ReduceOp op = isFloat(x->type) ? ReduceOp::Add : operationFor(x->type);
+      const Scalar none = identity(op, x->type);
+      const ExprRef counts = pick(3) ? keyTest_ : arena().conjunction(keyTest_, test(true));
+      soac.pull.push_back(arena().select(counts, x, arena().constant(none)));
+      soac.combine.identity.push_back(none);
+      const auto j = static_cast<uint32_t>(k), all = static_cast<uint32_t>(count);
+      soac.combine.result.push_back(
+          arena().op(scalarOp(op), arena().param(j, x->type), arena().param(all + j, x->type)));
+    }
+  }
+  /// Pull thunks and operator of a scan or reduction.
   void operands(Soac& soac, bool segmented) {
+    if (byKey()) return operandsByKey(soac);
     if (pick(4) == 0) {
       // A maximum, and how the elements that equal it fold (fusion/paired_reductions.h).
       const ExprRef x = foldable(typed(value(segmented))), y = foldable(typed(value(segmented)));
@@ -330,7 +338,7 @@ class Maker {
     int kind = pick(7);
     if (options_.shape != Shape::Mixed) {
       segmented = true;
-      kind = byRow() ? 2 : pick(4);
+      kind = byRow() || byKey() ? 2 : pick(4);
     }
     soac.space = segmented ? segmented_ : flat_;
     switch (kind) {
@@ -472,261 +480,13 @@ class Maker {
   Space flat_, segmented_;
   std::vector<VarId> inputs_, byPosition_, columns_, locals_, segmentResults_, cells_;
   std::set<VarId> segmentedLocals_, read_;
+  ExprRef keyTest_ = nullptr;  ///< of all reductions of a kernel
 };
-
-template <class T>
-std::vector<std::byte> bytesOf(const std::vector<T>& values) {
-  std::vector<std::byte> bytes(std::max<size_t>(16, values.size() * sizeof(T)));
-  if (!values.empty()) std::memcpy(bytes.data(), values.data(), values.size() * sizeof(T));
-  return bytes;
-}
-
-template <class T>
-std::vector<std::byte> smallValues(Random& random, int64_t count, int bound) {
-  std::vector<T> values(static_cast<size_t>(count));
-  for (T& v : values) v = static_cast<T>(random() % static_cast<uint64_t>(bound));
-  return bytesOf(values);
-}
-
-std::vector<int64_t> randomOffsets(Random& random, int64_t size, Lengths lengths) {
-  std::vector<int64_t> offsets = {0};
-  auto grow = [&](int64_t length) { offsets.push_back(offsets.back() + length); };
-  if (lengths == Lengths::Zero) {
-    for (int64_t k = 0; k < size; ++k) grow(0);
-    return offsets;
-  }
-  bool giant = false;
-  while (offsets.back() < size) {
-    switch (lengths) {
-      case Lengths::One:
-        grow(1);
-        break;
-      case Lengths::Eight:
-        grow(8);
-        break;
-      case Lengths::Long:
-        grow(1 + static_cast<int64_t>(random() % 3000));
-        break;
-      case Lengths::Giant:
-        if (!giant && offsets.back() > size / 4) {
-          grow(size / 2);
-          giant = true;
-        } else {
-          grow(static_cast<int64_t>(random() % 4));
-        }
-        break;
-      default: {
-        uint64_t kind = random() % 8;
-        if (kind < 2) {
-          for (uint64_t k = random() % 40; k > 0; --k) grow(0);
-        } else {
-          grow(static_cast<int64_t>(random() % (kind < 6 ? 12 : 900)));
-        }
-      }
-    }
-  }
-  if (lengths == Lengths::Mixed && random() % 2) grow(0);
-  return offsets;
-}
 
 }  // namespace
 
 KernelCase randomKernel(Random& random, const RandomKernelOptions& options) {
   return Maker(random, options).run();
-}
-
-KernelData randomData(Random& random, const KernelCase& testCase, int64_t size, Lengths lengths) {
-  KernelData data;
-  auto& x = data.extents;
-  std::vector<int64_t> offsets;
-  Space space;
-  for (const Soac& s : testCase.kernel.bindings)
-    if (s.space.segmented()) space = s.space;
-  if (space.kind == SpaceKind::Offsets) {
-    offsets = randomOffsets(random, size, lengths);
-    x.elements = offsets.back();
-    x.segments = static_cast<int64_t>(offsets.size()) - 1;
-  } else {
-    static constexpr int64_t kRegular[] = {0, 1, 3, 8, 100, 1024, 5000};
-    const bool known = space.length && space.length->kind == lcu::ExprKind::Constant;
-    x.length = known ? space.length->constant.i : kRegular[random() % 7];
-    x.segments = x.length == 0 ? size : size / x.length + 1;
-    x.elements = space.kind == SpaceKind::Regular ? x.length * x.segments : size;
-  }
-  for (lcu::VarId v = 1; v < testCase.program->vars.size(); ++v) {
-    const lcu::VarInfo& info = testCase.program->vars[v];
-    if (info.name == kOffsets) {
-      data.arrays[v] = bytesOf(offsets);
-    } else if (info.name == kPermutation) {
-      std::vector<int64_t> order(static_cast<size_t>(x.elements));
-      std::iota(order.begin(), order.end(), 0);
-      std::shuffle(order.begin(), order.end(), random);
-      data.arrays[v] = bytesOf(order);
-    } else if (info.name == kDestinations) {
-      data.arrays[v] = smallValues<int64_t>(random, x.elements, static_cast<int>(x.elements / 2 + 5));
-    } else if (info.name == kGathered) {
-      data.arrays[v] = smallValues<int64_t>(random, kGatheredSize, 50);
-    } else if (info.name == kPerSegment) {
-      data.arrays[v] = smallValues<int64_t>(random, x.segments, 30);
-    } else if (info.name.starts_with(kByPosition)) {
-      const auto count = info.type == ScalarType::Char ? smallValues<uint8_t>(random, x.length, 60)
-                         : isFloat(info.type)          ? smallValues<float>(random, x.length, 60)
-                                                       : smallValues<int64_t>(random, x.length, 60);
-      data.arrays[v] = count;
-    } else if (info.name.starts_with(kColumn)) {
-      const int64_t length = info.extent->constant.i;
-      data.arrays[v] = isFloat(info.type) ? smallValues<double>(random, length, 1000)
-                                          : smallValues<int64_t>(random, length, 1000);
-    } else if (info.name == "in_bool") {
-      data.arrays[v] = smallValues<uint8_t>(random, x.elements, 2);
-    } else if (info.name == "in_char") {
-      data.arrays[v] = smallValues<uint8_t>(random, x.elements, 60);
-    } else if (info.name == "in_int32") {
-      data.arrays[v] = smallValues<int32_t>(random, x.elements, 60);
-    } else if (info.name == "in_int64") {
-      data.arrays[v] = smallValues<int64_t>(random, x.elements, 60);
-    } else if (info.name == "in_float32") {
-      data.arrays[v] = smallValues<float>(random, x.elements, 60);
-    } else if (info.name == "in_float64") {
-      data.arrays[v] = smallValues<double>(random, x.elements, 60);
-    } else if (info.name == "shift") {
-      data.arrays[v] = bytesOf(std::vector<int64_t>{11, 0});
-    } else if (info.name == "scale") {
-      data.scalars[v] = Scalar::ofInt(ScalarType::Int64, 5);
-    }
-  }
-  for (const Soac& s : testCase.kernel.bindings) {
-    if (s.kind != SoacKind::Permute) continue;
-    x.targets.push_back(x.elements + (s.target == s.space.extent ? 0 : 5));
-  }
-  return data;
-}
-
-LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& kernels, size_t kernel,
-                       const KernelData& data, int64_t spare) {
-  LaunchResult result;
-  const codegen::KernelInfo& info = kernels.kernels[kernel].info;
-  HeldScratch memory(target);
-  codegen::LaunchExtents extents = data.extents;
-  extents.elements += spare;
-  auto note = [&](const runtime::Failure& failure) {
-    if (failure && !result.failure) result.failure = failure;
-  };
-  std::vector<runtime::KernelArgument> arguments;
-  std::vector<int64_t> lengths;
-  for (const auto& p : info.parameters) {
-    runtime::KernelArgument argument;
-    if (p.kind == codegen::ParameterKind::Scalar) {
-      argument.integer = data.scalars.at(p.var).i;
-    } else if (p.kind == codegen::ParameterKind::Size) {
-      const auto bytes = static_cast<int64_t>(data.arrays.at(p.var).size());
-      argument.integer = bytes / sizeOf(kernels.program->vars[p.var].type);
-    } else {
-      const auto& bytes = data.arrays.at(p.var);
-      argument.pointer = memory.take(bytes.size());
-      note(target.upload(argument.pointer, bytes.data(), bytes.size()));
-    }
-    arguments.push_back(argument);
-    lengths.push_back(p.kind == codegen::ParameterKind::Array
-                          ? static_cast<int64_t>(data.arrays.at(p.var).size()) /
-                                sizeOf(kernels.program->vars[p.var].type)
-                          : 0);
-  }
-  std::vector<runtime::DevicePointer> outputs;
-  std::vector<size_t> sizes;
-  for (const auto& o : info.outputs) {
-    sizes.push_back(static_cast<size_t>(codegen::capacity(o, extents) * sizeOf(o.type)));
-    outputs.push_back(memory.take(std::max<size_t>(16, sizes.back())));
-    std::vector<std::byte> before(sizes.back(), std::byte{0x5a});
-    if (o.onto != 0) {
-      const auto& base = data.arrays.at(o.onto);
-      std::copy_n(base.begin(), std::min(base.size(), before.size()), before.begin());
-    }
-    note(target.upload(outputs.back(), before.data(), before.size()));
-  }
-  runtime::LaunchRequest request{&kernels, kernel, extents, arguments, outputs, &memory};
-  request.lengths = lengths;
-  if (spare > 0) {
-    const runtime::DevicePointer count = memory.take(sizeof(int64_t));
-    note(target.upload(count, &data.extents.elements, sizeof(int64_t)));
-    request.counted = count;
-  }
-  note(target.launch(request));
-  if (result.failure) return result;
-  note(target.synchronise(result.error));
-  if (result.error) {
-    target.clearError();
-    return result;
-  }
-  for (size_t k = 0; k < outputs.size(); ++k) {
-    result.outputs.emplace_back(sizes[k]);
-    note(target.download(result.outputs.back().data(), outputs[k], sizes[k]));
-  }
-  for (size_t k = 0; k < outputs.size(); ++k) {
-    const auto& o = info.outputs[k];
-    lcu::VarId countVar = 0;
-    if (o.count) countVar = *o.count;
-    const lcu::Soac& soac = kernels.kernels[kernel].kernel->bindings[o.binding];
-    int64_t count = -1;
-    for (size_t c = 0; c < outputs.size(); ++c) {
-      const auto& other = info.outputs[c];
-      bool segmentedFilter = soac.kind == SoacKind::Filter && soac.space.segmented() && o.result > 0 &&
-                             other.binding == o.binding && other.result == 0;
-      if (!segmentedFilter && (countVar == 0 || other.var != countVar)) continue;
-      // The count is the last entry: of a cell the only one, of offsets the number of survivors.
-      std::memcpy(&count, result.outputs[c].data() + sizes[c] - sizeof count, sizeof count);
-    }
-    if (count < 0)
-      result.outputs[k].resize(static_cast<size_t>(codegen::capacity(o, data.extents) * sizeOf(o.type)));
-    if (count < 0) continue;
-    if (o.countsFalse) count = data.extents.elements - count;
-    size_t bytes = static_cast<size_t>(count * sizeOf(o.type));
-    if (bytes > result.outputs[k].size()) {
-      note("a count of " + std::to_string(count) + " is out of range");
-      return result;
-    }
-    result.outputs[k].resize(bytes);
-  }
-  return result;
-}
-
-std::string difference(const LaunchResult& expected, const LaunchResult& got,
-                       const codegen::KernelInfo& info) {
-  if (expected.failure) return "expected side failed: " + *expected.failure;
-  if (got.failure) return *got.failure;
-  if (expected.error.has_value() != got.error.has_value())
-    return expected.error ? "no error was recorded" : "an error was recorded";
-  if (expected.error) {
-    const auto &a = *expected.error, &b = *got.error;
-    if (a.site == b.site && a.payload0 == b.payload0 && a.payload1 == b.payload1) return "";
-    return "errors differ: payloads " + std::to_string(a.payload0) + ", " + std::to_string(a.payload1) +
-           " and " + std::to_string(b.payload0) + ", " + std::to_string(b.payload1);
-  }
-  for (size_t k = 0; k < expected.outputs.size(); ++k) {
-    const auto &a = expected.outputs[k], &b = got.outputs[k];
-    const auto& o = info.outputs[k];
-    if (a.size() != b.size()) {
-      return o.name + " has " + std::to_string(b.size()) + " bytes instead of " + std::to_string(a.size());
-    }
-    size_t size = static_cast<size_t>(sizeOf(o.type));
-    for (size_t at = 0; at < a.size(); at += size) {
-      if (std::memcmp(&a[at], &b[at], size) == 0) continue;
-      auto text = [&](const std::vector<std::byte>& bytes) {
-        int64_t i = 0;
-        double f = 0;
-        float single = 0;
-        std::memcpy(&i, &bytes[at], size);
-        if (o.type == ScalarType::Float64) std::memcpy(&f, &bytes[at], 8);
-        if (o.type == ScalarType::Float32) {
-          std::memcpy(&single, &bytes[at], 4);
-          f = single;
-        }
-        return isFloat(o.type) ? std::to_string(f) : std::to_string(i);
-      };
-      return o.name + "[" + std::to_string(at / size) + "] is " + text(b) + " instead of " + text(a);
-    }
-  }
-  return "";
 }
 
 }  // namespace kelpie::tests

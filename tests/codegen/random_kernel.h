@@ -7,8 +7,8 @@
 #include <map>
 #include <random>
 
+#include "codegen/kernel_analysis.h"
 #include "ir/lcu.h"
-#include "runtime/target.h"
 
 namespace kelpie::tests {
 
@@ -32,6 +32,7 @@ std::string toString(Lengths lengths);
 enum class Shape : uint8_t {
   Mixed,         ///< everything
   Rows,          ///< reductions of segments that read arrays by segment or by position alone (regular spaces)
+  Keys,          ///< reductions of segments to which elements belong by keys (regular spaces)
   FoldsOfScans,  ///< maps, scans and reductions of segments, which read each other's results
 };
 
@@ -46,36 +47,5 @@ struct RandomKernelOptions {
 KernelCase randomKernel(Random& random, const RandomKernelOptions& options);
 /// About `size` elements. Segment lengths as asked for (offset spaces).
 KernelData randomData(Random& random, const KernelCase& testCase, int64_t size, Lengths lengths);
-
-/// Memory of a target, given back at the end.
-class HeldScratch final : public runtime::Scratch {
- public:
-  explicit HeldScratch(runtime::Target& target) : target_(target) {}
-  ~HeldScratch() override {
-    for (auto p : held_) target_.deallocate(p);
-  }
-  runtime::DevicePointer take(size_t bytes) override {
-    held_.push_back(target_.allocate(bytes));
-    return held_.back();
-  }
-
- private:
-  runtime::Target& target_;
-  std::vector<runtime::DevicePointer> held_;
-};
-
-/// What a launch left behind: one entry for each output, cut to the elements that count. Or an error.
-struct LaunchResult {
-  std::optional<std::string> failure;
-  std::optional<runtime::DeviceError> error;
-  std::vector<std::vector<std::byte>> outputs;
-};
-/// `spare`: the host knows only that there are no more than so many elements beside those (for kernels that
-/// are KernelInfo::counted, on targets that can count).
-LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& kernels, size_t kernel,
-                       const KernelData& data, int64_t spare = 0);
-/// Empty when equal; else what differs, in words.
-std::string difference(const LaunchResult& expected, const LaunchResult& got,
-                       const codegen::KernelInfo& info);
 
 }  // namespace kelpie::tests
