@@ -154,6 +154,7 @@ void writeSignature(PassText& t) {
   }
   t.line(0, "{}", text);
   t.line(2, "using namespace {};", t.parts());
+  t.line(2, "followEarlierLaunches();");
   if (t.plan.grid != Grid::Single) t.line(2, "KELPIE_SHARED(Shared, shared);");
   if (t.pass.info.counted) t.line(2, "const int64_t n = extentOf(launch, most);");
   // Who works long looks first; others load their tile meanwhile.

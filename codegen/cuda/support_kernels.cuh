@@ -8,6 +8,7 @@
 /// Which segments begin in the tiles of a space (segment_heads.cuh); tiles + 1 threads.
 extern "C" __global__ void kelpie_starts(const int64_t* offsets, int64_t segments, int64_t extent,
                                          int64_t items, int64_t tiles, int64_t* starts) {
+  kelpie::followEarlierLaunches();
   kelpie::findStarts(kelpie::OffsetSegments{offsets, segments}, extent, items, tiles, starts);
 }
 
@@ -18,6 +19,7 @@ KELPIE_DEVICE void rankBegins(const kelpie::Launch& launch, const int64_t* __res
                               int64_t length, int64_t segments, int64_t groups, void* table,
                               int64_t* __restrict__ kept) {
   constexpr int kSegmentsOfThread = 4;  // loads in flight
+  kelpie::followEarlierLaunches();
   if (kelpie::failedBefore(launch)) return;
   const kelpie::RankTable<kWidth> ranks(table, groups);
   const int64_t first = int64_t(blockIdx.x) * blockDim.x * kSegmentsOfThread + threadIdx.x;
@@ -54,6 +56,7 @@ struct RecordColumns {
 };
 extern "C" __global__ void kelpie_interleave(const RecordColumns columns, int64_t count, int64_t width,
                                              int64_t stride, uint64_t* out) {
+  kelpie::followEarlierLaunches();
   const int64_t step = int64_t(gridDim.x) * blockDim.x;
   for (int64_t k = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += step)
     for (int64_t c = 0; c < width; ++c) out[k * stride + c] = columns.column[c][k];
@@ -62,6 +65,7 @@ extern "C" __global__ void kelpie_interleave(const RecordColumns columns, int64_
 /// Sets `count` elements, before a permute that may leave some unwritten; `out` is aligned to 16 bytes.
 template <class T>
 KELPIE_DEVICE void fillWith(T* out, int64_t count, T value) {
+  kelpie::followEarlierLaunches();
   struct alignas(16) Chunk {
     T item[16 / sizeof(T)];
   };

@@ -95,7 +95,7 @@ struct Driver {
     library.get(eventRecord, "cuEventRecord");
     library.get(eventElapsed, "cuEventElapsedTime");
     library.get(eventDestroy, "cuEventDestroy_v2");
-    library.get(launches.launchKernel, "cuLaunchKernel");
+    library.get(launches.launchKernel, "cuLaunchKernelEx");
     library.get(launches.beginCapture, "cuStreamBeginCapture_v2");
     library.get(launches.endCapture, "cuStreamEndCapture");
     library.get(launches.instantiate, "cuGraphInstantiateWithFlags");
@@ -124,6 +124,7 @@ constexpr int kSharedOfMultiprocessor = 81, kSharedReserved = 111;         // li
 constexpr int kMostThreads = 0, kSharedOfBlock = 1, kSharedShare = 9;      // CUfunction_attribute
 constexpr int kReleaseThreshold = 4;                                       // CUmemPool_attribute
 constexpr int kStackSize = 0;                                              // CUlimit
+constexpr int kLaunchesEarly = 90;  // architecture
 constexpr size_t kStagingBytes = 4096;
 constexpr int kLooksPerQuery = 10000;
 constexpr unsigned kNonBlocking = 1;  // CUstream_flags
@@ -193,7 +194,7 @@ class DriverDevice final : public Device {
       return f;
     if (auto f = driver_.failure(driver_.ctxSetCurrent(context_), "cuCtxSetCurrent")) return f;
     if (auto f = driver_.failure(driver_.streamCreate(&stream_, kNonBlocking), "cuStreamCreate")) return f;
-    queue_.emplace(driver_.launches, stream_);
+    queue_.emplace(driver_.launches, stream_, architecture_ >= kLaunchesEarly);
     if (auto f = driver_.failure(driver_.allocateHost(&staging_, kStagingBytes), "cuMemAllocHost")) return f;
     if (auto f = driver_.failure(driver_.defaultMemPool(&pool_, device_), "cuDeviceGetDefaultMemPool"))
       return f;

@@ -8,6 +8,7 @@ namespace kelpie::runtime::cuda {
 namespace {
 
 constexpr int kRelaxed = 2;  // CUstreamCaptureMode: other calls of this thread are allowed
+constexpr int kProgrammaticStreamSerialization = 6;  // CUlaunchAttributeID
 
 /// A graph of fewer launches costs as much as they do. When the stream is used in another way that often,
 /// capturing waits for the next long row.
@@ -32,8 +33,10 @@ int LaunchQueue::launch(void* function, unsigned blocks, unsigned threads, void*
     capturing_ = true;
     captured_ = 0;
   }
-  const int result =
-      driver_.launchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream_, arguments, nullptr);
+  LaunchAttribute early{kProgrammaticStreamSerialization, 0, 1, {}};
+  const LaunchConfiguration configuration{{blocks, 1, 1}, {threads, 1, 1}, 0,
+                                          stream_,        &early,          early_ ? 1u : 0u};
+  const int result = driver_.launchKernel(&configuration, function, arguments, nullptr);
   if (result != 0 && capturing_) abandon();
   if (result != 0 || !capturing_ || ++captured_ < most_) return result;
   return flush();

@@ -279,6 +279,53 @@ TEST_F(Gpu, LongRowsOfLaunches) {
   cuda_->release(program);
 }
 
+/// Kernels begin before all that the one before wrote has arrived (LaunchQueue), and wait for it: each
+/// gathers what the one before has put where the one before that had read.
+TEST_F(Gpu, LaunchesSeeWhatTheOneBeforeWrote) {
+  constexpr int kLaunches = 301;
+  KnownKernels known;
+  runtime::ProgramKernels program = known.programKernels();
+  ASSERT_EQ(cuda_->prepare(program), std::nullopt);
+  const size_t kernel = known.number("checked_gather_near");
+  const int64_t largest = environment("KELPIE_SIZE", int64_t{1} << 20);
+  for (const int64_t n : {int64_t{33}, int64_t{1000}, int64_t{40'000}, largest}) {
+    Arena memory(*cuda_, size_t{1} << 26);
+    std::vector<float> values(static_cast<size_t>(n)), next(values.size());
+    std::iota(values.begin(), values.end(), 0.0f);
+    std::vector<int64_t> places(values.size());
+    std::iota(places.begin(), places.end(), 0);
+    std::shuffle(places.begin(), places.end(), random_);
+    const size_t bytes = values.size() * sizeof(float);
+    runtime::DevicePointer buffers[] = {memory.take(bytes), memory.take(bytes)};
+    const runtime::DevicePointer from = memory.take(places.size() * sizeof(int64_t));
+    ASSERT_EQ(cuda_->upload(buffers[0], values.data(), bytes), std::nullopt);
+    ASSERT_EQ(cuda_->upload(from, places.data(), places.size() * sizeof(int64_t)), std::nullopt);
+    codegen::LaunchExtents extents;
+    extents.elements = n;
+    for (int k = 0; k < kLaunches; ++k) {
+      std::vector<runtime::KernelArgument> arguments;
+      for (const codegen::KernelParameter& p : program.kernels[kernel].info.parameters) {
+        runtime::KernelArgument& argument = arguments.emplace_back();
+        if (p.kind == codegen::ParameterKind::Array) {
+          argument.pointer = p.var == known.vars.at("xs") ? buffers[k % 2] : from;
+        } else {
+          argument.integer = n;
+        }
+      }
+      ASSERT_EQ(cuda_->launch({&program, kernel, extents, arguments, {&buffers[(k + 1) % 2], 1}, &memory}),
+                std::nullopt);
+      for (size_t i = 0; i < values.size(); ++i) next[i] = values[static_cast<size_t>(places[i])];
+      values.swap(next);
+    }
+    std::optional<runtime::DeviceError> error;
+    ASSERT_EQ(cuda_->synchronise(error), std::nullopt);
+    ASSERT_FALSE(error);
+    ASSERT_EQ(cuda_->download(next.data(), buffers[kLaunches % 2], bytes), std::nullopt);
+    EXPECT_EQ(next, values) << n << " elements";
+  }
+  cuda_->release(program);
+}
+
 TEST_F(Gpu, SortsStablyBySegment) {
   runtime::InterpTarget interp;
   const std::vector<int64_t> offsets = {0, 0, 5, 5, 6, 5000, 5000, 20'000};

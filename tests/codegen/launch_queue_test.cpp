@@ -10,6 +10,7 @@
 namespace kelpie::testing {
 namespace {
 
+using runtime::cuda::LaunchConfiguration;
 using runtime::cuda::LaunchFunctions;
 using runtime::cuda::LaunchQueue;
 
@@ -18,16 +19,18 @@ struct Recorder {
   std::vector<unsigned> ran, captured, graph, executable;
   std::string calls;  ///< b(egin), e(nd), i(nstantiate), u(pdate), g(raph launch), x: an executable destroyed
   bool capturing = false, updates = true;
-  int failing = -1;  ///< the launch, by blocks, that fails
-  int graphs = 0;    ///< what launches of graphs give
+  unsigned early = 0;  ///< launches that need not wait for the one before
+  int failing = -1;    ///< the launch, by blocks, that fails
+  int graphs = 0;      ///< what launches of graphs give
 };
 Recorder& of(void* stream) { return *static_cast<Recorder*>(stream); }
 
 LaunchFunctions recording() {
   LaunchFunctions f;
-  f.launchKernel = [](void*, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                      void* stream, void**, void**) {
-    Recorder& r = of(stream);
+  f.launchKernel = [](const LaunchConfiguration* configuration, void*, void**, void**) {
+    Recorder& r = of(configuration->stream);
+    const unsigned blocks = configuration->blocks[0];
+    r.early += configuration->attributeCount;
     if (static_cast<int>(blocks) == r.failing) return 1;
     (r.capturing ? r.captured : r.ran).push_back(blocks);
     return 0;
@@ -88,7 +91,7 @@ class Launches : public ::testing::Test {
 
   Recorder recorder_;
   LaunchFunctions functions_ = recording();
-  LaunchQueue queue_{functions_, &recorder_};
+  LaunchQueue queue_{functions_, &recorder_, true};
   unsigned next_ = 0;
 };
 
@@ -151,6 +154,14 @@ TEST_F(Launches, ShortGraphsAreAvoided) {
   }
   expectAll();
   EXPECT_LE(recorder_.calls.size(), 4u * 10);
+}
+
+TEST_F(Launches, AreEarlyWhereKernelsWait) {
+  launch(3);
+  EXPECT_EQ(recorder_.early, 3u);
+  LaunchQueue other(functions_, &recorder_, false);
+  EXPECT_EQ(other.launch(nullptr, next_++, 32, nullptr), 0);
+  EXPECT_EQ(recorder_.early, 3u);
 }
 
 TEST_F(Launches, AFailureDoesNotSpoilWhatComesLater) {
