@@ -38,6 +38,8 @@ struct Context {
   std::unordered_map<ExprRef, ExprRef> stored;
   /// Segmented spaces made for sequences of these lengths, so that equal lengths give one space.
   std::unordered_map<ExprRef, Space> spaces;
+  /// Root: lengths that were checked to be the same; each one leads to the one that stands for it, or nearer.
+  std::unordered_map<ExprRef, ExprRef> sameExtents;
   /// Let-bound expressions that can fail and that nothing stored so far evaluates: strictness owes them an
   /// evaluation even if their value is never used (language.md 4.1).
   std::vector<ExprRef> pending;

@@ -201,6 +201,7 @@ class Flattener {
                 const core::Exp* e = nullptr);
   ExprRef sameLength(const std::vector<const Sequence*>& sequences, const Sequence& leader, Span span,
                      Context& context);
+  ExprRef representative(ExprRef extent, const Context& context) const;
   Space commonSpace(const std::vector<const Sequence*>& sequences, Context& context, const core::Exp* e,
                     ExprRef* length);
   /// `making`: elements are made again where their views tell how, rather than loaded.

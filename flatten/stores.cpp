@@ -24,7 +24,8 @@ struct Flattener::Columns {
 void Flattener::addColumn(ExprRef e, Columns& columns, Context& context) {
   Columns::Entry entry;
   if (e->kind == ExprKind::Load && e->operands[0] == arena().param(0) &&
-      program_.vars[e->index].extent == context.space.extent) {
+      representative(program_.vars[e->index].extent, context) ==
+          representative(context.space.extent, context)) {
     entry.existing = e->index;
   } else if (auto found = context.stored.find(e); found != context.stored.end()) {
     entry.existing = found->second->kind == ExprKind::Load ? found->second->index : 0;

@@ -311,7 +311,28 @@ Space Flattener::commonSpace(const std::vector<const Sequence*>& sequences, Cont
   const ExprRef common = sameLength(sequences, *leader, e ? e->span : span_, context);
   *length = common;
   if (common == leader->length && leader->descriptor) return *leader->descriptor;
-  return spaceFor(common, context);
+  const Space space = spaceFor(common, context);
+  if (!context.isRoot()) return space;
+  for (const Sequence* v : sequences) {
+    const ExprRef theirs = representative(v->length, context), ours = representative(space.extent, context);
+    if (theirs != ours) context.sameExtents[theirs] = ours;
+  }
+  return space;
+}
+
+/// Of all extents that are known to be the same number in a context, always the same one.
+ExprRef Flattener::representative(ExprRef extent, const Context& context) const {
+  const Context* c = &context;
+  while (c != nullptr) {
+    const auto found = c->sameExtents.find(extent);
+    if (found == c->sameExtents.end()) {
+      c = c->parent;
+    } else {
+      extent = found->second;
+      c = &context;
+    }
+  }
+  return extent;
 }
 
 Flattener::Entered Flattener::enterSpace(const Space& space, const std::vector<const Sequence*>& sequences,
@@ -365,7 +386,7 @@ Value Flattener::storeAt(const Store& store, ExprRef address, Context& context) 
     const Space& space = *store.dense;
     // The instances of the context are exactly the segments: the descriptor is this sequence's.
     whole = !context.isRoot() && address->kind == ExprKind::Param && address->index == 0 &&
-            context.space.extent == space.segments;
+            representative(context.space.extent, context) == representative(space.segments, context);
     if (space.kind == SpaceKind::Regular) {
       result.length = space.length;
       begin = arena().mul(address, space.length);
@@ -374,7 +395,10 @@ Value Flattener::storeAt(const Store& store, ExprRef address, Context& context) 
       ExprRef end = arena().load(space.offsets, lcu::kIndex, arena().add(address, arena().index(1)));
       result.length = arena().nonNegative(arena().sub(end, arena().nonNegative(begin)));
     }
-    if (whole) result.descriptor = space;
+    if (whole) {
+      result.descriptor = space;
+      result.descriptor->segments = context.space.extent;
+    }
     result.run = Run{space, address, 1};
   } else {
     result.length = arena().nonNegative(arena().load(store.lengths, lcu::kIndex, address));

@@ -42,6 +42,19 @@ TEST(CudaPrograms, SparseMatrixVector) {
 
 /// Columns that a loop loads at one position are put side by side, or not where they are many beside the
 /// elements; an even number of them and an odd one.
+/// Sequences whose lengths were compared share their segments; nobody reads behind the shorter one.
+TEST(CudaPrograms, SequencesOfOneLength) {
+  const std::string data =
+      "m = {{float(i + j) : j in [0:rem(i, 20)]} : i in [0:500]}; k = {{i - j : j in [0:rem(i, 7)]} : i in "
+      "[0:500]}; w = {float(i) : i in [0:500]}; few = {float(i) : i in [0:5]};";
+  expectAgreement(data +
+                  "{sum({x * y : x in row}) : y in w; row in m};"
+                  "{(sum(row), sum(column), {x * y : x in row}) : row in m; column in k; y in w};"
+                  "{(x, y, row) : x in w; y in w; row in m};");
+  expectAgreement(data + "{sum({x * y : x in row}) : y in few; row in m};");
+  expectAgreement(data + "{sum({x * y : x in row}) : y in w; row in take(m, 3)};");
+}
+
 TEST(CudaPrograms, ColumnsSideBySide) {
   for (int64_t recordBytes : {int64_t{0}, int64_t{1} << 40}) {
     RunnerOptions options;

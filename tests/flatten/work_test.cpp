@@ -53,6 +53,37 @@ TEST(Work, SparseMatrixVectorProductIsOnePassOverTheEntries) {
   EXPECT_LE(cost.peak, 500 * 8 + kSmallChange);
 }
 
+/// Where lengths were compared, whatever comes with one of the sequences has the segments of the others.
+TEST(Work, SequencesOfOneLengthShareTheirSegments) {
+  const std::string data =
+      "m = {{float(i + j) : j in [0:rem(i, 20)]} : i in [0:500]}; k = {{i - j : j in [0:rem(i, 7)]} : i in "
+      "[0:500]}; w = {float(i) : i in [0:500]}; v = {float(i * i) : i in [0:500]};";
+  for (const char* form :
+       {"{sum({x * y : x in row}) : y in w; row in m};", "{sum({x * y : x in row}) : row in m; y in w};",
+        "{sum({x * y + z : x in row}) : y in w; row in m; z in v};"}) {
+    Cost cost = costOf(data + form);
+    EXPECT_EQ(cost.launches, 1u) << form << cost.outcome.lcu;
+    EXPECT_EQ(cost.elements, 25 * 190) << form;
+  }
+  EXPECT_EQ(costOf(data + "{(sum(row), sum(column)) : row in m; column in k};").launches, 2u);
+  EXPECT_EQ(costOf(data + "{(x, y) : x in w; y in v};").launches, 0u);
+  EXPECT_EQ(costOf(data + "{(x, row) : x in w; row in m};").launches, 0u);
+}
+
+/// ... but only behind the comparison, and where lengths were compared.
+TEST(Work, SequencesOfOtherLengthsHaveTheirOwnSegments) {
+  const std::string data =
+      "m = {{float(i + j) : j in [0:rem(i, 20)]} : i in [0:50]}; w = {float(i) : i in [0:30]};"
+      "u = {float(i) : i in [0:50]}; function some(n) = n > 0; yes = some(1); no = some(0);";
+  for (const char* form : {"{sum({x * y : x in m[i]}) : y in w; i in [0:30]};",
+                           "if no then {sum({x * y : x in row}) : y in w; row in m}"
+                           " else {sum({x * y : x in m[i]}) : y in w; i in index(#w)};",
+                           "let a = if yes then {sum({x * y : x in row}) : y in u; row in m} else [0.0];"
+                           "    b = {sum({x * y : x in row}) : y in w; row in take(m, 30)};"
+                           "    c = {sum({x * y : x in row}) : y in w; row in drop(m, 20)} in (a, b, c);"})
+    costOf(data + form);
+}
+
 TEST(Work, NearestNeighboursKeepNoDistances) {
   Cost cost = costOf(
       "function distance((x, y), (u, v)) = (x - u) * (x - u) + (y - v) * (y - v);"
