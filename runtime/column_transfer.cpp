@@ -22,11 +22,16 @@ void ResidentColumns::forgetDead() {
 }
 
 void ResidentColumns::forgetUnused() {
-  std::erase_if(residents_, [](const auto& entry) {
-    const auto array = entry.second.array.lock();
-    const bool onlyHere = array && !array->isSettled();  // its source has the value, too
-    if (entry.second.value.use_count() > (onlyHere ? 2 : 1)) return false;
-    if (onlyHere) array->settle();
+  forgetDead();
+  // Several arrays may have one value, which is unused if nobody else has it.
+  const auto onlyThere = [](const ArrayBytes& array) { return !array.isSettled(); };
+  std::unordered_map<DeviceRef::element_type*, long> holders;
+  for (const auto& [key, resident] : residents_)
+    holders[resident.value.get()] += onlyThere(*key) ? 2 : 1;  // its source has the value, too
+  std::erase_if(residents_, [&](const auto& entry) {
+    const auto& [key, resident] = entry;
+    if (resident.value.use_count() > holders[resident.value.get()]) return false;
+    if (const auto array = resident.array.lock()) array->settle();
     return true;
   });
 }

@@ -123,6 +123,29 @@ TEST(ResidentColumns, ResultsGiveWayWhereMemoryIsShort) {
   }
 }
 
+/// One array of the device is two results, and a result of a later run that hands it on.
+TEST(ResidentColumns, ResultsThatShareMemoryGiveWayTogether) {
+  Traffic traffic;
+  runtime::Executor executor(std::make_unique<FarTarget>(traffic, size_t{5} * 8 * kCount / 2));
+  std::vector<Column> made;
+  for (int64_t k = 0; k < 4; ++k) {  // two fit
+    Builder b;
+    const VarId twice = b.launch(b.map(b.flat(b.num(kCount - k)), {b.i()}), "numbers")[0];
+    b.result(twice);
+    b.result(twice);
+    const Columns pair = succeed(b.run(executor));
+    Builder next;
+    const VarId same = next.globalArray("same", ints({}));
+    next.globalColumns[0] = pair[0];
+    next.result(same);
+    made.insert(made.end(), {pair[0], pair[1], succeed(next.run(executor))[0]});
+  }
+  for (size_t k = 0; k < made.size(); ++k) {
+    const int64_t count = kCount - static_cast<int64_t>(k) / 3;
+    EXPECT_EQ(sumOf(executor, made[k]), count * (count - 1) / 2);
+  }
+}
+
 TEST(ResidentColumns, WhatIsLostWithTheDeviceIsAnError) {
   Traffic traffic;
   std::optional<runtime::Executor> executor(std::in_place, std::make_unique<FarTarget>(traffic));
