@@ -323,6 +323,14 @@ FormResult Session::command(const ast::Command& command, Span span) {
     result.kind = FormKind::Exit;
     return result;
   }
+  static constexpr std::array kOfValues = {"(", "=", ",", "["};  // what follows a variable or a function
+  const bool isValue = !command.arguments.empty() &&
+                       std::find(kOfValues.begin(), kOfValues.end(), command.arguments[0]) != kOfValues.end();
+  if (isValue) {
+    warn("K0404", "as the first word of a form `" + command.word + "` is a command, which is skipped",
+         "a variable or a function of this name is written in parentheses there: (" + command.word + ")");
+    return result;
+  }
   if (command.word != "set") {
     warn("K0404", "the command `" + command.word + "` is not supported");
     return result;
@@ -338,7 +346,7 @@ FormResult Session::command(const ast::Command& command, Span span) {
       !value.empty() && value.size() < 10 && value.find_first_not_of("0123456789") == std::string::npos;
   bool good = is("print_length") ? number : value == "on" || value == "off";
   if (std::none_of(kSettings.begin(), kSettings.end(), is)) {
-    warn("K0403", "unknown option `" + option + "` of `set`",
+    warn("K0403", option.empty() ? "`set` needs an option" : "unknown option `" + option + "` of `set`",
          "the options are arg_check, print_length and verbose");
   } else if (!good) {
     warn("K0403",

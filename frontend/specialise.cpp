@@ -58,8 +58,9 @@ core::FunctionId Specialiser::instance(Type* functionType) {
         {.id = "K0405",
          .span = identity->cell ? identity->cell->span : identity->lambda->body->span,
          .message = "`" + name + "` is needed for ever more types",
-         .hint = "a recursion through a declared function wraps a function value at every step; "
-                 "give it the data instead",
+         .hint =
+             "a recursion through a declared function passes on an argument of another type at every step: "
+             "one sequence or tuple more, or another function value",
          .notes = {}});
   }
   return entry->second;

@@ -104,6 +104,17 @@ TEST_F(SessionTest, SetAndOtherCommands) {
   for (const FormResult& result : results) EXPECT_FALSE(result.failed());
 }
 
+TEST_F(SessionTest, NamesOfCommandsAreForOtherPlacesOrParentheses) {
+  for (const char* form : {"show(3);", "set = [1, 2];", "dump, help = 3, 4;", "shell[0];"}) {
+    const std::vector<FormResult> results = process(form);
+    ASSERT_EQ(results.size(), 1u) << form;
+    EXPECT_EQ(results[0].diagnostics.at(0).id, "K0404") << form;
+    EXPECT_THAT(results[0].diagnostics[0].hint, testing::HasSubstr("in parentheses")) << form;
+  }
+  EXPECT_THAT(run("function show(x) = x + 1; (show(3)); (set) = [1, 2]; (set)[1];"),
+              ElementsAre("show = fn : int -> int", "it = 4 : int", "set = [1, 2] : [int]", "it = 2 : int"));
+}
+
 TEST_F(SessionTest, LoadFindsFilesByConstantStrings) {
   std::string name = testing::TempDir() + "kelpie_load_test.nesl";
   std::ofstream(name) << "loaded = 41; function more(x) = x + 1;";
