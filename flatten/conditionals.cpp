@@ -23,7 +23,9 @@ Values Flattener::compileSelect(const core::If& node, ExprRef condition, Context
   // Expressions a branch owes but does not use stay owed under its condition.
   auto branch = [&](const core::ExpPtr& body, Values& values, std::vector<ExprRef>& owed) {
     size_t mark = context.pending.size();
+    const auto known = context.sameExtents;
     values = compile(body, context, frame);
+    context.sameExtents = known;  // what a branch compares it compares for itself
     owed.assign(context.pending.begin() + static_cast<ptrdiff_t>(mark), context.pending.end());
     context.pending.resize(mark);
     std::vector<ExprRef> roots;
