@@ -24,11 +24,11 @@ int64_t rowTiles(const TileShape& shape, const LaunchExtents& extents) {
   return groups * std::clamp<int64_t>(kBlocks / groups, 1, longest);
 }
 
-/// As KeyReduce in segment_keys.cuh does: a block for each multiprocessor, if all have something to do.
+/// As KeyReduce in segment_keys.cuh does: as many blocks as run at once, if all have something to do.
 int64_t keyTiles(const TileShape& shape, const LaunchExtents& extents) {
   const int64_t groups = std::max<int64_t>(1, (extents.segments + shape.keys - 1) / shape.keys);
   const int64_t most = std::max<int64_t>(1, (extents.length + shape.items() - 1) / shape.items());
-  return groups * std::clamp<int64_t>(kMultiprocessors / groups, 1, most);
+  return groups * std::clamp<int64_t>(kKeyBlocks * kMultiprocessors / groups, 1, most);
 }
 }  // namespace
 

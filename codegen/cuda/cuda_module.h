@@ -45,6 +45,9 @@ constexpr int64_t kMaxChunks = 16 * kMultiprocessors;
 /// Groups of blocks that each count those of theirs that have finished.
 constexpr int64_t kMostGroups = kMaxChunks / 4;
 
+/// Blocks of a multiprocessor that run at once where keys tell segments (segment_keys.cuh).
+constexpr int kKeyBlocks = 4;
+
 /// Columns that are put side by side at most, and how many times a pass.
 constexpr size_t kMostColumns = 8, kMostRecords = 2;
 

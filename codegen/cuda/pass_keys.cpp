@@ -10,33 +10,54 @@ using lcu::Soac;
 
 namespace {
 
-/// Finds the segment of position p by its key, and computes the element of that one.
-void writeItem(PassText& t) {
+/// The segments of the keys that the last round left.
+void writeRows(PassText& t) {
   const KeyedSegments& keyed = *t.plan.keyed;
   const Dialect d = itemDialect(t, {.checks = CheckForm::Note});
   ExpressionEmitter emitter(d, 6);
-  std::string key = emitter.emit({keyed.key})[0];
+  std::string key = "next[k]";
   if (keyed.offset) {
-    // Constants have no type that tells the overloads apart.
-    const std::string_view type = cTypeName(keyed.key->type);
-    const std::string offset = emitter.emit({keyed.offset})[0];
-    key = fmt::format("k_sub({0}({1}), {0}({2}))", type, key, offset);
+    // A constant has no type that tells the overloads apart.
+    key = fmt::format("k_sub({}, {}({}))", key, cTypeName(keyed.key->type), emitter.emit({keyed.offset})[0]);
   }
   t.flush(emitter);
   t.line(6, "rows[k] = keys.has(base, k) ? keys.rowOf({}) : -1;", key);
-  t.line(6, "if (rows[k] >= 0) {{");
-  t.line(8, "const int64_t s = keys.first + rows[k];");
-  t.line(8, "const int64_t i = s * length + p;");
-  ExpressionEmitter inner(d, 8);
-  inner.define(keyed.test, "true");
+}
+
+/// Computes the element of the segment that a key names.
+void writeItem(PassText& t) {
+  t.line(6, "if (rows[k] < 0) continue;");
+  t.line(6, "const int64_t p = keys.position(base, k);");
+  t.line(6, "const int64_t s = keys.first + rows[k];");
+  t.line(6, "const int64_t i = s * length + p;");
+  const Dialect d = itemDialect(t, {.checks = CheckForm::Note});
+  ExpressionEmitter emitter(d, 6);
+  emitter.define(t.plan.keyed->test, "true");
+  emitter.define(t.plan.keyed->key, "next[k]");
   for (uint32_t b : t.plan.stages[0].bindings) {
     const Soac& soac = t.kernel.bindings[b];
-    const auto texts = inner.emit(soac.pull);
-    t.flush(inner);
+    const auto texts = emitter.emit(soac.pull);
+    t.flush(emitter);
     for (size_t j = 0; j < texts.size(); ++j)
-      t.line(8, "items[k].{} = {};", t.stem(soac.results[j]), texts[j]);
+      t.line(6, "items[k].{} = {};", t.stem(soac.results[j]), texts[j]);
   }
-  t.line(6, "}}");
+}
+
+/// The keys of the next round. They are on their way while the elements of this one are folded.
+void writeKey(PassText& t) {
+  t.line(6, "const int64_t p = keys.position(base + S::kItems, k);");
+  const Dialect d = itemDialect(t, {.checks = CheckForm::Note});
+  ExpressionEmitter emitter(d, 6);
+  const std::string key = emitter.emit({t.plan.keyed->key})[0];
+  t.flush(emitter);
+  t.line(6, "next[k] = {};", key);
+}
+
+void writeForItems(PassText& t, void (*write)(PassText&)) {
+  t.line(4, "KELPIE_UNROLL");
+  t.line(4, "for (int k = 0; k < S::kRows; ++k) {{");
+  write(t);
+  t.line(4, "}}");
 }
 
 /// Threads that have met an error look for all of theirs, as if no key told the segment of an element.
@@ -63,16 +84,14 @@ void writeKeys(PassText& t) {
   t.line(2, "}};");
   const bool checks = canFail(t, t.plan.stages[0]);
   if (checks) t.line(2, "bool good = true;");
-  t.line(2, "for (int64_t base = keys.begin; base < keys.end; base += S::kItems) {{");
+  t.line(2, "{} next[S::kRows] = {{}};", typeName(t.plan.keyed->key->type));
+  t.line(2, "for (int64_t base = keys.start(); base < keys.end; base += S::kItems) {{");
   t.line(4, "int rows[S::kRows];");
   t.line(4, "Level1::Value items[S::kRows];");
-  t.line(4, "KELPIE_UNROLL");
-  t.line(4, "for (int k = 0; k < S::kRows; ++k) {{");
-  t.line(6, "const int64_t p = keys.position(base, k);");
-  writeItem(t);
-  t.line(4, "}}");
-  t.line(4, "KELPIE_UNROLL");
-  t.line(4, "for (int k = 0; k < S::kRows; ++k) keys.add(rows[k], items[k]);");
+  writeForItems(t, writeRows);
+  writeForItems(t, writeItem);
+  writeForItems(t, writeKey);
+  t.line(4, "keys.add(rows, items);");
   t.line(2, "}}");
   if (checks) writeSearchForErrors(t);
   t.line(2, "keys.finish(launch, result);");

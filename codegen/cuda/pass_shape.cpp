@@ -294,16 +294,23 @@ class ShapeChooser {
     plan_.blocksAtOnce = std::max(1, (shape.rows * words <= kWords / 2 ? 768 : 512) / shape.threads);
   }
 
-  /// As many segments as tables of all warps have room for. The fewer blocks, the less is left to fold.
+  /// As many segments as tables of all warps have room for; four blocks of a multiprocessor fill its shared
+  /// memory. What fills registers gets more of these, and larger tables, from fewer threads.
   void chooseKeyShape(const Weight& weight) {
-    constexpr int kThreads = 704, kEven = 8;  // 8 segments of 8 bytes have a place for each lane
     constexpr size_t kNodes = 120;
+    constexpr int kFewWords = 4, kWords = 24, kMostKeys = 2048;
+    const int words = static_cast<int>(plan_.levels[0].bytes() + 3) / 4;
     TileShape& shape = plan_.shape;
-    shape.threads = kThreads;
+    const bool fills = weight.loops || weight.nodes > kNodes || words > kFewWords;
+    shape.threads = fills ? std::max(32, options_.threads / 2) : options_.threads;
     shape.width = 1;
-    shape.rows = weight.loops ? 1 : 4 * weight.nodes <= kNodes ? 4 : 2 * weight.nodes <= kNodes ? 2 : 1;
-    const int bytes = static_cast<int>(plan_.levels[0].bytes()) * (kThreads / 32);
-    shape.keys = std::max(1, options_.sharedBytes / bytes / kEven * kEven);
+    shape.rows = 4;
+    while (shape.rows > 1 && (weight.loops || static_cast<size_t>(shape.rows) * weight.nodes > kNodes ||
+                              shape.rows * words > kWords))
+      shape.rows /= 2;
+    const int bytes = static_cast<int>(plan_.levels[0].bytes()) * (shape.threads / 32);
+    shape.keys = std::clamp(options_.sharedBytes / bytes, 1, kMostKeys);
+    plan_.blocksAtOnce = kKeyBlocks;
   }
 
   /// By what was fastest on an H200: an end takes more work than an element of 4 or 8 bytes, less than one

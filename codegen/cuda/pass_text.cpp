@@ -126,9 +126,9 @@ void PassText::placeScratch() {
       }
     }
   }
-  if (plan.folds()) {  // a partial result for each segment of a tile
+  if (plan.folds()) {  // a partial result, of whole words, for each segment of a tile
     pass.bytesPerTile =
-        (plan.levels[0].bytes() + 15) / 16 * 16 * (plan.keys() ? plan.shape.keys : plan.shape.rows);
+        (plan.levels[0].bytes() + 3) / 4 * 4 * (plan.keys() ? plan.shape.keys : plan.shape.rows);
     return;
   }
   for (const LevelPlan& level : plan.levels) {

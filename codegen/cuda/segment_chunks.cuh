@@ -1,5 +1,7 @@
 // Segments whose positions are shared out to several blocks, a chunk each: what becomes of partial results.
-// Blocks with the same segments are a group; the one of a group that finishes last folds them.
+// Blocks with the same segments are a group. The one that finishes last of kTogether folds what these have,
+// the one that does so last of kTogether of those folds that, and so on: one block alone would have to bring
+// the results of hundreds. The tree depends on the number of chunks alone.
 //
 // L as in segment_reduce.cuh; its operator commutes.
 #pragma once
@@ -8,7 +10,6 @@
 
 namespace kelpie {
 
-/// Partial results of all segments, those of a segment side by side.
 template <class S, class L>
 struct ChunkFold {
   using Value = typename L::Value;
@@ -21,6 +22,7 @@ struct ChunkFold {
     }
   };
   using Partials = BlockReduce<S::kWarps, Fold>;
+  static constexpr int kTogether = 24;
 
   static __device__ __forceinline__ Value ofWarp(Value value) {
     KELPIE_UNROLL
@@ -28,29 +30,76 @@ struct ChunkFold {
     return value;
   }
 
-  static __device__ __forceinline__ void store(const Launch& launch, int64_t place, const Value& value) {
-    Partials::storeShared(reinterpret_cast<Words<Value>*>(launch.values) + place, value);
-  }
-
-  /// For the last block of a group: calls result(segment, value) for each of its `count` segments.
-  template <class Result>
-  static __device__ __forceinline__ void fold(const Launch& launch, int64_t first, int count, int64_t chunks,
-                                              const Result& result) {
-    auto* partials = reinterpret_cast<Words<Value>*>(launch.values) + first * chunks;
-    int lanes = 32;  // for each segment
-    while (lanes > 1 && count * lanes > S::kThreads) lanes /= 2;
-    for (int base = 0; base < count * lanes; base += S::kThreads) {
-      const int k = (base + int(threadIdx.x)) / lanes;
+  /// For all threads of a block: calls result(row, value) for each of `rows` rows, with the fold of
+  /// load(row, 0..number).
+  template <class Load, class Result>
+  static __device__ __forceinline__ void foldRows(int rows, int number, const Load& load,
+                                                  const Result& result) {
+    int lanes = 32;  // for each row
+    while (lanes > 1 && rows * lanes > S::kThreads) lanes /= 2;
+    for (int base = 0; base < rows * lanes; base += S::kThreads) {
+      const int row = (base + int(threadIdx.x)) / lanes;
       Value value = L::identity();
-      if (k < count) {
+      if (row < rows) {
         KELPIE_UNROLL_8
-        for (int64_t chunk = threadIdx.x % lanes; chunk < chunks; chunk += lanes)
-          value = Fold::combine(value, Partials::loadShared(partials + k * chunks + chunk));
+        for (int k = threadIdx.x % lanes; k < number; k += lanes) value = Fold::combine(value, load(row, k));
       }
       for (int mask = lanes / 2; mask > 0; mask /= 2) value = Fold::combine(value, shuffleXor(value, mask));
-      if (threadIdx.x % lanes == 0 && k < count) result(first + k, value);
+      if (threadIdx.x % lanes == 0 && row < rows) result(row, value);
     }
   }
+
+  /// Partial results of the segments of a group, those of a chunk side by side.
+  struct Group {
+    Words<Value>* partials;
+    uint32_t* counters;
+    int rows;        ///< segments
+    int64_t chunks;  ///< blocks; more than one
+
+    /// Group `number`, with segments from `first` on.
+    __device__ __forceinline__ Group(const Launch& launch, int64_t number, int64_t first, int segments,
+                                     int64_t blocks)
+        : partials(reinterpret_cast<Words<Value>*>(launch.values) + first * blocks),
+          counters(launch.counters),
+          rows(segments),
+          chunks(blocks) {
+      int64_t each = 0;  // counters of a group
+      for (int64_t left = chunks; left > 1; each += left) left = (left + kTogether - 1) / kTogether;
+      counters += number * each;
+    }
+
+    __device__ __forceinline__ void store(int64_t chunk, int row, const Value& value) const {
+      Partials::storeShared(partials + chunk * rows + row, value);
+    }
+
+    /// When this block has stored what it has of chunk `number`: if all are there, calls result(row, value)
+    /// for each segment. Contains barriers.
+    template <class Result>
+    __device__ __forceinline__ void finish(int64_t number, uint32_t& shared, const Result& result) const {
+      uint32_t* counter = counters;
+      int64_t stride = 1;  // chunks of a partial result
+      for (int64_t left = chunks; left > 1;) {
+        const int64_t set = number / kTogether, first = set * kTogether;
+        const int together = left - first < kTogether ? int(left - first) : kTogether;
+        if (!isLastOf(counter + set, uint32_t(together), shared)) return;
+        left = (left + kTogether - 1) / kTogether;
+        Words<Value>* const from = partials + first * stride * rows;
+        foldRows(
+            rows, together,
+            [&](int row, int k) { return Partials::loadShared(from + k * stride * rows + row); },
+            [&](int row, const Value& value) {
+              if (left == 1) {
+                result(row, value);
+              } else {
+                Partials::storeShared(from + row, value);
+              }
+            });
+        counter += left;
+        stride *= kTogether;
+        number = set;
+      }
+    }
+  };
 };
 
 }  // namespace kelpie

@@ -105,22 +105,22 @@ struct RowReduce {
       if (laneIndex() == 0) shared.totals[row][warpIndex()] = value;
     }
     __syncthreads();
-    if (threadIdx.x < S::kRows) {
+    const int64_t left = tiles.count - first, chunk = blockIdx.x / tiles.groups;
+    const int rows = left < S::kRows ? int(left) : S::kRows;
+    const typename Chunks::Group group(launch, first / S::kRows, first, rows, tiles.chunks);
+    if (int(threadIdx.x) < rows) {
       Value value = shared.totals[threadIdx.x][0];
       KELPIE_UNROLL
       for (int warp = 1; warp < S::kWarps; ++warp)
         value = Chunks::Fold::combine(value, shared.totals[threadIdx.x][warp]);
-      const int64_t s = first + threadIdx.x;
       if (tiles.chunks > 1) {
-        Chunks::store(launch, s * tiles.chunks + blockIdx.x / tiles.groups, value);
-      } else if (s < tiles.count) {
-        result(s, value);
+        group.store(chunk, threadIdx.x, value);
+      } else {
+        result(first + threadIdx.x, value);
       }
     }
-    if (tiles.chunks == 1) return;
-    const int64_t group = first / S::kRows, left = tiles.count - first;
-    if (isLastOf(launch.counters + group, uint32_t(tiles.chunks), shared.finished))
-      Chunks::fold(launch, first, left < S::kRows ? int(left) : S::kRows, tiles.chunks, result);
+    if (tiles.chunks > 1)
+      group.finish(chunk, shared.finished, [&](int row, const Value& value) { result(first + row, value); });
   }
 };
 

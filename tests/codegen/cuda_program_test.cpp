@@ -168,8 +168,8 @@ TEST(CudaPrograms, RowsOfRegularSpaces) {
 }
 
 /// Elements whose keys tell their segments: few segments, of which a table has several places each; more than
-/// a block has; chunks of positions; crowds, keys that no segment has, none at all. Errors are those of all
-/// elements.
+/// a block has; few and many chunks of positions; crowds, keys that no segment has, none at all. Errors are
+/// those of all elements.
 TEST(CudaPrograms, SegmentsOfKeys) {
   const std::string tables =
       "function tables(n, k, spread) ="
@@ -182,7 +182,8 @@ TEST(CudaPrograms, SegmentsOfKeys) {
       "        any({c == at and x > 9.0 : c in keys; x in xs})) : at in [0:k]},"
       "      {sum({if c == at then a else 0 : c in keys; a in row}) : at in [0:k]; row in rows},"
       "      {sum({x : x in xs; i in [0:n] | rem(i, 40) / 3 == at}) : at in [0:k]});";
-  for (const char* sizes : {"0, 5, 5", "5, 0, 5", "40, 3, 3", "9000, 7, 2", "5000, 40, 60", "700, 600, 500"})
+  for (const char* sizes : {"0, 5, 5", "5, 0, 5", "40, 3, 3", "9000, 7, 2", "5000, 40, 60", "700, 600, 500",
+                            "3000, 70, 90", "3000, 150, 40", "30000, 30, 30"})
     expectAgreement(tables + "tables(" + sizes + ");");
   expectAgreement(
       "xs = {i * 5 : i in [0:900]}; ks = {rem(x, 7) : x in xs};"

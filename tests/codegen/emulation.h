@@ -107,13 +107,6 @@ inline uint32_t __ballot_sync(uint32_t, bool vote) {
   return result;
 }
 
-inline uint32_t __match_any_sync(uint32_t, uint32_t value) {
-  const uint32_t* values = kelpie_machine->gather(value);
-  uint32_t result = 0;
-  for (int k = 0; k < 32; ++k) result |= uint32_t(values[k] == value) << k;
-  return result;
-}
-
 // One system thread: plain operations are atomic. Pauses let other threads come in between.
 inline uint32_t atomicInc(uint32_t* place, uint32_t limit) {
   emulation::pause();
