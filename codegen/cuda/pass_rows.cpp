@@ -1,6 +1,7 @@
 #include "codegen/cuda/pass_rows.h"
 
 #include "codegen/cuda/pass_checks.h"
+#include "codegen/cuda/pass_extremes.h"
 #include "codegen/cuda/pass_items.h"
 #include "codegen/cuda/pass_segments.h"
 
@@ -11,7 +12,7 @@ using lcu::Soac;
 namespace {
 
 /// Folds the items of a thread, of as many rows as `number` says. Items do not stop for errors.
-void writeFold(PassText& t) {
+void writeFold(PassText& t, const std::vector<FirstOfExtremes>& firsts) {
   t.line(2, "const auto reduce = [&](auto number) {{");
   const size_t loop = t.text.size();
   t.line(4, "for (int64_t p = rows.begin; p < rows.end; p += rows.step) {{");
@@ -29,14 +30,28 @@ void writeFold(PassText& t) {
     t.flush(emitter);
     for (size_t j = 0; j < texts.size(); ++j) t.line(8, "item.{} = {};", t.stem(soac.results[j]), texts[j]);
   }
-  t.line(8, "rows.own[row] = Level1::combine(rows.own[row], item, false);");
+  // Loads of several positions go together; long bodies have enough to do without.
+  constexpr size_t kShort = 5500;
+  const bool isShort = (t.text.size() - loop) * static_cast<size_t>(t.plan.shape.rows) < kShort;
+  t.line(8, "const Level1::Value before = rows.own[row];");
+  t.line(8, "Level1::Value after = Level1::combine(before, item, false);");
+  for (const FirstOfExtremes& first : firsts) writeLaterItem(t, first, 8);
+  t.line(8, "rows.own[row] = after;");
   t.line(6, "}}");
   t.line(4, "}}");
-  // Loads of several positions go together; long bodies have enough to do without.
-  constexpr size_t kShort = 6000;
-  if ((t.text.size() - loop) * static_cast<size_t>(t.plan.shape.rows) < kShort)
-    t.text.insert(loop, "    KELPIE_UNROLL_4\n");
+  if (isShort) t.text.insert(loop, "    KELPIE_UNROLL_4\n");
   t.line(2, "}};");
+}
+
+void writeAllMet(PassText& t, const std::vector<FirstOfExtremes>& firsts) {
+  if (firsts.empty()) return;
+  t.line(2, "if (rows.begin < rows.end) {{");
+  t.line(4, "KELPIE_UNROLL");
+  t.line(4, "for (int row = 0; row < S::kRows; ++row) {{");
+  t.line(6, "Level1::Value& own = rows.own[row];");
+  for (const FirstOfExtremes& first : firsts) writeAllMet(t, first, "rows.begin", 6);
+  t.line(4, "}}");
+  t.line(2, "}}");
 }
 
 /// Threads that have met an error look for all of theirs, item by item.
@@ -63,8 +78,10 @@ void writeRows(PassText& t) {
   t.line(2, "}};");
   const bool checks = canFail(t, t.plan.stages[0]);
   if (checks) t.line(2, "bool good = true;");
-  writeFold(t);
+  const std::vector<FirstOfExtremes> firsts = firstOfExtremes(t);
+  writeFold(t, firsts);
   t.line(2, "rows.forRows(reduce);");
+  writeAllMet(t, firsts);
   if (checks) writeSearchForErrors(t);
   t.line(2, "rows.finish(launch, shared.rows, result);");
 }

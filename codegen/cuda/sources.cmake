@@ -13,6 +13,7 @@ target_sources(kelpie_codegen PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/pass_collectives.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_checks.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_elements.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_extremes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_finish.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_frame.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_generator.cpp

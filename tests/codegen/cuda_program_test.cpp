@@ -209,6 +209,21 @@ TEST(CudaPrograms, FoldsOfScans) {
     expectAgreement(walks + "walks(" + size + ");");
 }
 
+/// Where the least and the greatest element of each row is: the first of equal ones, also of those that no
+/// other is worse than; nothing equals what is not a number.
+TEST(CudaPrograms, PlacesOfExtremesInRows) {
+  const std::string places =
+      "function places(m, n) ="
+      "  let xs = {rem(i * 7919, 13) : i in [0:m]}; ys = {rem(i * 104729, 11) : i in [0:n]};"
+      "      none = 1.0e300 * 1.0e300"
+      "  in {(min_index({x xor y : y in ys}), max_index({float(x - y) : y in ys}),"
+      "       min_index({none - float(x * y) : y in ys}), max_index({float(y) - none * float(x) : y in ys}),"
+      "       min_index({max_int : y in ys}), max_index({min_int : y in ys}),"
+      "       let v = {abs(x - y) : y in ys} in (min_val(v), min_index(v))) : x in xs};";
+  for (const char* shape : {"0, 5", "5, 0", "1, 1", "3, 1000", "2, 40000", "2000, 3", "9, 257", "700, 300"})
+    expectAgreement(places + "places(" + shape + ");");
+}
+
 /// What is read by position is bytes.
 TEST(CudaPrograms, RowsOfBytes) {
   const std::string shapes =

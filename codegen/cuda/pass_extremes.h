@@ -1,0 +1,28 @@
+// Part of a pass (pass_text.h): threads that meet the elements of a segment in ascending order and fold where
+// the least or greatest one of them is (fusion/paired_reductions.h, min_index).
+//
+// The operator of such pairs compares three times and chooses four times. Of an element that comes later than
+// all before it, it needs to be known only whether these have one that is as good.
+#pragma once
+
+#include "codegen/cuda/pass_text.h"
+
+namespace kelpie::codegen::cuda {
+
+/// A field that has the least position of those elements that equal the least or greatest one.
+struct FirstOfExtremes {
+  const Field* place;
+  const Field* extreme;
+  bool greatest = false;
+  bool seen = true;  ///< somebody reads the extreme itself
+};
+
+/// Of a pass that folds rows: those of its level.
+std::vector<FirstOfExtremes> firstOfExtremes(const PassText& t);
+/// Of a value `before` and an `item` that comes after all of it, what `after`, their combination, has there.
+void writeLaterItem(PassText& t, const FirstOfExtremes& first, int indent);
+/// When the value `own` has met all elements of a thread, the first of them at position `begin`: leaves what
+/// combinations would have.
+void writeAllMet(PassText& t, const FirstOfExtremes& first, const std::string& begin, int indent);
+
+}  // namespace kelpie::codegen::cuda
