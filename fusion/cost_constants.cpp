@@ -60,7 +60,7 @@ constexpr TargetCosts kCuda{
     .headedElement = 4.3e-07,
     .headedSegment = 1.26e-06,
     .rowElement = 1.79e-06,
-    .keyedElement = 1e-05,
+    .keyedElement = 6e-06,
     .permuteElement = 1.52e-05,
     .sharedStore = 3.73e-05,
     .randomStore = 6.63e-05,

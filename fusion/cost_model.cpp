@@ -471,7 +471,9 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
     lookedUp |= member.lookedUp;
     columns += member.columns;
   }
-  if (keyed) return elements * costs_.keyedElement;
+  // Of fewer, more lanes have places of their own.
+  constexpr double kKeys = 100;
+  if (keyed) return std::min(1.0, segments / kKeys) * elements * costs_.keyedElement;
   if (rows) return elements * costs_.rowElement;
   // Tiles that lie in one segment need not look for others.
   constexpr double kTiles = 8192;

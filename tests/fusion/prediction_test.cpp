@@ -345,7 +345,8 @@ TEST(Prediction, PositionsWhoseKeysTellTheSegment) {
   costs.rowElement = 3;
   EXPECT_DOUBLE_EQ(predicted(costs, body, 100, 16), 4800);
   costs.lockStep = true;
-  EXPECT_DOUBLE_EQ(predicted(costs, body, 100, 16), 100);
+  EXPECT_DOUBLE_EQ(predicted(costs, body, 100, 16), 16);
+  EXPECT_DOUBLE_EQ(predicted(costs, body, 100, 200), 100);
 }
 
 TEST(Prediction, DivisionsByConstants) {
