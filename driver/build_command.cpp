@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "runtime/cuda/compile_ahead.h"
-
 namespace kelpie::driver {
 
 namespace {
@@ -23,7 +21,8 @@ flatten::KnownGlobals regularShapes(const core::Program& program) {
 
 }  // namespace
 
-std::string build(const std::vector<FormResult>& forms, const Options& options, const Pipeline& pipeline) {
+std::string build(const std::vector<FormResult>& forms, const Options& options, const Pipeline& pipeline,
+                  const runtime::Compilers& compilers) {
   std::vector<std::string> sources;
   const auto add = [&](lcu::Program program) {
     pipeline.fuse(program);
@@ -39,7 +38,7 @@ std::string build(const std::vector<FormResult>& forms, const Options& options, 
   for (const int architecture : options.architectures) {
     runtime::CompilerStatistics statistics;
     if (auto failure =
-            runtime::compileAhead(sources, architecture, options.outputFile, kCompilerHelper, statistics))
+            runtime::compileAhead(sources, architecture, options.outputFile, compilers, statistics))
       return *failure;
     fmt::print("sm_{}: {} kernels compiled, {} found compiled, {:.2f} s\n", architecture, statistics.compiled,
                statistics.cached, statistics.waitedSeconds);

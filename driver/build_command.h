@@ -11,11 +11,13 @@
 #include "driver/options.h"
 #include "driver/pipeline.h"
 #include "frontend/session.h"
+#include "runtime/cuda/compile_ahead.h"
 
 namespace kelpie::driver {
 
-/// Compiles the forms for the architectures of the options and tells of each on standard output. What went
-/// wrong; empty: nothing.
-std::string build(const std::vector<FormResult>& forms, const Options& options, const Pipeline& pipeline);
+/// Compiles the forms for the architectures of the options, by `compilers`, and tells of each on standard
+/// output. What went wrong; empty: nothing.
+std::string build(const std::vector<FormResult>& forms, const Options& options, const Pipeline& pipeline,
+                  const runtime::Compilers& compilers);
 
 }  // namespace kelpie::driver

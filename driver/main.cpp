@@ -136,6 +136,8 @@ int Driver::execute() {
 int Driver::executeCommand(uint32_t file) {
   if (options_.command == Command::Emit && options_.stage == Stage::Ast) return printTrees(file);
 
+  runtime::Compilers compilers;
+  if (options_.command == Command::Build) compilers = runtime::startCompilers(kCompilerHelper);
   Session session(sources_, {options_.widths, ""});
   const Pipeline pipeline(sources_,
                           pipelineOptions(options_, options_.stage == Stage::Cpu ? "cpu" : options_.target));
@@ -155,7 +157,7 @@ int Driver::executeCommand(uint32_t file) {
     case Command::Fusion:
       return std::max(fusion(forms, session), good ? 0 : 1);
     case Command::Build:
-      if (const std::string problem = build(forms, options_, pipeline); !problem.empty()) {
+      if (const std::string problem = build(forms, options_, pipeline, compilers); !problem.empty()) {
         fmt::print(stderr, "kelpie: {}\n", problem);
         return 1;
       }

@@ -1,8 +1,11 @@
 #include "runtime/cuda/compile_ahead.h"
 
+#include <thread>
+
 #include "codegen/cuda/cuda_module.h"
 #include "runtime/cuda/host_reader.h"
 #include "runtime/cuda/kernel_compiler.h"
+#include "runtime/cuda/nvrtc_compiler.h"
 #include "runtime/runtime.h"
 
 namespace kelpie::runtime {
@@ -23,9 +26,19 @@ std::vector<std::string> cudaSources(const lcu::Program& program) {
   return sources;
 }
 
+Compilers startCompilers(const std::string& command) {
+  Compilers compilers;
+  if (std::thread::hardware_concurrency() > cuda::KernelCompiler::kFewCores) {
+    compilers.server = std::make_shared<cuda::CompilerServer>(command);
+    compilers.server->start();
+  }
+  compilers.here = std::async(std::launch::async, [] { cuda::NvrtcCompiler().getReady(); });
+  return compilers;
+}
+
 Failure compileAhead(const std::vector<std::string>& sources, int architecture, const std::string& folder,
-                     const std::string& helper, CompilerStatistics& statistics) {
-  cuda::KernelCompiler compiler(architecture, folder, helper);
+                     const Compilers& compilers, CompilerStatistics& statistics) {
+  cuda::KernelCompiler compiler(architecture, folder, compilers.server);
   if (!compiler.available()) return "NVRTC (libnvrtc.so) was not found; it belongs to the CUDA toolkit";
   const cuda::CodeCache output(folder);
   compiler.start(sources, false);

@@ -1,19 +1,22 @@
 #include "runtime/cuda/compiler_process.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
+#include <cstring>
 
 #include "runtime/cuda/nvrtc_compiler.h"
+#include "runtime/subprocess.h"
 
 namespace kelpie::runtime::cuda {
 
 namespace {
-
-constexpr int kFirstArchitecture = 80;
 
 /// What goes before a text: with a source its architecture, with an answer whether it is code.
 struct Heading {
@@ -21,22 +24,22 @@ struct Heading {
   uint64_t size = 0;
 };
 
-bool writeAll(int file, const void* from, size_t bytes) {
+bool sendAll(int socket, const void* from, size_t bytes) {
   const auto* next = static_cast<const char*>(from);
   while (bytes > 0) {
-    const ssize_t written = ::write(file, next, bytes);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    next += written;
-    bytes -= static_cast<size_t>(written);
+    const ssize_t sent = ::send(socket, next, bytes, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return false;
+    next += sent;
+    bytes -= static_cast<size_t>(sent);
   }
   return true;
 }
 
-bool readAll(int file, void* to, size_t bytes) {
+bool receiveAll(int socket, void* to, size_t bytes) {
   auto* next = static_cast<char*>(to);
   while (bytes > 0) {
-    const ssize_t got = ::read(file, next, bytes);
+    const ssize_t got = ::recv(socket, next, bytes, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
     next += got;
@@ -45,72 +48,148 @@ bool readAll(int file, void* to, size_t bytes) {
   return true;
 }
 
-bool send(int file, int64_t number, const char* text, size_t size) {
-  const Heading heading{number, size};
-  return writeAll(file, &heading, sizeof heading) && writeAll(file, text, size);
-}
-
 /// Text: a string or a vector of bytes.
 template <class Text>
-bool receive(int file, int64_t& number, Text& text) {
+bool sendText(int socket, int64_t number, const Text& text) {
+  const Heading heading{number, text.size()};
+  return sendAll(socket, &heading, sizeof heading) && sendAll(socket, text.data(), text.size());
+}
+template <class Text>
+bool receiveText(int socket, int64_t& number, Text& text) {
   Heading heading;
-  if (!readAll(file, &heading, sizeof heading)) return false;
+  if (!receiveAll(socket, &heading, sizeof heading)) return false;
   number = heading.number;
   text.resize(heading.size);
-  return readAll(file, text.data(), text.size());
+  return receiveAll(socket, text.data(), text.size());
+}
+
+/// A message that carries nothing but a file.
+struct FileMessage {
+  char byte = 0;
+  iovec content{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  FileMessage() {
+    message.msg_iov = &content;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+  }
+};
+
+bool sendFile(int socket, int file) {
+  FileMessage sent;
+  cmsghdr* const header = CMSG_FIRSTHDR(&sent.message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof file);
+  std::memcpy(CMSG_DATA(header), &file, sizeof file);
+  ssize_t bytes = -1;
+  do bytes = ::sendmsg(socket, &sent.message, MSG_NOSIGNAL);
+  while (bytes < 0 && errno == EINTR);
+  return bytes == 1;
+}
+
+/// -1: there are no more.
+int receiveFile(int socket) {
+  FileMessage received;
+  ssize_t bytes = -1;
+  do bytes = ::recvmsg(socket, &received.message, MSG_CMSG_CLOEXEC);
+  while (bytes < 0 && errno == EINTR);
+  const cmsghdr* const header = CMSG_FIRSTHDR(&received.message);
+  if (bytes != 1 || !header || header->cmsg_type != SCM_RIGHTS) return -1;
+  int file = -1;
+  std::memcpy(&file, CMSG_DATA(header), sizeof file);
+  return file;
+}
+
+/// Two sockets that lead to each other; -1 where there are none.
+std::array<int, 2> twoSockets() {
+  std::array<int, 2> ends{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return {-1, -1};
+  return ends;
+}
+
+/// Answers what comes by a socket until there is no more.
+void serve(const NvrtcCompiler& compiler, int socket) {
+  if (!sendText(socket, 0, std::string())) return;
+  int64_t architecture = 0;
+  std::string source;
+  while (receiveText(socket, architecture, source)) {
+    std::vector<char> code;
+    const Failure failure = compiler.compile(source, static_cast<int>(architecture), code);
+    if (!(failure ? sendText(socket, 0, *failure) : sendText(socket, 1, code))) return;
+  }
 }
 
 }  // namespace
 
-CompilerProcess::CompilerProcess(const std::string& command) {
-  const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (nowhere >= 0 && to_.read >= 0 && from_.read >= 0) {
-    const auto started = startProcess(command, {to_.read, from_.write, nowhere});
-    if (const pid_t* process = std::get_if<pid_t>(&started)) process_ = *process;
-  }
-  if (nowhere >= 0) ::close(nowhere);
-  closeEnd(to_.read);
-  closeEnd(from_.write);
+CompilerProcess::CompilerProcess(int socket) : socket_(socket) {
   int64_t number = 0;
   std::string greeting;
-  ready_ = process_ > 0 && receive(from_.read, number, greeting);
+  if (socket_ >= 0 && !receiveText(socket_, number, greeting)) closeEnd(socket_);
 }
 
-CompilerProcess::~CompilerProcess() {
-  closeEnd(to_.write);
-  closeEnd(from_.read);
-  int status = 0;
-  while (process_ > 0 && ::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
-  }
-}
+CompilerProcess::~CompilerProcess() { closeEnd(socket_); }
 
 std::optional<Failure> CompilerProcess::compile(const std::string& source, int architecture,
                                                 std::vector<char>& code) {
-  const PipeSignalBlocked blocked;
   int64_t isCode = 0;
   std::vector<char> answer;
-  ready_ = ready_ && send(to_.write, architecture, source.data(), source.size()) &&
-           receive(from_.read, isCode, answer);
-  if (!ready_) return std::nullopt;
+  if (socket_ < 0 || !sendText(socket_, architecture, source) || !receiveText(socket_, isCode, answer)) {
+    closeEnd(socket_);
+    return std::nullopt;
+  }
   if (isCode == 0) return std::string(answer.begin(), answer.end());
   code = std::move(answer);
   return Failure();
 }
 
-void serveCompiler(const NvrtcCompiler& compiler, int input, int output) {
+void CompilerServer::start() {
+  const std::lock_guard lock(mutex_);
+  if (process_ > 0) return;
+  auto [ours, theirs] = twoSockets();
+  int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nowhere >= 0 && theirs >= 0) {
+    const auto started = startProcess(command_, {theirs, nowhere, nowhere});
+    if (const pid_t* process = std::get_if<pid_t>(&started)) process_ = *process;
+  }
+  closeEnd(nowhere);
+  closeEnd(theirs);
+  socket_ = ours;
+}
+
+void CompilerServer::stop() {
+  const std::lock_guard lock(mutex_);
+  closeEnd(socket_);
+  if (process_ <= 0) return;
+  ::kill(process_, SIGKILL);  // it may still be getting ready
+  int status = 0;
+  while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+  }
+  process_ = -1;
+}
+
+int CompilerServer::fork() {
+  start();
+  const std::lock_guard lock(mutex_);
+  auto [ours, theirs] = twoSockets();
+  if (socket_ < 0 || !sendFile(socket_, theirs)) closeEnd(ours);
+  closeEnd(theirs);
+  return ours;
+}
+
+void serveCompilers(const NvrtcCompiler& compiler, int socket) {
   if (!compiler.available()) return;
-  // The first source takes long to compile, whatever it is.
-  std::vector<char> unused;
-  compiler.compile("__global__ void first() {}", kFirstArchitecture, unused);
-  if (!send(output, 0, nullptr, 0)) return;
-  int64_t architecture = 0;
-  std::string source;
-  while (receive(input, architecture, source)) {
-    std::vector<char> code;
-    const Failure failure = compiler.compile(source, static_cast<int>(architecture), code);
-    const bool sent = failure ? send(output, 0, failure->data(), failure->size())
-                              : send(output, 1, code.data(), code.size());
-    if (!sent) return;
+  compiler.getReady();            // copies of this process are then
+  std::signal(SIGCHLD, SIG_IGN);  // nobody asks how copies end
+  for (int file = receiveFile(socket); file >= 0; file = receiveFile(socket)) {
+    if (::fork() == 0) {
+      ::close(socket);
+      serve(compiler, file);
+      ::_exit(0);
+    }
+    ::close(file);
   }
 }
 

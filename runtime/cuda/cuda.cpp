@@ -20,7 +20,7 @@ std::unique_ptr<Target> makeCudaTarget(std::string& why, const CudaTargetOptions
 
 void serveAsCompiler() {
   const cuda::NvrtcCompiler compiler;
-  cuda::serveCompiler(compiler, STDIN_FILENO, STDOUT_FILENO);
+  cuda::serveCompilers(compiler, STDIN_FILENO);
 }
 
 }  // namespace kelpie::runtime

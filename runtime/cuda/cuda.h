@@ -20,7 +20,7 @@ struct CudaTargetOptions {
 /// Null, and `why` in words, when there is no driver, no GPU, or neither NVRTC nor code compiled ahead.
 std::unique_ptr<Target> makeCudaTarget(std::string& why, const CudaTargetOptions& options = {});
 
-/// What `compilerHelper` does: compiles what comes on standard input until there is no more.
+/// What `compilerHelper` does: compiles for the process that started it (cuda/compiler_process.h).
 void serveAsCompiler();
 
 }  // namespace kelpie::runtime

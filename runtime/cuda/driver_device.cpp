@@ -186,7 +186,9 @@ class DriverDevice final : public Device {
     architecture_ = major * 10 + minor;
     if (architecture_ < 80)
       return fmt::format("the GPU has compute capability {}.{}; 8.0 is needed", major, minor);
-    compiler_ = std::make_unique<KernelCompiler>(architecture_, compiledAhead, compilerHelper);
+    std::shared_ptr<CompilerServer> server;
+    if (!compilerHelper.empty()) server = std::make_shared<CompilerServer>(compilerHelper);
+    compiler_ = std::make_unique<KernelCompiler>(architecture_, compiledAhead, std::move(server));
     if (!compiler_->available() && compiledAhead.empty())
       return "NVRTC (libnvrtc.so) was not found; it belongs to the CUDA toolkit";
     driver_.deviceTotalMem(&memory_, device_);

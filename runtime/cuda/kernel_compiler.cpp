@@ -8,15 +8,17 @@ namespace kelpie::runtime::cuda {
 namespace {
 /// A compilation takes up to 100 MB of memory; beyond this many at a time little is gained.
 constexpr size_t kMostThreads = 16;
-/// Threads that compile in this process: NVRTC reads one source at a time, which takes a sixth of the whole.
-constexpr size_t kOwnThreads = 4;
+/// Threads that compile in this process beside others: of several, each would wait for the others to read
+/// their sources.
+constexpr size_t kOwnThreads = 1;
 /// A process that has had nothing to do for so long ends: it takes memory.
 constexpr std::chrono::seconds kKept{1};
 }  // namespace
 
-KernelCompiler::KernelCompiler(int architecture, std::string ahead, std::string helper, size_t cores)
+KernelCompiler::KernelCompiler(int architecture, std::string ahead, std::shared_ptr<CompilerServer> server,
+                               size_t cores)
     : architecture_(architecture),
-      helper_(std::move(helper)),
+      server_(cores > kFewCores ? std::move(server) : nullptr),
       mostThreads_(std::clamp<size_t>(cores, 1, kMostThreads)),
       ahead_(std::move(ahead)),
       cache_(nvrtc_.available() ? CodeCache::ofUser(nvrtc_.version()) : CodeCache("")) {}
@@ -36,13 +38,13 @@ void KernelCompiler::enqueue(const std::string& key, const std::string& source) 
   if (!isNew) return;
   job->second.source = source;
   queue_.push_back(key);
-  const size_t most = helper_.empty() ? mostThreads_ : std::min(mostThreads_, kOwnThreads);
+  const size_t most = server_ ? kOwnThreads : mostThreads_;
   if (queue_.size() > idle_ && threads_.size() < most) threads_.emplace_back([this] { work(false); });
   wake_.notify_one();
 }
 
 void KernelCompiler::callHelpers() {
-  if (helper_.empty() || ending_) return;
+  if (!server_ || ending_) return;
   for (size_t waiting = queue_.size(); waiting > 0 && threads_.size() < mostThreads_; --waiting)
     threads_.emplace_back([this] { work(true); });
 }
@@ -87,8 +89,14 @@ Failure KernelCompiler::take(const std::string& source, std::vector<char>& code)
 
 void KernelCompiler::work(bool helped) {
   std::optional<CompilerProcess> process;
-  if (helped) process.emplace(helper_);
   std::unique_lock lock(mutex_);
+  const auto fork = [&] {
+    ++processes_;
+    lock.unlock();
+    process.emplace(server_->fork());
+    lock.lock();
+  };
+  if (helped) fork();
   while (true) {
     const auto due = [this] { return ending_ || !queue_.empty(); };
     ++idle_;
@@ -100,9 +108,8 @@ void KernelCompiler::work(bool helped) {
     }
     --idle_;
     if (!woken) {
-      lock.unlock();
       process.reset();
-      lock.lock();
+      if (--processes_ == 0) server_->stop();
       continue;
     }
     if (ending_) return;
@@ -115,8 +122,8 @@ void KernelCompiler::work(bool helped) {
     if (!job.cached) {
       lock.lock();
       callHelpers();
+      if (helped && !process) fork();
       lock.unlock();
-      if (helped && !process) process.emplace(helper_);
       job.failure = compile(key, job.source, job.code, process ? &*process : nullptr);
     }
     lock.lock();

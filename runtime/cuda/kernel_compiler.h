@@ -1,5 +1,6 @@
 // Machine code for generated sources: from code compiled ahead, from the cache, or from NVRTC, which compiles
-// several sources at the same time: in threads of its own, and in processes where there are cores for more.
+// several sources at the same time: one in this process, each of the others in one of its own where there is
+// a server for those.
 //
 // In:  sources (codegen/cuda/cuda_module.h), announced as early as they are known.
 // Out: code for one architecture. Whoever asks for a source that is still queued makes it the next one.
@@ -8,6 +9,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -23,17 +25,20 @@ namespace kelpie::runtime::cuda {
 
 class KernelCompiler {
  public:
-  /// `ahead`: a folder that `kelpie build` wrote; empty: none. `helper`: a command that serves as a compiler
-  /// (compiler_process.h); empty: threads alone compile. `cores`: of the machine.
-  KernelCompiler(int architecture, std::string ahead, std::string helper,
+  /// Where there are no more cores, threads of one process compile as fast as processes.
+  static constexpr size_t kFewCores = 4;
+
+  /// `ahead`: a folder that `kelpie build` wrote; empty: none. `server`: of processes (compiler_process.h);
+  /// null: threads of this one compile. `cores`: of the machine.
+  KernelCompiler(int architecture, std::string ahead, std::shared_ptr<CompilerServer> server,
                  size_t cores = std::thread::hardware_concurrency());
   /// Forgets what is queued; waits for what is being compiled.
   ~KernelCompiler();
   KernelCompiler(const KernelCompiler&) = delete;
   KernelCompiler& operator=(const KernelCompiler&) = delete;
 
-  /// Begins to compile sources; `soon`: before all others that are queued. The longest first: NVRTC reads one
-  /// source at a time, and what follows, where there are cores for all, takes as long as the longest.
+  /// Begins to compile sources; `soon`: before all others that are queued. The longest first: where there are
+  /// cores for all, all take as long as the longest.
   void start(const std::vector<std::string>& sources, bool soon);
   /// The code of a source; waits for it. The code is handed out once.
   Failure take(const std::string& source, std::vector<char>& code);
@@ -65,7 +70,7 @@ class KernelCompiler {
                   CompilerProcess* process) const;
 
   const int architecture_;
-  const std::string helper_;
+  const std::shared_ptr<CompilerServer> server_;
   const size_t mostThreads_;
   NvrtcCompiler nvrtc_;
   CodeCache ahead_, cache_;
@@ -74,7 +79,7 @@ class KernelCompiler {
   std::unordered_map<std::string, Job> jobs_;  ///< by key; a Job stays where it is while others come and go
   std::deque<std::string> queue_;              ///< keys
   std::vector<std::thread> threads_;
-  size_t idle_ = 0;
+  size_t idle_ = 0, processes_ = 0;
   bool ending_ = false;
   CompilerStatistics statistics_;
 };

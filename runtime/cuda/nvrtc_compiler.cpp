@@ -38,6 +38,13 @@ NvrtcCompiler::~NvrtcCompiler() = default;
 
 bool NvrtcCompiler::available() const { return api_->library.isOpen() && api_->library.missing().empty(); }
 
+void NvrtcCompiler::getReady() const {
+  if (!available()) return;
+  constexpr int kArchitecture = 80;
+  std::vector<char> unused;
+  compile("__global__ void first() {}", kArchitecture, unused);
+}
+
 std::string NvrtcCompiler::version() const {
   int major = 0, minor = 0;
   api_->version(&major, &minor);

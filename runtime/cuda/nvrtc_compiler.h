@@ -15,6 +15,8 @@ class NvrtcCompiler {
   NvrtcCompiler();
   ~NvrtcCompiler();
   bool available() const;
+  /// Does what NVRTC does once in a process, before the first source, which takes as long as to compile some.
+  void getReady() const;
   /// "13.0"
   std::string version() const;
   /// What every source is compiled with, beside the architecture.

@@ -80,7 +80,7 @@ TEST(CompileAhead, CodeIsWrittenOncePerArchitecture) {
   const auto compile = [&](int architecture) {
     runtime::CompilerStatistics statistics;
     const runtime::Failure failure =
-        runtime::compileAhead(texts, architecture, folder.string(), "", statistics);
+        runtime::compileAhead(texts, architecture, folder.string(), {}, statistics);
     EXPECT_EQ(failure, std::nullopt) << *failure;
     return statistics;
   };

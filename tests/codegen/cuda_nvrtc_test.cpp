@@ -57,11 +57,14 @@ std::vector<std::string> someSources(int number) {
   return sources;
 }
 
+constexpr const char* kServer = KELPIE_COMMAND " compile-for-parent";
+
 /// What a process compiles is what this one compiles.
 TEST(CudaNvrtc, ProcessesCompileTheSame) {
   runtime::cuda::NvrtcCompiler compiler;
   if (!compiler.available()) GTEST_SKIP() << "NVRTC is not installed";
-  runtime::cuda::CompilerProcess process(std::string(KELPIE_COMMAND) + " compile-for-parent");
+  runtime::cuda::CompilerServer server(kServer);
+  runtime::cuda::CompilerProcess process(server.fork());
   for (const std::string& source : someSources(0)) {
     std::vector<char> expected, got;
     const runtime::Failure failure = compiler.compile(source, 90, expected);
@@ -69,13 +72,15 @@ TEST(CudaNvrtc, ProcessesCompileTheSame) {
     ASSERT_TRUE(answer.has_value());
     EXPECT_EQ(*answer, failure);
     EXPECT_EQ(got, expected);
+    server.stop();  // its processes go on
   }
 }
 
 /// Without a process that answers, a kernel compiler does all by itself.
 TEST(CudaNvrtc, ProcessesThatEndAreDoneWithout) {
   for (const char* command : {"false", "/does/not/exist", "echo"}) {
-    runtime::cuda::CompilerProcess process(command);
+    runtime::cuda::CompilerServer server(command);
+    runtime::cuda::CompilerProcess process(server.fork());
     std::vector<char> code;
     EXPECT_EQ(process.compile("", 90, code), std::nullopt) << command;
   }
@@ -84,13 +89,15 @@ TEST(CudaNvrtc, ProcessesThatEndAreDoneWithout) {
   const fs::path folder = fs::temp_directory_path() / fmt::format("kelpie-processes-{}", getpid());
   ::setenv("KELPIE_CACHE", folder.c_str(), 1);
   int number = 0;
-  for (const char* helper : {"", "false", KELPIE_COMMAND " compile-for-parent"}) {
-    runtime::cuda::KernelCompiler kernels(90, "", helper, 8);
+  for (const char* command : {"", "false", kServer}) {
+    std::shared_ptr<runtime::cuda::CompilerServer> server;
+    if (*command) server = std::make_shared<runtime::cuda::CompilerServer>(command);
+    runtime::cuda::KernelCompiler kernels(90, "", server, 8);
     const std::vector<std::string> sources = someSources(++number);
     kernels.start(sources, false);
     for (const std::string& source : sources) {
       std::vector<char> code;
-      EXPECT_EQ(kernels.take(source, code).has_value(), &source == &sources.back()) << helper;
+      EXPECT_EQ(kernels.take(source, code).has_value(), &source == &sources.back()) << command;
     }
     EXPECT_EQ(kernels.statistics().compiled, sources.size());
   }
