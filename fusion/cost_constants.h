@@ -28,6 +28,7 @@ struct TargetCosts {
   // Arithmetic on one element.
   double element;           ///< what any element takes: its place, and whether it is there
   double access;            ///< a load or store in order, beyond its bytes
+  double address;           ///< a load at a computed position, beside what it waits for
   double iteration;         ///< one turn of a loop
   double call;              ///< of a recursion inside a thunk
   double operation;         ///< of floats: add, multiply, compare
@@ -66,6 +67,8 @@ struct TargetCosts {
   // An element of a permute that writes in order, to arbitrary positions that the cache of all cores holds,
   // and to those of a large array.
   double permuteElement, sharedStore, randomStore;
+
+  double crowdedBytes;  ///< writes to so few take twice as long: those to one piece take turns
 
   bool lockStep;  ///< 32 neighbouring elements enter a branch or a loop together
 

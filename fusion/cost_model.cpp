@@ -22,6 +22,7 @@ CostModel::CostModel(const lcu::Program& program, const TargetCosts& costs, Size
       const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
       if (!launch) continue;
       for (const lcu::Soac& soac : launch->kernel.bindings) {
+        noteBits(soac);
         if (soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition) {
           offsetsOfFilter_[soac.results[0]] = soac.space.extent;
         }
@@ -156,8 +157,16 @@ GatherTime CostModel::gather(const Places& places) const {
           places.sectors * own * costs_.cachedLoad + (1 - std::min(1.0, places.sectors)) * costs_.besideLoad};
 }
 
-double CostModel::permuting(const lcu::Soac& soac, double count, double bytes,
-                            const std::optional<Places>& sampled) const {
+namespace {
+double both(double a, double b, double hidden) { return std::max(a, b) + (1 - hidden) * std::min(a, b); }
+}  // namespace
+
+double CostModel::together(const GatherTime& time) const {
+  return both(both(time.memory, time.shared, costs_.cachesOverlap), time.own, costs_.cachesOverlap);
+}
+
+PermuteTime CostModel::permuting(const lcu::Soac& soac, double count, double bytes,
+                                 const std::optional<Places>& sampled) const {
   double width = 1;
   for (ExprRef e : soac.pull) width = std::max<double>(width, sizeOf(e->type));
   const double dense = width / kSector;
@@ -170,14 +179,35 @@ double CostModel::permuting(const lcu::Soac& soac, double count, double bytes,
     places.granules = dense / 2;
     places.scatter = 0;
   }
-  const double scattered = std::clamp((places.sectors - dense) / (1 - dense), 0.0, 1.0);
-  const double inCache = costs_.permuteElement + scattered * (costs_.sharedStore - costs_.permuteElement);
   // A granule of which only a part is written takes longer than one that is replaced.
   const double whole = places.granules > 0 ? std::clamp(places.sectors / places.granules - 1, 0.0, 1.0) : 1;
   const double replaced = std::min(costs_.randomStore, 2 * kGranule * costs_.byte);
   const double partial = costs_.randomStore - (1 - places.scatter) * (costs_.randomStore - replaced) / 2;
-  const double granule = whole * replaced + (1 - whole) * partial;
-  return count * std::max(inCache, missing(places) * places.granules * granule);
+  const double granules = missing(places) * places.granules * (whole * replaced + (1 - whole) * partial);
+  if (!costs_.lockStep) {
+    const double scattered = std::clamp((places.sectors - dense) / (1 - dense), 0.0, 1.0);
+    const double inCache = costs_.permuteElement + scattered * (costs_.sharedStore - costs_.permuteElement);
+    return {.exposed = count * std::max(inCache, granules)};
+  }
+  // Writes to one piece take turns: the fewer pieces there are, the longer.
+  constexpr double kTurns = 9;
+  const double turns = 1 + std::min(kTurns, costs_.crowdedBytes / std::max(1.0, bytes));
+  const double columns = static_cast<double>(soac.results.size());
+  // What is written in order counts as stored, unless that is the fill.
+  const double inOrder = width * costs_.byte;
+  const double memory = std::max(granules, inOrder) - (soac.fill.empty() ? inOrder : 0);
+  if (soac.writesInAnyOrder())
+    return {count * columns * memory, count * columns * places.sectors * turns * costs_.sharedStore, 0};
+  // Writers look first who has been there, and leave it at that if it was one behind them.
+  const double size = bytes / width / columns;
+  const double thrown = count / std::max(1.0, size);
+  const double writers = thrown > 0 ? (1 - std::exp(-thrown) + std::min(1.0, thrown)) / 2 / thrown : 1;
+  const GatherTime look = gather(places);
+  return {count * columns * (look.memory + writers * memory),
+          count * columns *
+              (look.shared + look.own +
+               writers * std::max(costs_.permuteElement, places.sectors * costs_.sharedStore)),
+          0};
 }
 
 double CostModel::taken(ExprRef condition, bool branch) const {
@@ -246,22 +276,52 @@ bool CostModel::ofIntegers(ExprRef e) {
   return e->kind != ExprKind::Op || !isFloat(e->operands[0]->type);
 }
 
+namespace {
+
+/// What operations of integers take on a GPU, relative to an addition of 64 bits: all its instructions are of
+/// 32 bits, and those that compare, choose and shift have one pipe of half the width. As measured on an H200.
+struct Instructions {
+  double widen = 0.6, check = 2, select = 1.3, extreme = 2.7, compare = 1.3;
+  double truths = 0.8, bits = 1.1, shiftLeft = 0.65, shiftRight = 1.25;
+  double signedShift = 2.7;  ///< a division by a power of two
+  double fewBits = 0.25;     ///< a division of 32 bits by a constant, relative to one of 64
+  double fewDivided = 0.4;   ///< ... and by another number
+};
+/// Elsewhere they differ little.
+constexpr Instructions kAlike{1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1}, kOfGpu{};
+
+}  // namespace
+
 double CostModel::operation(ExprRef e, const ElementFacts& facts) const {
   const auto simple = [&](ScalarType type, double time) {
-    return sizeOf(type) <= 4 ? costs_.narrow * time : time;
+    const bool narrow = costs_.lockStep ? sizeOf(type) == 4 : sizeOf(type) <= 4;
+    return narrow ? costs_.narrow * time : time;
   };
+  constexpr double kQuick = 32;  // bits of what takes one word
+  // Of integers, whether a word suffices: for what is read of the result, or as all operands are that small.
+  const bool mask = e->kind == ExprKind::Op && e->op == ScalarOp::And && facts.sureBits(e) <= kQuick;
+  const bool word = costs_.lockStep && (mask || facts.neededBits(e) <= kQuick);
+  const bool few = costs_.lockStep && e->kind == ExprKind::Op &&
+                   std::all_of(e->operands.begin(), e->operands.end(),
+                               [&](ExprRef operand) { return facts.sureBits(operand) <= kQuick; });
   const auto ofType = [&](ScalarType type) {
-    return simple(type, isFloat(type) ? costs_.operation : costs_.integerOperation);
+    return simple((word || few) && sizeOf(type) > 4 ? ScalarType::Int32 : type,
+                  isFloat(type) ? costs_.operation : costs_.integerOperation);
+  };
+  const Instructions& take = costs_.lockStep ? kOfGpu : kAlike;
+  const auto chosen = [&](ScalarType type) {
+    return take.select * simple(word && sizeOf(type) > 4 ? ScalarType::Int32 : type, costs_.integerOperation);
   };
   switch (e->kind) {
     case ExprKind::Convert:
-      return isFloat(e->type) == isFloat(e->operands[0]->type) ? ofType(e->type)
-                                                               : simple(e->type, costs_.conversion);
+      if (isFloat(e->type) != isFloat(e->operands[0]->type)) return simple(e->type, costs_.conversion);
+      return take.widen * ofType(e->type);
     case ExprKind::Check:
-      return simple(e->type, costs_.integerOperation);
+      return take.check * simple(e->type, costs_.integerOperation);
     case ExprKind::If: {
-      const auto values = static_cast<double>(e->operands.size() / 2);
-      return values * simple(e->type, costs_.integerOperation);
+      double values = 0;
+      for (size_t k = 1; k <= e->operands.size() / 2; ++k) values += chosen(e->operands[k]->type);
+      return values;
     }
     case ExprKind::Op:
       break;
@@ -270,23 +330,44 @@ double CostModel::operation(ExprRef e, const ElementFacts& facts) const {
   }
   const ScalarType type = e->operands[0]->type;
   const double float32 = type == ScalarType::Float32 ? costs_.float32 : 1;
-  constexpr double kQuick = 32;  // bits of what is divided quickly
   switch (e->op) {
     case ScalarOp::Mul:
-      return isFloat(type) ? ofType(type) : simple(type, costs_.integerProduct);
+      return isFloat(type) ? ofType(type)
+                           : simple(word || few ? ScalarType::Int32 : type, costs_.integerProduct);
     case ScalarOp::Div:
     case ScalarOp::Rem:
       if (isFloat(type)) return float32 * costs_.division;
       if (facts.divided(e)) return simple(type, costs_.integerProduct) + ofType(type);
       if (e->operands[1]->kind == ExprKind::Constant) {
-        constexpr double kShift = 2;  // operations: for negative numbers, too
         const bool shift = std::has_single_bit(static_cast<uint64_t>(e->operands[1]->constant.i));
-        return shift ? std::min(kShift * ofType(type), costs_.constantDivision)
+        if (few) return shift ? ofType(type) : take.fewBits * costs_.constantDivision;
+        return shift ? std::min(take.signedShift * ofType(type), costs_.constantDivision)
                      : simple(type, costs_.constantDivision);
       }
+      if (few) return take.fewDivided * costs_.integerDivision;
       return std::max(facts.bits(e->operands[0]), facts.bits(e->operands[1])) > kQuick
                  ? costs_.longDivision
                  : costs_.integerDivision;
+    case ScalarOp::Max:
+    case ScalarOp::Min:
+      return isFloat(type) ? ofType(type) + chosen(type) * (costs_.lockStep ? 1 : 0)
+                           : take.extreme * ofType(type);
+    case ScalarOp::Equal:
+    case ScalarOp::NotEqual:
+    case ScalarOp::Less:
+    case ScalarOp::LessEqual:
+    case ScalarOp::Greater:
+    case ScalarOp::GreaterEqual:
+      return isFloat(type) ? ofType(type) : take.compare * ofType(type);
+    case ScalarOp::And:
+    case ScalarOp::Or:
+    case ScalarOp::Xor:
+    case ScalarOp::Not:
+      return (type == ScalarType::Bool ? take.truths : take.bits) * ofType(type);
+    case ScalarOp::ShiftLeft:
+      return take.shiftLeft * ofType(type);
+    case ScalarOp::ShiftRight:
+      return take.shiftRight * ofType(type);
     case ScalarOp::Sqrt:
       return float32 * costs_.division;
     case ScalarOp::Exp:
@@ -350,6 +431,96 @@ double bitsOf(ExprRef e, const std::vector<double>& operands) {
   }
 }
 
+/// How many bits an integer takes for certain, as compilers find; 64: it is not known, or may be negative.
+double sureBitsOf(ExprRef e, const std::vector<double>& operands) {
+  constexpr double kUnknown = 64;
+  const auto width = [](ScalarType type) {
+    return type == ScalarType::Bool ? 1 : type == ScalarType::Char ? 8 : kUnknown;
+  };
+  switch (e->kind) {
+    case ExprKind::Constant:
+      if (isFloat(e->type) || e->constant.i < 0) return kUnknown;
+      return static_cast<double>(std::bit_width(static_cast<uint64_t>(e->constant.i)));
+    case ExprKind::Load:
+      return width(e->type);
+    case ExprKind::Convert:
+      return std::min(operands[0], width(e->type));
+    case ExprKind::Check:
+      return operands[1];
+    case ExprKind::If:
+      return e->operands.size() == 3 ? std::max(operands[1], operands[2]) : kUnknown;
+    case ExprKind::Op:
+      break;
+    default:
+      return kUnknown;
+  }
+  if (isFloat(e->operands[0]->type)) return kUnknown;
+  const bool byConstant = e->operands.size() > 1 && e->operands[1]->kind == ExprKind::Constant;
+  const double least = *std::min_element(operands.begin(), operands.end());
+  const double most = *std::max_element(operands.begin(), operands.end());
+  const auto known = [&](double bits) { return most < kUnknown && bits < kUnknown ? bits : kUnknown; };
+  if (isComparison(e->op)) return 1;
+  switch (e->op) {
+    case ScalarOp::And:
+      return least;
+    case ScalarOp::Or:
+    case ScalarOp::Xor:
+    case ScalarOp::Max:
+      return known(most);
+    case ScalarOp::Min:
+      return known(least);
+    case ScalarOp::Add:
+      return known(most + 1);
+    case ScalarOp::Mul:
+      return known(operands[0] + operands[1]);
+    case ScalarOp::ShiftRight:
+      return byConstant && operands[0] < kUnknown
+                 ? std::max(0.0, operands[0] - static_cast<double>(e->operands[1]->constant.i & 63))
+                 : known(operands[0]);
+    case ScalarOp::Div:
+      return byConstant && e->operands[1]->constant.i > 0 ? known(operands[0] - operands[1] + 1) : kUnknown;
+    case ScalarOp::Rem:  // by a constant it is small, if perhaps negative, which takes no longer
+      return byConstant ? least : known(least);
+    default:
+      return kUnknown;
+  }
+}
+
+constexpr double kAllBits = 64;
+
+/// How many lower bits of operand k an operation reads of which the lower `bits` are read.
+double neededOfOperand(ExprRef e, size_t k, double bits) {
+  if (e->kind == ExprKind::Check) return k == 1 ? bits : kAllBits;
+  if (e->kind == ExprKind::If) return k > 0 && e->operands.size() == 3 ? bits : kAllBits;
+  if (e->kind == ExprKind::Convert)
+    return e->type == ScalarType::Char && !isFloat(e->operands[0]->type) ? 8 : kAllBits;
+  if (e->kind != ExprKind::Op || isFloat(e->type)) return kAllBits;
+  const bool byConstant = e->operands.size() == 2 && e->operands[1]->kind == ExprKind::Constant;
+  switch (e->op) {
+    case ScalarOp::And:
+      if (byConstant && k == 0 && e->operands[1]->constant.i >= 0)
+        return std::min(
+            bits, static_cast<double>(std::bit_width(static_cast<uint64_t>(e->operands[1]->constant.i))));
+      return bits;
+    case ScalarOp::Add:
+    case ScalarOp::Sub:
+    case ScalarOp::Mul:
+    case ScalarOp::Or:
+    case ScalarOp::Xor:
+    case ScalarOp::Not:
+    case ScalarOp::Negate:
+      return bits;
+    case ScalarOp::ShiftLeft:
+      return k == 0 ? bits : kAllBits;
+    case ScalarOp::ShiftRight:
+      return k == 0 && byConstant
+                 ? std::min(kAllBits, bits + static_cast<double>(e->operands[1]->constant.i & 63))
+                 : kAllBits;
+    default:
+      return kAllBits;
+  }
+}
+
 /// How many operands of its chain of `and`, or of `or`, come before the last one of `e`.
 int operandsBefore(ExprRef e) {
   int before = 1;
@@ -361,20 +532,24 @@ int operandsBefore(ExprRef e) {
 
 }  // namespace
 
-ElementFacts::ElementFacts(const std::vector<ExprRef>& thunks) {
+ElementFacts::ElementFacts(const std::vector<ExprRef>& thunks, const ArrayBits& arrays) {
   std::set<std::pair<ExprRef, ExprRef>> divisions;
   std::unordered_map<ExprRef, int> users;
   lcu::forEachNode(thunks, [&](ExprRef e) {
     Facts own;
     own.varies = e->kind == ExprKind::Param;
     own.inLoop = e->kind == ExprKind::LoopVar || e->kind == ExprKind::Call;
-    std::vector<double> bits;
+    std::vector<double> bits, sure;
     for (ExprRef operand : e->operands) {
       own.varies |= facts_[operand].varies;
       own.inLoop |= facts_[operand].inLoop && e->kind != ExprKind::Loop && e->kind != ExprKind::Recursion;
       bits.push_back(facts_[operand].bits);
+      sure.push_back(facts_[operand].sureBits);
     }
     own.bits = bitsOf(e, bits);
+    if (e->kind == ExprKind::Load)
+      if (const auto array = arrays.find(e->index); array != arrays.end()) own.bits = array->second;
+    own.sureBits = sureBitsOf(e, sure);
     // A number that the host knows: most are sizes, and products of these are sizes, too.
     if (!own.varies && e->kind != ExprKind::Constant) own.bits = std::min(own.bits, kHostBits);
     if (e->kind == ExprKind::Op && (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) && !isFloat(e->type))
@@ -382,6 +557,7 @@ ElementFacts::ElementFacts(const std::vector<ExprRef>& thunks) {
     facts_[e] = own;
     for (ExprRef operand : e->operands) ++users[operand];
   });
+  findNeededBits(thunks);
   for (const auto& [e, facts] : facts_) {
     if (e->kind != ExprKind::Op || (e->op != ScalarOp::And && e->op != ScalarOp::Or)) continue;
     const ExprRef last = e->operands[1];
@@ -390,8 +566,35 @@ ElementFacts::ElementFacts(const std::vector<ExprRef>& thunks) {
   }
 }
 
+void ElementFacts::findNeededBits(const std::vector<ExprRef>& thunks) {
+  std::vector<ExprRef> order;  // operands before what uses them
+  lcu::forEachNode(thunks, [&](ExprRef e) { order.push_back(e); });
+  const auto need = [&](ExprRef e, double bits) {
+    double& needed = facts_[e].neededBits;
+    needed = std::max(needed, bits);
+  };
+  for (ExprRef e : thunks) need(e, kAllBits);
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const ExprRef e = *it;
+    const double bits = std::min(facts_[e].neededBits, facts_[e].sureBits);
+    for (size_t k = 0; k < e->operands.size(); ++k) need(e->operands[k], neededOfOperand(e, k, bits));
+  }
+}
+
+void CostModel::noteBits(const lcu::Soac& soac) {
+  const bool same =
+      soac.kind == SoacKind::Map || soac.kind == SoacKind::Filter || soac.kind == SoacKind::Permute;
+  if (!same) return;
+  const ElementFacts facts(soac.pull, arrayBits_);
+  const size_t first = soac.results.size() - std::min(soac.results.size(), soac.pull.size());
+  for (size_t k = first; k < soac.results.size(); ++k) {
+    const ExprRef value = soac.pull[k - first];
+    if (!isFloat(value->type)) arrayBits_[soac.results[k]] = facts.bits(value);
+  }
+}
+
 double CostModel::arithmetic(const std::vector<ExprRef>& thunks) const {
-  const ElementFacts facts(thunks);
+  const ElementFacts facts(thunks, arrayBits_);
   double total = 0;
   lcu::forEachNode(thunks, [&](ExprRef e) {
     if (facts.varies(e)) total += operation(e, facts) * (facts.inLoop(e) ? classes_.iterations : 1);
@@ -438,7 +641,7 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) con
       time.further = n * time.columns * costs_.furtherScan / 2;
       break;
     case SoacKind::Permute:
-      time.exposed = permuting(soac, n, elements(soac.target) * width);
+      time.exposed = permuting(soac, n, elements(soac.target) * width).all();
       break;
     default:
       break;
@@ -494,7 +697,11 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
   const double borders = lookedUp || !costs_.lockStep ? segments * costs_.segment : 0;
   if (numbered) return many * elements * costs_.segmentedElement + borders;
   double time = 0;
-  if (reduces) time = ending * elements * costs_.foldedElement + segments * costs_.foldedSegment;
+  // Short segments end several at a time.
+  constexpr double kTogether = 4;
+  const double ends =
+      costs_.lockStep ? segments / (1 + kTogether * segments / std::max(1.0, elements)) : segments;
+  if (reduces) time = ending * elements * costs_.foldedElement + ends * costs_.foldedSegment;
   if (scans) time = std::max(time, elements * costs_.headedElement + segments * costs_.headedSegment);
   return time;
 }
@@ -522,9 +729,6 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   const double passes = collective > 0 ? costs_.passes : 1;
   double overlap = collective == 0 ? costs_.overlap : scans ? costs_.collectiveOverlap : costs_.filterOverlap;
   if (numbered) overlap = std::min(overlap, costs_.segmentedOverlap);
-  const auto both = [](double a, double b, double hidden) {
-    return std::max(a, b) + (1 - hidden) * std::min(a, b);
-  };
   const double storing = costs_.byte > 0 ? memory.stores * costs_.storedByte / costs_.byte : 0;
   // What comes from memory or goes there passes by the shared cache.
   const double inOrder = passes * memory.loads + memory.stores;

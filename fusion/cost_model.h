@@ -44,15 +44,22 @@ struct SoacTime {
   bool keyed = false;  ///< ... or one of `elements` positions, whose keys tell the segment
 };
 
+/// About how many bits the integers of some arrays take.
+using ArrayBits = std::unordered_map<lcu::VarId, double>;
+
 /// What the operations of some thunks depend on.
 class ElementFacts {
  public:
-  explicit ElementFacts(const std::vector<lcu::ExprRef>& thunks);
+  explicit ElementFacts(const std::vector<lcu::ExprRef>& thunks, const ArrayBits& arrays = {});
   /// With the element, or from one iteration to the next.
   bool varies(lcu::ExprRef e) const { return of(e).varies || of(e).inLoop; }
   bool inLoop(lcu::ExprRef e) const { return of(e).inLoop; }
   /// About how many bits an integer takes: what is loaded, and places, are taken to be as large as arrays.
   double bits(lcu::ExprRef e) const { return of(e).bits; }
+  /// How many bits an integer takes for certain, if it cannot be negative; 64: it is not known.
+  double sureBits(lcu::ExprRef e) const { return of(e).sureBits; }
+  /// How many lower bits of it anything reads.
+  double neededBits(lcu::ExprRef e) const { return of(e).neededBits; }
   /// A quotient or remainder, where the other of the same integers is computed, too.
   bool divided(lcu::ExprRef e) const { return of(e).divided; }
   /// How often a load is made, about: what follows `and` or `or`, and nothing else needs, half of the time.
@@ -61,8 +68,9 @@ class ElementFacts {
  private:
   struct Facts {
     bool varies = false, inLoop = false, divided = false;
-    double bits = 0, needed = 1;
+    double bits = 0, sureBits = 64, neededBits = 0, needed = 1;
   };
+  void findNeededBits(const std::vector<lcu::ExprRef>& thunks);
   const Facts& of(lcu::ExprRef e) const { return facts_.at(e); }
   std::unordered_map<lcu::ExprRef, Facts> facts_;
 };
@@ -87,6 +95,12 @@ struct MemoryTime {
 /// Of loads at computed positions: of memory and of the two caches, which work at the same time.
 struct GatherTime {
   double memory = 0, shared = 0, own = 0;
+};
+
+/// The same of a permute's writes, and what nothing hides of them.
+struct PermuteTime {
+  double memory = 0, shared = 0, exposed = 0;
+  double all() const { return memory + shared + exposed; }
 };
 
 struct SizeClasses {
@@ -133,9 +147,12 @@ class CostModel {
   double operation(lcu::ExprRef e, const ElementFacts& facts) const;
   /// A load at a computed position.
   GatherTime gather(const Places& places) const;
-  /// What nothing hides of a permute of `count` elements to results of so many bytes.
-  double permuting(const lcu::Soac& soac, double count, double bytes,
-                   const std::optional<Places>& places = std::nullopt) const;
+  /// Of loads by many threads: memory and the caches work at the same time.
+  double together(const GatherTime& time) const;
+  /// Of the writes of a permute of `count` elements to results of so many bytes.
+  PermuteTime permuting(const lcu::Soac& soac, double count, double bytes,
+                        const std::optional<Places>& places = std::nullopt) const;
+  const ArrayBits& arrayBits() const { return arrayBits_; }
   double iterations() const { return classes_.iterations; }
   /// Time of a launch of a cluster.
   double predicted(const MemoryTime& memory, const std::vector<SoacTime>& members) const;
@@ -144,6 +161,7 @@ class CostModel {
 
  private:
   double estimate(lcu::ExprRef e) const;
+  void noteBits(const lcu::Soac& soac);
   double missing(const Places& places) const;
   double segmentTime(const std::vector<SoacTime>& members) const;
   const lcu::Program& program_;
@@ -156,6 +174,7 @@ class CostModel {
     lcu::ExprRef elements, target;
     Scalar fill;
   };
+  ArrayBits arrayBits_;
   std::unordered_map<lcu::VarId, Permuted> permuted_;  ///< arrays of one column
 };
 

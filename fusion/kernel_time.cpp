@@ -167,6 +167,7 @@ class Account {
       }
       if (info_.offsetsParameter) pass.memory.loads += 8 * (m_ + 1) * model_.costs().byte;
       if (!pass.members.empty()) pass.members[0].integers += n_ * model_.costs().element + accesses(pass);
+      pass.memory.dependent += model_.together(pass.repeated);
       time += model_.predicted(pass.memory, pass.members) - model_.costs().launch;
     }
     return time;
@@ -183,6 +184,7 @@ class Account {
     std::map<VarId, Reads> inOrder;
     std::set<std::pair<ExprRef, BindingRole>> evaluated;  ///< for every element
     MemoryTime memory;
+    GatherTime repeated;  ///< loads in loops
     std::vector<SoacTime> members;
   };
 
@@ -219,9 +221,12 @@ class Account {
       const ThunkSample::Positions positions = nextPositions();
       double width = 0;
       for (ExprRef e : soac.pull) width += sizeOf(e->type);
-      time.exposed =
+      const PermuteTime writes =
           model_.permuting(soac, times, target(soac) * width,
                            positions.number > 0 ? std::optional(placesOf(positions)) : std::nullopt);
+      time.exposed = writes.exposed;
+      pass_->memory.stores += writes.memory;
+      pass_->memory.shared += writes.shared;
     }
     pass_->members.push_back(time);
   }
@@ -233,7 +238,7 @@ class Account {
     const std::vector<double> inStep = entries(schedule, times, sample_.inStep);
     sampled_ = blocks_ < sample_.entered.size() && sample_.entered[blocks_] > 0;
     blocks_ += schedule.blocks.size();
-    const ElementFacts facts(roots);
+    const ElementFacts facts(roots, model_.arrayBits());
     const std::unordered_set<ExprRef> exits = exitsOfLoops(schedule);
     const Homes homes(schedule, roots);
     const std::unordered_set<ExprRef> counted =
@@ -261,6 +266,8 @@ class Account {
         const ThunkSample::Positions positions =
             load && !codegen::loadsInOrder(step.node) ? nextPositions() : ThunkSample::Positions();
         if (again) continue;
+        if (load && model_.costs().lockStep && !codegen::loadsInOrder(step.node) && facts.varies(step.node))
+          time.integers += inStep[b] * facts.needed(step.node) * shareOf(step.node) * model_.costs().address;
         if (load) this->load(step.node, threads[b] * facts.needed(step.node), repeated[b], role, positions);
         if (!facts.varies(step.node) || exits.contains(step.node) || counted.contains(step.node)) continue;
         const size_t home = homes.of(step.node, b);
@@ -465,7 +472,9 @@ class Account {
   }
   void addLoads(const GatherTime& time, bool repeated) {
     if (repeated) {
-      pass_->memory.dependent += time.memory + time.shared + time.own;
+      pass_->repeated.memory += time.memory;
+      pass_->repeated.shared += time.shared;
+      pass_->repeated.own += time.own;
     } else {
       pass_->memory.loads += time.memory;
       pass_->memory.shared += time.shared;

@@ -22,6 +22,7 @@ constexpr NamedCost kCosts[] = {
     {"checkedFilter", &T::checkedFilter},
     {"element", &T::element},
     {"access", &T::access},
+    {"address", &T::address},
     {"iteration", &T::iteration},
     {"call", &T::call},
     {"operation", &T::operation},
@@ -64,6 +65,7 @@ constexpr NamedCost kCosts[] = {
     {"permuteElement", &T::permuteElement},
     {"sharedStore", &T::sharedStore},
     {"randomStore", &T::randomStore},
+    {"crowdedBytes", &T::crowdedBytes},
     {"collectiveBudget", &T::collectiveBudget},
 };
 

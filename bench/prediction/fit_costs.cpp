@@ -41,6 +41,7 @@ struct MeasuredKernel {
   std::string name;
   double microseconds;  ///< of a launch
   std::function<double(const TargetCosts&)> time;
+  std::set<const NamedCost*> concerns = {};  ///< found before anything is fitted
 };
 
 struct MeasuredPrograms {
@@ -48,6 +49,21 @@ struct MeasuredPrograms {
   std::vector<lcu::Program> flat;  ///< what the kernels are of
   std::vector<MeasuredKernel> kernels;
 };
+
+/// The constants that have to do with a kernel's time, as they are or where they are greater or less by half.
+std::set<const NamedCost*> concernsOf(const std::function<double(const TargetCosts&)>& time,
+                                      const TargetCosts& costs) {
+  std::set<const NamedCost*> concerns;
+  const double before = time(costs);
+  for (const NamedCost& cost : fusion::namedCosts()) {
+    for (const double factor : {0.67, 1.5}) {
+      TargetCosts other = costs;
+      other.*cost.value *= factor;
+      if (std::abs(time(other) / before - 1) > 1e-4) concerns.insert(&cost);
+    }
+  }
+  return concerns;
+}
 
 /// "FILE:LINE:COLUMN" of the same place of another file.
 std::string moved(const std::string& place, const std::string& file) {
@@ -195,8 +211,13 @@ class Fit {
     for (size_t k = 0; k < n; ++k) {
       std::vector<double> there = moved_;
       there[k] += kDifference;
-      slopes.push_back(errorsAt(there));
-      for (size_t e = 0; e < errors.size(); ++e) slopes[k][e] = (slopes[k][e] - errors[e]) / kDifference;
+      const TargetCosts with = at(there);
+      std::vector<double>& slope = slopes.emplace_back(errors.size(), 0);
+      for (size_t e = 0; e < errors.size(); ++e) {
+        const MeasuredKernel& kernel = *kernels_[e];
+        if (!kernel.concerns.contains(costs[k])) continue;
+        slope[e] = (std::log(kernel.time(with) / kernel.microseconds) - errors[e]) / kDifference;
+      }
     }
     std::vector<std::vector<double>> a(n, std::vector<double>(n + 1, 0));
     for (size_t i = 0; i < n; ++i) {
@@ -300,6 +321,8 @@ int fit(int argc, char** argv) {
   for (const std::string& file : files)
     if (!addProgram(file, least, costs, sources, all)) return 1;
 
+  if (rounds > 0)
+    for (MeasuredKernel& kernel : all.kernels) kernel.concerns = concernsOf(kernel.time, costs);
   const auto scoreOf = [&](const TargetCosts& with, const std::vector<bool>& which) {
     Score score;
     for (const MeasuredKernel& kernel : all.kernels)

@@ -290,6 +290,59 @@ TEST(Prediction, PositionsOfAPermute) {
   EXPECT_DOUBLE_EQ(perElement({100, 62.5, 62.5, 62.5, 0, all}), (50 + 90) / 2.);  // half of it scattered
 }
 
+TEST(Prediction, IntegersByTheInstructionsOfAGpu) {
+  const auto of = [](const std::string& value, bool gpu) {
+    TargetCosts costs = free();
+    costs.lockStep = gpu;
+    costs.integerOperation = 1;
+    costs.integerProduct = 1;
+    costs.constantDivision = 10;
+    costs.narrow = 0.5;
+    return predicted(costs,
+                     R"(
+  kernel k { let r: [int64; n] = MAP flat n { i => )" +
+                         value + R"( } return r }
+  let first: int64 = r[0]
+  return first)",
+                     1000, 1) /
+           1000;
+  };
+  EXPECT_DOUBLE_EQ(of("xs[i] + 77", true), 1);
+  EXPECT_DOUBLE_EQ(of("xs[i] + 77", false), 1);
+  EXPECT_DOUBLE_EQ(of("min(xs[i], i)", true), 2.7);  // a comparison, and a choice of both words
+  EXPECT_DOUBLE_EQ(of("min(xs[i], i)", false), 1);
+  // Of what is cut down to a word, no more than one is computed.
+  EXPECT_DOUBLE_EQ(of("(xs[i] + 77) and 4294967295", true), 0.5 + 1.1 * 0.5);
+  EXPECT_DOUBLE_EQ(of("(xs[i] + 77) and 1099511627775", true), 1 + 1.1);  // two words
+  // What is known to be a word is divided quickly.
+  EXPECT_DOUBLE_EQ(of("xs[i] / 10", true), 10);
+  EXPECT_DOUBLE_EQ(of("(xs[i] and 1023) / 10", true), 0.5 * 1.1 + 2.5);
+}
+
+TEST(Prediction, WritersThatLookWhoHasBeenThere) {
+  const auto perElement = [](const std::string& attribute, double n, double m, double crowded) {
+    TargetCosts costs = free();
+    costs.lockStep = true;
+    costs.cacheBytes = 1e9;
+    costs.sharedLoad = 10;
+    costs.sharedStore = 100;
+    costs.crowdedBytes = crowded;
+    return predicted(costs,
+                     R"(
+  kernel p { let w: [int64; m] = PERMUTE flat n { i => i } to { i => xs[i] } target m fill (-1))" +
+                         attribute +
+                         R"( return w }
+  let first: int64 = w[0]
+  return first)",
+                     n, m) /
+           n;
+  };
+  const double writers = (1 - std::exp(-4.0) + 1) / 2 / 4;  // of four to a place
+  EXPECT_NEAR(perElement("", 4e6, 1e6, 0), 10 + writers * 100, 1e-5);
+  EXPECT_DOUBLE_EQ(perElement(" agreeing", 4e6, 1e6, 0), 100);
+  EXPECT_DOUBLE_EQ(perElement(" agreeing", 4e6, 1e6, 8e6), 200);  // those to one piece take turns
+}
+
 TEST(Prediction, KernelsThatOnlyStore) {
   const char* const fill = R"(
   kernel k { let r: [int64; n] = MAP flat n { i => i } return r }
@@ -408,7 +461,7 @@ TEST(Prediction, CountersOfUnrolledLoops) {
   EXPECT_DOUBLE_EQ(predicted(costs, kernel("9"), 100, 10), 100 * kTurns * (1 + 1 + 1 + 2 * 10));
   costs.lockStep = true;
   EXPECT_DOUBLE_EQ(predicted(costs, kernel("9"), 100, 10), 100 * kTurns * 1);
-  EXPECT_DOUBLE_EQ(predicted(costs, kernel("m"), 100, 10), 100 * kTurns * (1 + 1 + 1 + 2 * 10));
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("m"), 100, 10), 100 * kTurns * (1.3 + 1 + 1 + 2 * 10));
 }
 
 /// Places that a scan of the kernel tells lie side by side.
