@@ -35,7 +35,7 @@ struct TargetCosts {
   double integerOperation;  ///< of integers and truth values: add, compare, choose, shift
   double integerProduct;
   double conversion;        ///< between integers and floats
-  double narrow;            ///< the last four for at most 32 bits, relative to 64
+  double narrow;            ///< the last four for at most 32 bits (on a GPU: 32), relative to 64
   double constantDivision;  ///< of integers, by a constant
   double integerDivision;
   double longDivision;  ///< of integers, when the dividend is a product
@@ -66,6 +66,7 @@ struct TargetCosts {
   double keyedElement;  ///< a position of one in which keys tell which of many (codegen/keyed_segments.h)
   // An element of a permute that writes in order, to arbitrary positions that the cache of all cores holds,
   // and to those of a large array.
+  // On a GPU: an element of which the last writer stays, a piece of 32 bytes in that cache, a granule of 64.
   double permuteElement, sharedStore, randomStore;
 
   double crowdedBytes;  ///< writes to so few take twice as long: those to one piece take turns
