@@ -124,7 +124,7 @@ constexpr int kSharedOfMultiprocessor = 81, kSharedReserved = 111;         // li
 constexpr int kMostThreads = 0, kSharedOfBlock = 1, kSharedShare = 9;      // CUfunction_attribute
 constexpr int kReleaseThreshold = 4;                                       // CUmemPool_attribute
 constexpr int kStackSize = 0;                                              // CUlimit
-constexpr int kLaunchesEarly = 90;  // architecture
+constexpr int kLaunchesEarly = 90;                                         // architecture
 constexpr size_t kStagingBytes = 4096;
 constexpr int kLooksPerQuery = 10000;
 constexpr unsigned kNonBlocking = 1;  // CUstream_flags
