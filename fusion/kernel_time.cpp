@@ -163,7 +163,7 @@ class Account {
           const double share = reads.shifted > 0 ? 1 : reads.atElements;
           addLoads({n_ * element * share, 0, n_ * again * more}, false);
         }
-        if (reads.atSegments) pass.memory.loads += m_ * element;
+        pass.memory.loads += m_ * element * reads.atSegments;
       }
       if (info_.offsetsParameter) pass.memory.loads += 8 * (m_ + 1) * model_.costs().byte;
       if (!pass.members.empty()) pass.members[0].integers += n_ * model_.costs().element + accesses(pass);
@@ -176,8 +176,8 @@ class Account {
  private:
   struct Reads {
     double atElements = 0;  ///< share of it that is loaded: 1, or less if only in branches
-    bool atSegments = false;
-    int shifted = 0;  ///< positions near %i
+    double atSegments = 0;  ///< likewise
+    int shifted = 0;        ///< positions near %i
   };
   /// Over the elements: GPUs may need several (codegen/cuda/pass_split.h).
   struct Pass {
@@ -192,7 +192,7 @@ class Account {
   double accesses(const Pass& pass) const {
     double number = 0;
     for (const auto& [var, reads] : pass.inOrder)
-      number += n_ * (reads.atElements + reads.shifted) + m_ * (reads.atSegments ? 1 : 0);
+      number += n_ * (reads.atElements + reads.shifted) + m_ * reads.atSegments;
     for (size_t b = 0; b < kernel_.bindings.size(); ++b) {
       const Soac& soac = kernel_.bindings[b];
       const bool stores = soac.kind == SoacKind::Map || soac.kind == SoacKind::Scan;
@@ -408,8 +408,14 @@ class Account {
     const ExprRef at = e->operands[0];
     Reads& reads = pass_->inOrder[e->index];
     if (codegen::loadsInOrder(e)) {
-      if (role == BindingRole::Epilogue || at->index == 1) {
-        reads.atSegments = true;
+      if (role == BindingRole::Epilogue) {
+        reads.atSegments = 1;
+      } else if (at->index == 1) {
+        // Of a segment, if one of its elements takes the branch.
+        const double taken = std::min(1.0, times / std::max(1.0, n_)),
+                     length = std::max(1.0, n_ / std::max(1.0, m_));
+        const double share = 1 - std::pow(1 - taken, length);
+        reads.atSegments = std::max(reads.atSegments, piecesLoaded(share, sizeOf(e->type)));
       } else {
         reads.atElements = std::max(reads.atElements, piecesLoaded(times / n_, sizeOf(e->type)));
       }
@@ -427,7 +433,7 @@ class Account {
       addLoads({times * one.memory, times * one.shared, times * one.own}, repeated);
     } else if (shifted) {
       if (role == BindingRole::Epilogue) {
-        reads.atSegments = true;
+        reads.atSegments = 1;
       } else {
         ++reads.shifted;
       }

@@ -432,6 +432,27 @@ TEST(Prediction, BranchesCountAsOftenAsTheyAreEntered) {
   EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 7, 1), 2 * 1000);
 }
 
+/// What only a branch reads of segments is loaded for those of which an element takes the branch, piece by
+/// piece.
+TEST(Prediction, BranchesLoadOfTheSegmentsThatTakeThem) {
+  const char* const body = R"(
+  kernel k { let s: [int64; m] = REDUCE regular(m, 4, n) { i, s, p => if xs[i] > 3 then ys[s] else 7 } (0) { x, y => x + y } return s }
+  let first: int64 = s[0]
+  return first)";
+  TargetCosts costs = free();
+  costs.byte = 1;
+  KnownSizes known;
+  codegen::ThunkSample& sample = known.samples["k"];
+  const auto taken = [&](double share) {
+    sample.entered = {100, 100 * share, 100 - 100 * share, 0};
+    sample.inStep = sample.entered;
+    return predictedOf(costs, body, 1000, 250, 1, known);
+  };
+  const double all = 8 * 250, share = 1 - std::pow(0.95, 4);
+  EXPECT_DOUBLE_EQ(taken(1) - taken(0), all);
+  EXPECT_DOUBLE_EQ(taken(1) - taken(0.05), all * std::pow(1 - share, 4));
+}
+
 /// What every element computes, a branch of another member need not.
 TEST(Prediction, BranchesShareWhatAllElementsCompute) {
   const char* const body = R"(
