@@ -266,4 +266,19 @@ void searchRangeForErrors(PassText& t) {
   t.line(2, "}}");
 }
 
+void searchRowsForErrors(PassText& t, std::string_view positions, std::string_view rows,
+                         std::string_view segment) {
+  t.line(2, "if (!good) {{");
+  t.line(4, "const RegularSegments segments{{length, m}};");
+  t.line(4, "KELPIE_NO_UNROLL");
+  t.line(4, "for ({}) {{", positions);
+  t.line(6, "KELPIE_NO_UNROLL");
+  t.line(6, "for (int row = 0; row < {}; ++row) {{", rows);
+  t.line(8, "const int64_t i = {} * length + at;", segment);
+  checkElement(t, 0);
+  t.line(6, "}}");
+  t.line(4, "}}");
+  t.line(2, "}}");
+}
+
 }  // namespace kelpie::codegen::cuda

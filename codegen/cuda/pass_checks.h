@@ -5,6 +5,8 @@
 // and warps that have noted any look for it again, item by item. Whole tiles may have a copy of their own.
 #pragma once
 
+#include <string_view>
+
 #include "codegen/cuda/pass_text.h"
 
 namespace kelpie::codegen::cuda {
@@ -16,5 +18,9 @@ void writeCheckedItems(PassText& t, size_t number);
 void checkElement(PassText& t, size_t number, bool stores = false);
 /// Behind the loop over the tiles of a range: looks for the errors that there were in any of them.
 void searchRangeForErrors(PassText& t);
+/// The same behind loops of threads over positions `at` of several rows of a regular space: the head of that
+/// loop, how many rows there are, and the segment of `row`.
+void searchRowsForErrors(PassText& t, std::string_view positions, std::string_view rows,
+                         std::string_view segment);
 
 }  // namespace kelpie::codegen::cuda

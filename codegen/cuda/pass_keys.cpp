@@ -60,21 +60,6 @@ void writeForItems(PassText& t, void (*write)(PassText&)) {
   t.line(4, "}}");
 }
 
-/// Threads that have met an error look for all of theirs, as if no key told the segment of an element.
-void writeSearchForErrors(PassText& t) {
-  t.line(2, "if (!good) {{");
-  t.line(4, "const RegularSegments segments{{length, m}};");
-  t.line(4, "KELPIE_NO_UNROLL");
-  t.line(4, "for (int64_t at = keys.begin + threadIdx.x; at < keys.end; at += S::kThreads) {{");
-  t.line(6, "KELPIE_NO_UNROLL");
-  t.line(6, "for (int row = 0; row < keys.rows; ++row) {{");
-  t.line(8, "const int64_t i = (keys.first + row) * length + at;");
-  checkElement(t, 0);
-  t.line(6, "}}");
-  t.line(4, "}}");
-  t.line(2, "}}");
-}
-
 }  // namespace
 
 void writeKeys(PassText& t) {
@@ -93,7 +78,9 @@ void writeKeys(PassText& t) {
   writeForItems(t, writeKey);
   t.line(4, "keys.add(rows, items);");
   t.line(2, "}}");
-  if (checks) writeSearchForErrors(t);
+  if (checks)  // as if no key told the segment of an element
+    searchRowsForErrors(t, "int64_t at = keys.begin + threadIdx.x; at < keys.end; at += S::kThreads",
+                        "keys.rows", "(keys.first + row)");
   t.line(2, "keys.finish(launch, result);");
 }
 

@@ -54,21 +54,6 @@ void writeAllMet(PassText& t, const std::vector<FirstOfExtremes>& firsts) {
   t.line(2, "}}");
 }
 
-/// Threads that have met an error look for all of theirs, item by item.
-void writeSearchForErrors(PassText& t) {
-  t.line(2, "if (!good) {{");
-  t.line(4, "const RegularSegments segments{{length, m}};");
-  t.line(4, "KELPIE_NO_UNROLL");
-  t.line(4, "for (int64_t at = rows.begin; at < rows.end; at += rows.step) {{");
-  t.line(6, "KELPIE_NO_UNROLL");
-  t.line(6, "for (int row = 0; row < S::kRows; ++row) {{");
-  t.line(8, "const int64_t i = rows.segment(row) * length + at;");
-  checkElement(t, 0);
-  t.line(6, "}}");
-  t.line(4, "}}");
-  t.line(2, "}}");
-}
-
 }  // namespace
 
 void writeRows(PassText& t) {
@@ -82,7 +67,9 @@ void writeRows(PassText& t) {
   writeFold(t, firsts);
   t.line(2, "rows.forRows(reduce);");
   writeAllMet(t, firsts);
-  if (checks) writeSearchForErrors(t);
+  if (checks)
+    searchRowsForErrors(t, "int64_t at = rows.begin; at < rows.end; at += rows.step", "S::kRows",
+                        "rows.segment(row)");
   t.line(2, "rows.finish(launch, shared.rows, result);");
 }
 
