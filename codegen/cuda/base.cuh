@@ -28,6 +28,8 @@ typedef unsigned long long uint64_t;
 
 #define KELPIE_DEVICE static __device__ __forceinline__
 
+#include "early_launch.cuh"
+
 namespace kelpie {
 
 constexpr uint32_t kFullWarp = 0xffffffffu;
@@ -287,17 +289,6 @@ struct alignas(16) StateWord {
   uint32_t payload[3];
   uint32_t tag;
 };
-
-/// Every kernel begins with this, before it reads or writes memory: it may have been launched when the blocks
-/// of the one before it had ended but what they wrote was still on its way (LaunchQueue). Nobody lets the next
-/// one begin earlier than that (`griddepcontrol.launch_dependents`): its blocks would share multiprocessors
-/// with those still at work, whose results their read-only loads might then find in an old state in L1, and
-/// they would be spread unevenly.
-KELPIE_DEVICE void followEarlierLaunches() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
 
 /// What the host tells every kernel. Scratch memory is shared by all kernels of a stream, one after the
 /// other: `counters` are zero between launches, tags of `states` name the epoch they belong to, `values` is

@@ -1,11 +1,9 @@
 // The kernels that tell the host something: words (runtime/cuda/host_reader.h), and how conditions came out
-// (runtime/cuda/outcome_board.h). A module of its own that includes nothing: it is needed early, and compiles
-// fast.
+// (runtime/cuda/outcome_board.h). A module of its own that includes next to nothing: it is needed early, and
+// compiles fast.
 #pragma once
 
-#if defined(KELPIE_EMULATION)
-#include "emulation.h"
-#endif
+#include "early_launch.cuh"
 
 // Mirrored in runtime/cuda/host_reader.cpp.
 struct HostWords {
@@ -20,6 +18,7 @@ struct HostWords {
 
 /// One warp. The number comes after the words: who sees it sees them.
 extern "C" __global__ void kelpie_host_words(HostWords words) {
+  kelpie::followEarlierLaunches();
   const int k = threadIdx.x;
   unsigned long long word = 0;
   long long position = words.position[k] ? *words.position[k] : 0;
@@ -38,6 +37,7 @@ extern "C" __global__ void kelpie_host_words(HostWords words) {
 /// Blocks of 256 threads: pieces of 128 bytes, one after the other, into memory of the host.
 extern "C" __global__ void kelpie_host_pieces(const unsigned long long* const* from, unsigned long long* to,
                                               long long count) {
+  kelpie::followEarlierLaunches();
   constexpr int kWords = 16;
   const long long piece = (long long)(blockIdx.x) * (256 / kWords) + threadIdx.x / kWords;
   const int word = threadIdx.x % kWords;
@@ -63,6 +63,7 @@ struct ForetoldCondition {
 
 /// One thread. A condition that came out otherwise stands in the error word: launches after it do nothing.
 extern "C" __global__ void kelpie_foretold(ForetoldCondition foretold) {
+  kelpie::followEarlierLaunches();
   unsigned long long outcome = 2;  // an error came before
   if (foretold.error->launch == 0) {
     outcome = *foretold.condition == foretold.expected ? 0 : 1;

@@ -19,7 +19,6 @@ KELPIE_DEVICE void rankBegins(const kelpie::Launch& launch, const int64_t* __res
                               int64_t length, int64_t segments, int64_t groups, void* table,
                               int64_t* __restrict__ kept) {
   constexpr int kSegmentsOfThread = 4;  // loads in flight
-  kelpie::followEarlierLaunches();
   if (kelpie::failedBefore(launch)) return;
   const kelpie::RankTable<kWidth> ranks(table, groups);
   const int64_t first = int64_t(blockIdx.x) * blockDim.x * kSegmentsOfThread + threadIdx.x;
@@ -39,14 +38,17 @@ KELPIE_DEVICE void rankBegins(const kelpie::Launch& launch, const int64_t* __res
 }
 extern "C" __global__ void kelpie_rank1(const kelpie::Launch launch, const int64_t* offsets, int64_t length,
                                         int64_t segments, int64_t groups, void* table, int64_t* kept) {
+  kelpie::followEarlierLaunches();
   rankBegins<1>(launch, offsets, length, segments, groups, table, kept);
 }
 extern "C" __global__ void kelpie_rank2(const kelpie::Launch launch, const int64_t* offsets, int64_t length,
                                         int64_t segments, int64_t groups, void* table, int64_t* kept) {
+  kelpie::followEarlierLaunches();
   rankBegins<2>(launch, offsets, length, segments, groups, table, kept);
 }
 extern "C" __global__ void kelpie_rank4(const kelpie::Launch launch, const int64_t* offsets, int64_t length,
                                         int64_t segments, int64_t groups, void* table, int64_t* kept) {
+  kelpie::followEarlierLaunches();
   rankBegins<4>(launch, offsets, length, segments, groups, table, kept);
 }
 
@@ -65,7 +67,6 @@ extern "C" __global__ void kelpie_interleave(const RecordColumns columns, int64_
 /// Sets `count` elements, before a permute that may leave some unwritten; `out` is aligned to 16 bytes.
 template <class T>
 KELPIE_DEVICE void fillWith(T* out, int64_t count, T value) {
-  kelpie::followEarlierLaunches();
   struct alignas(16) Chunk {
     T item[16 / sizeof(T)];
   };
@@ -78,11 +79,14 @@ KELPIE_DEVICE void fillWith(T* out, int64_t count, T value) {
   if (thread < count % kItems) out[chunks * kItems + thread] = value;
 }
 extern "C" __global__ void kelpie_fill1(uint8_t* out, int64_t count, uint64_t bits) {
+  kelpie::followEarlierLaunches();
   fillWith(out, count, uint8_t(bits));
 }
 extern "C" __global__ void kelpie_fill4(uint32_t* out, int64_t count, uint64_t bits) {
+  kelpie::followEarlierLaunches();
   fillWith(out, count, uint32_t(bits));
 }
 extern "C" __global__ void kelpie_fill8(uint64_t* out, int64_t count, uint64_t bits) {
+  kelpie::followEarlierLaunches();
   fillWith(out, count, bits);
 }

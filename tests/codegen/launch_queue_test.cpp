@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/cuda/device_library.h"
+
 namespace kelpie::testing {
 namespace {
 
@@ -162,6 +164,21 @@ TEST_F(Launches, AreEarlyWhereKernelsWait) {
   LaunchQueue other(functions_, &recorder_, false);
   EXPECT_EQ(other.launch(nullptr, next_++, 32, nullptr), 0);
   EXPECT_EQ(recorder_.early, 3u);
+}
+
+/// Kernels of the device library, all of which go by way of the queue. (Generated ones: pass_frame.cpp.)
+TEST(EarlyLaunches, EveryKernelOfTheLibraryWaitsFirst) {
+  int kernels = 0;
+  for (const auto& file : codegen::cuda::deviceLibrary()) {
+    const std::string text = file.text;
+    for (size_t at = text.find("__global__"); at != std::string::npos; at = text.find("__global__", at + 1)) {
+      const size_t body = text.find("{\n", at) + 2;
+      EXPECT_EQ(text.substr(body).find("  kelpie::followEarlierLaunches();\n"), 0u)
+          << file.name << ": " << text.substr(at, body - at);
+      ++kernels;
+    }
+  }
+  EXPECT_GE(kernels, 11);
 }
 
 TEST_F(Launches, AFailureDoesNotSpoilWhatComesLater) {
