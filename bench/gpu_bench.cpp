@@ -32,6 +32,9 @@ std::string near(const float* got, const std::vector<double>& expected) {
   return "relative error " + std::to_string(std::sqrt(error / norm));
 }
 
+/// Bytes of an offset.
+constexpr double kOffset = 4;
+
 struct Data {
   int64_t n;
   double all;             ///< bytes of n float32
@@ -91,7 +94,7 @@ void flatJobs(Bench& bench, const Data& data) {
 void numberedJobs(Bench& bench, const Data& data, const std::string& kind, int64_t m,
                   const std::vector<double>& sums) {
   const int64_t n = data.n;
-  const double ends = 8.0 * static_cast<double>(m), results = 4.0 * static_cast<double>(m);
+  const double ends = kOffset * static_cast<double>(m), results = 4.0 * static_cast<double>(m);
   std::vector<float> weights(static_cast<size_t>(m));
   std::vector<double> weighted = sums;
   for (size_t s = 0; s < sums.size(); ++s) {
@@ -123,15 +126,15 @@ void segmentedJobs(Bench& bench, const Data& data) {
   for (const char* kind : {"8", "1024", "1048576", "zipf", "half_giant"}) {
     auto offsets = offsetsOf<int64_t>(kind, n);
     auto m = static_cast<int64_t>(offsets.size()) - 1;
-    bench.input("offsets", offsets);
+    bench.offsets(offsets);
     std::vector<double> sums(static_cast<size_t>(m));
     for (size_t s = 0; s < sums.size(); ++s)
       for (int64_t k = offsets[s]; k < offsets[s + 1]; ++k) sums[s] += xs[static_cast<size_t>(k)];
     bench.run(std::string("segmented_sum_") + kind, "segmented_sum", n, m,
-              all + 12.0 * static_cast<double>(m),
+              all + (kOffset + 4) * static_cast<double>(m),
               [&](const auto& out) { return near(floats(out[0]), sums); });
     bench.run(std::string("segmented_scan_") + kind, "segmented_scan", n, m,
-              2 * all + 8.0 * static_cast<double>(m), [&](const auto& out) {
+              2 * all + kOffset * static_cast<double>(m), [&](const auto& out) {
                 std::vector<double> expected(xs.size());
                 for (size_t s = 0; s < sums.size(); ++s) {
                   double running = 0;
@@ -163,14 +166,15 @@ void sparseJobs(Bench& bench, Data& data) {
   for (const char* kind : {"8", "1024", "1048576", "zipf", "half_giant"}) {
     auto offsets = offsetsOf<int64_t>(kind, nonzeros);
     auto m = static_cast<int64_t>(offsets.size()) - 1;
-    bench.input("offsets", offsets);
+    bench.offsets(offsets);
     std::vector<double> rows(static_cast<size_t>(m));
     for (size_t s = 0; s < rows.size(); ++s)
       for (int64_t k = offsets[s]; k < offsets[s + 1]; ++k) {
         auto e = static_cast<size_t>(k);
         rows[s] += static_cast<double>(xs[e]) * v[static_cast<size_t>(col32[e])];
       }
-    double bytes = 8.0 * static_cast<double>(nonzeros) + 12.0 * static_cast<double>(m) + 4.0 * columns;
+    double bytes =
+        8.0 * static_cast<double>(nonzeros) + (kOffset + 4) * static_cast<double>(m) + 4.0 * columns;
     auto verify = [&](const auto& out) { return near(floats(out[0]), rows); };
     bench.run(std::string("spmv32_") + kind, "spmv32", nonzeros, m, bytes, verify);
     bench.run(std::string("spmv_") + kind, "spmv", nonzeros, m, bytes + 4.0 * static_cast<double>(nonzeros),
@@ -232,9 +236,9 @@ void otherTypes(Bench& bench, Data& data) {
       const auto offsets = offsetsOf<int64_t>(lengths, kind.elements);
       const auto m = static_cast<int64_t>(offsets.size()) - 1;
       const auto segments = static_cast<double>(m);
-      bench.input("offsets", offsets);
-      run("segmented_sum", std::string("_") + lengths, m, all + (8 + kind.size) * segments);
-      run("segmented_scan", std::string("_") + lengths, m, 2 * all + 8 * segments);
+      bench.offsets(offsets);
+      run("segmented_sum", std::string("_") + lengths, m, all + (kOffset + kind.size) * segments);
+      run("segmented_scan", std::string("_") + lengths, m, 2 * all + kOffset * segments);
     }
   }
 }
@@ -258,9 +262,9 @@ void checkJobs(Bench& bench, Data& data) {
   bench.input("places", places);
   bench.input("col32", col32);
   bench.input("v", std::vector<float>(static_cast<size_t>(columns), 0.5f));
-  bench.input("offsets", offsets);
+  bench.offsets(offsets);
   bench.input("weights", std::vector<float>(static_cast<size_t>(m), 2.0f));
-  const double elements = static_cast<double>(n), ends = 8.0 * static_cast<double>(m);
+  const double elements = static_cast<double>(n), ends = kOffset * static_cast<double>(m);
   const struct {
     const char* name;
     bool segmented;
@@ -271,8 +275,8 @@ void checkJobs(Bench& bench, Data& data) {
               {"scan_of_gathered", false, 16 * elements},
               {"permute", false, 16 * elements},
               {"division", false, 20 * elements},
-              {"segmented_gather", true, 16 * elements + 1.5 * ends},
-              {"segmented_sum_of_gathered", true, 12 * elements + 1.5 * ends},
+              {"segmented_gather", true, 16 * elements + 2 * ends},
+              {"segmented_sum_of_gathered", true, 12 * elements + 2 * ends},
               {"segmented_scan_of_gathered", true, 16 * elements + ends}};
   for (const auto& job : jobs) {
     // Both in turn, so that they meet the same clock speeds.
@@ -300,8 +304,8 @@ void characterJobs(Bench& bench, Data& data) {
   bench.input("text", text);
   const auto offsets = offsetsOf<int64_t>("zipf", n);
   const auto m = static_cast<int64_t>(offsets.size()) - 1;
-  bench.input("offsets", offsets);
-  const auto all = static_cast<double>(n), ends = 8.0 * static_cast<double>(m);
+  bench.offsets(offsets);
+  const auto all = static_cast<double>(n), ends = kOffset * static_cast<double>(m);
   const auto size = [](const auto& values) { return static_cast<double>(values.size() * sizeof(values[0])); };
   const auto sameAs = [](size_t output, const auto& expected) {
     return [output, &expected](const auto& out) -> std::string {
@@ -333,7 +337,7 @@ void characterJobs(Bench& bench, Data& data) {
       if (sums[k] != sum) return "element " + std::to_string(k);
     return "";
   });
-  bench.run("chars_segmented_count", "chars_segmented_count", n, m, all + 2 * ends);
+  bench.run("chars_segmented_count", "chars_segmented_count", n, m, all + 3 * ends);
   bench.run("chars_segmented_filter", "chars_segmented_filter", n, m, all + size(low) + 2 * ends,
             sameAs(1, low));
   bench.run("chars_segmented_scan", "chars_segmented_scan", n, m, 9 * all + ends);
@@ -364,8 +368,8 @@ void sweep(Bench& bench, int greatest) {
         bench.scalar("segments", segments);
         bench.compute("offsets", "sweep_offsets", m + 1);
         const std::string name = size + "_" + std::to_string(length) + (share > 1 ? "_empties" : "");
-        const double ends = 8.0 * static_cast<double>(m);
-        bench.run("sweep_sum" + name, "segmented_sum", n, m, all + 1.5 * ends, repetitions);
+        const double ends = kOffset * static_cast<double>(m);
+        bench.run("sweep_sum" + name, "segmented_sum", n, m, all + 2 * ends, repetitions);
         bench.run("sweep_scan" + name, "segmented_scan", n, m, 2 * all + ends, repetitions);
       }
     }

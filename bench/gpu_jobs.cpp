@@ -66,23 +66,33 @@ std::vector<runtime::KernelArgument> Bench::argumentsOf(const codegen::KernelInf
   return arguments;
 }
 
+size_t Bench::widthOf(const runtime::KernelEntry& entry, const codegen::KernelOutput& output) {
+  const auto& arrays = entry.shortArrays;
+  const bool isShort = std::binary_search(arrays.begin(), arrays.end(), output.var);
+  return static_cast<size_t>(sizeOf(isShort ? ScalarType::Int32 : output.type));
+}
+
 void Bench::compute(const std::string& name, const std::string& kernel, int64_t elements) {
   const size_t number = known_.number(kernel);
-  const codegen::KernelInfo& info = program_.kernels[number].info;
+  const runtime::KernelEntry& entry = program_.kernels[number];
+  const codegen::KernelInfo& info = entry.info;
   codegen::LaunchExtents extents;
   extents.elements = elements;
   const runtime::DevicePointer output =
-      reserve(name, elements, static_cast<size_t>(elements * sizeOf(info.outputs.at(0).type)));
+      reserve(name, elements, static_cast<size_t>(elements) * widthOf(entry, info.outputs.at(0)));
   scratch_.restart();
   const auto arguments = argumentsOf(info);
-  check(target_.launch({&program_, number, extents, arguments, {&output, 1}, &scratch_}));
+  runtime::LaunchRequest request{&program_, number, extents, arguments, {&output, 1}, &scratch_};
+  request.shortArrays = entry.shortArrays;
+  check(target_.launch(request));
 }
 
 void Bench::run(const std::string& job, const std::string& kernel, int64_t elements, int64_t segments,
                 double bytes, const Repetitions& repetitions, const Verify& verify) {
   if (!wants(job)) return;
   const size_t number = known_.number(kernel);
-  const codegen::KernelInfo& info = program_.kernels[number].info;
+  const runtime::KernelEntry& entry = program_.kernels[number];
+  const codegen::KernelInfo& info = entry.info;
   codegen::LaunchExtents extents;
   extents.elements = elements;
   extents.segments = segments;
@@ -94,13 +104,15 @@ void Bench::run(const std::string& job, const std::string& kernel, int64_t eleme
   std::vector<runtime::DevicePointer> outputs;
   std::vector<size_t> sizes;
   for (const auto& o : info.outputs) {
-    sizes.push_back(static_cast<size_t>(codegen::capacity(o, extents) * sizeOf(o.type)));
+    sizes.push_back(static_cast<size_t>(codegen::capacity(o, extents)) * widthOf(entry, o));
     outputs.push_back(target_.allocate(std::max<size_t>(16, sizes.back())));
     if (!outputs.back()) stop("out of device memory");
   }
   auto once = [&] {
     scratch_.restart();
-    check(target_.launch({&program_, number, extents, arguments, outputs, &scratch_}));
+    runtime::LaunchRequest request{&program_, number, extents, arguments, outputs, &scratch_};
+    request.shortArrays = entry.shortArrays;
+    check(target_.launch(request));
   };
   std::optional<runtime::DeviceError> error;
   once();

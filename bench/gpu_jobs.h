@@ -52,6 +52,10 @@ class Bench {
     return prefix.find(wanted_) == 0 || wanted_.find(prefix) == 0;
   }
 
+  /// Offsets are stored in 32 bits.
+  void offsets(const std::vector<int64_t>& values) {
+    input("offsets", std::vector<int32_t>(values.begin(), values.end()));
+  }
   template <class T>
   void input(const std::string& name, const std::vector<T>& values) {
     runtime::DevicePointer pointer =
@@ -84,6 +88,8 @@ class Bench {
   runtime::DevicePointer reserve(const std::string& name, int64_t count, size_t bytes);
   std::vector<runtime::KernelArgument> argumentsOf(const codegen::KernelInfo& info) const;
   void forget(const std::string& name);
+  /// Of an element in memory.
+  static size_t widthOf(const runtime::KernelEntry& entry, const codegen::KernelOutput& output);
 
   runtime::Target& target_;
   const tests::KnownKernels& known_;

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <new>
+#include <type_traits>
 
+#include "codegen/short_arrays.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::runtime {
@@ -51,24 +54,36 @@ void ResidentColumns::settle() {
 
 namespace {
 
-/// The elements of a device array. Contents never change once written; their buffer may (device_value.h).
+/// The elements of a device array; of a short one as Int64. Contents never change once written; their buffer
+/// may (device_value.h).
 class DeviceElements final : public ElementSource {
  public:
-  DeviceElements(Target& target, DeviceRef value) : target_(target), value_(std::move(value)) {
+  DeviceElements(Target& target, DeviceRef value, bool isShort)
+      : target_(target), value_(std::move(value)), isShort_(isShort) {
     if (target.hostAddressable()) inPlace_ = value_->buffer;
   }
   void read(std::byte* to, size_t begin, size_t size) override {
-    if (const Failure failure = target_.download(to, from() + begin, size)) throw ElementsLost(*failure);
+    if (!isShort_) return download(to, begin, size);
+    const size_t first = begin / sizeof(int64_t);
+    const size_t count = (begin + size + sizeof(int64_t) - 1) / sizeof(int64_t) - first;
+    std::vector<int32_t> elements(count);
+    download(reinterpret_cast<std::byte*>(elements.data()), first * sizeof(int32_t), count * sizeof(int32_t));
+    const std::vector<int64_t> wide(elements.begin(), elements.end());
+    std::memcpy(to, reinterpret_cast<const std::byte*>(wide.data()) + begin % sizeof(int64_t), size);
   }
   const std::byte* inPlace() const override {
     return inPlace_ ? static_cast<const std::byte*>(inPlace_->pointer()) : nullptr;
   }
 
  private:
-  std::byte* from() const { return static_cast<std::byte*>(value_->buffer->pointer()); }
+  void download(std::byte* to, size_t begin, size_t size) {
+    auto* from = static_cast<std::byte*>(value_->buffer->pointer()) + begin;
+    if (const Failure failure = target_.download(to, from, size)) throw ElementsLost(*failure);
+  }
 
   Target& target_;
   DeviceRef value_;
+  bool isShort_;
   BufferRef inPlace_;
 };
 
@@ -95,19 +110,29 @@ DeviceRef ColumnTransfer::upload(const SharedArray<T>& array, ScalarType type, c
     v->count = count;
     return v;  // shares the memory: nothing to remember
   }
-  DeviceRef v = context_.allocate(type, count, what);
-  context_.check(context_.target.upload(v->buffer->pointer(), array.data(), bytes));
-  context_.statistics.uploadedBytes += bytes;
+  DeviceRef v;
+  const auto put = [&](const auto& elements, ScalarType stored) {
+    const size_t size = static_cast<size_t>(count) * static_cast<size_t>(sizeOf(stored));
+    v = context_.allocate(stored, count, what);
+    context_.check(context_.target.upload(v->buffer->pointer(), elements, size));
+    context_.statistics.uploadedBytes += size;
+  };
+  bool isShort = false;
+  if constexpr (std::is_same_v<T, int64_t>) {  // offsets
+    isShort = count > 0 && context_.target.storesShort() && array.back() <= codegen::kLongestShort;
+    if (isShort) put(std::vector<int32_t>(array.begin(), array.end()).data(), ScalarType::Int32);
+  }
+  if (!isShort) put(array.data(), type);
   if (array.bytes()) residents_.add(array.bytes(), v);
   return v;
 }
 
 template <typename T>
-SharedArray<T> ColumnTransfer::arrayOf(const DeviceRef& value, size_t count) {
+SharedArray<T> ColumnTransfer::arrayOf(const DeviceRef& value, ScalarType type, size_t count) {
   if (count == 0) return std::vector<T>{};
   context_.countOf(
       *value);  // known by now: what is kept for long should not be kept in a buffer that is too large
-  SharedArray<T> array(std::make_unique<DeviceElements>(context_.target, value), count);
+  SharedArray<T> array(std::make_unique<DeviceElements>(context_.target, value, value->type != type), count);
   residents_.add(array.bytes(), value);
   return array;
 }
@@ -130,6 +155,17 @@ void ColumnTransfer::fromColumn(const Column& c, bool top, std::vector<PlanValue
   for (const Column& e : c.elements) fromColumn(e, false, out);
 }
 
+/// Offsets of `length` sequences, `inside` elements in all, as other programs expect them.
+DeviceRef ColumnTransfer::shortened(const DeviceRef& offsets, int64_t length, int64_t inside) {
+  if (!context_.target.storesShort() || offsets->type == ScalarType::Int32 || length == 0 ||
+      inside > codegen::kLongestShort)
+    return offsets;
+  DeviceRef result = context_.allocate(ScalarType::Int32, length + 1, "offsets of a result");
+  context_.pending = true;
+  context_.check(context_.target.shorten(result->buffer->pointer(), offsets->buffer->pointer(), length + 1));
+  return result;
+}
+
 /// The column that starts at `next`, `length` values long; `next` moves past it.
 Column ColumnTransfer::toColumn(const CoreType& type, int64_t length, bool top,
                                 const std::vector<PlanValue>& values, size_t& next) {
@@ -139,7 +175,8 @@ Column ColumnTransfer::toColumn(const CoreType& type, int64_t length, bool top,
     if (top) return scalarColumn(type.scalar(), {toScalar(type.scalar(), context_.fetch(*v.device, 0))});
     Column c;
     c.type = type;
-    c.bytes = arrayOf<std::byte>(v.device, static_cast<size_t>(length * sizeOf(type.scalar())));
+    c.bytes =
+        arrayOf<std::byte>(v.device, type.scalar(), static_cast<size_t>(length * sizeOf(type.scalar())));
     return c;
   }
   // Of the positions of inner sequences the host needs the last one.
@@ -150,7 +187,8 @@ Column ColumnTransfer::toColumn(const CoreType& type, int64_t length, bool top,
     offsets = std::vector<int64_t>{0, inside};
   } else {
     if (length > 0) inside = context_.fetch(*v.device, length).i;
-    offsets = arrayOf<int64_t>(v.device, static_cast<size_t>(length + 1));
+    offsets = arrayOf<int64_t>(shortened(v.device, length, inside), ScalarType::Int64,
+                               static_cast<size_t>(length + 1));
   }
   Column c;
   c.type = type;

@@ -60,9 +60,10 @@ class ColumnTransfer {
  private:
   template <typename T>
   DeviceRef upload(const SharedArray<T>& array, ScalarType type, const std::string& what);
-  /// The first `count` elements of a device array; they stay there until they are looked at.
+  /// The first `count` elements, of `type`, of a device array; they stay there until they are looked at.
   template <typename T>
-  SharedArray<T> arrayOf(const DeviceRef& value, size_t count);
+  SharedArray<T> arrayOf(const DeviceRef& value, ScalarType type, size_t count);
+  DeviceRef shortened(const DeviceRef& offsets, int64_t length, int64_t inside);
   void fromColumn(const Column& c, bool top, std::vector<PlanValue>& out);
   void fromGlobal(const Column& c, bool top, const std::vector<lcu::VarId>& vars, size_t& next,
                   std::vector<PlanValue>& out);

@@ -18,6 +18,8 @@ using DeviceRef = std::shared_ptr<DeviceValue>;
 /// (A launch may take over the memory of an array that nobody has any more: runtime/launcher.cpp.)
 struct DeviceValue {
   BufferRef buffer;
+  /// Of the elements in memory. Int32 where the program has an Int64: a short array
+  /// (codegen/short_arrays.h).
   ScalarType type = ScalarType::Int64;
   int64_t capacity = 0;  ///< elements allocated; 1 for a cell
   /// Elements; unknown until `counter` is fetched for the results of filters.

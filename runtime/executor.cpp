@@ -23,6 +23,7 @@ struct Executor::State {
   std::unique_ptr<Target> target;
   std::shared_ptr<BufferPool> pool;
   ResidentColumns residents;
+  bool longPositions = false;  ///< RunContext::longPositions; once needed it stays
 };
 
 struct PreparedProgram::Parts {
@@ -370,8 +371,28 @@ RunResult Executor::run(const PreparedProgram& prepared, const GlobalValues& glo
   pool.resetPeak();
   counted.heldBytes = pool.bytesInUse();
   services.beginForm();
-  RunContext context(target, pool, parts.program, options, counted);
-  RunResult result = Run(context, parts.plan, state_->residents, globals, services).run(parts.failure);
+  const auto attempt = [&]() -> RunResult {
+    RunContext context(target, pool, parts.program, options, counted);
+    context.longPositions = state_->longPositions;
+    return Run(context, parts.plan, state_->residents, globals, services).run(parts.failure);
+  };
+  RunResult result;
+  try {
+    result = attempt();
+  } catch (const PositionsTooLong&) {
+    target.clearError();
+    state_->longPositions = true;
+    if (counted.services > 0) {
+      result = RuntimeError{parts.program.span,
+                            "sequences of sequences have more than 2147483647 elements in all, which came up "
+                            "after something that cannot be done twice; run it again"};
+    } else {
+      const size_t held = counted.heldBytes;
+      counted = {};
+      counted.heldBytes = held;
+      result = attempt();
+    }
+  }
   target.clearError();
   // It may have failed for want of memory, which others want, too: code, the driver, other programs.
   if (std::holds_alternative<RuntimeError>(result)) pool.trim();
@@ -379,6 +400,7 @@ RunResult Executor::run(const PreparedProgram& prepared, const GlobalValues& glo
   const TargetStatistics after = target.statistics();
   counted.launches = std::max(counted.launches, after.launches - before.launches);
   counted.compiler = after.compiler - before.compiler;
+  counted.unexpected = after.unexpected - before.unexpected;
   counted.allocations = pool.allocations() - allocationsBefore;
   counted.peakBytes = pool.peakBytes();
   counted.seconds = secondsSince(start);

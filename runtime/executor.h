@@ -64,6 +64,7 @@ struct RunStatistics {
   size_t heldBytes = 0;      ///< of it in use when the run began: values of runs before
   uint64_t allocations = 0;  ///< of the target's memory; the others came from the pool
   CompilerStatistics compiler;
+  uint64_t unexpected = 0;  ///< TargetStatistics
   uint64_t deepestCall = 0;
   double seconds = 0;  ///< from the host's view, preparing included unless that was done before
   std::vector<KernelStatistics> kernels;  ///< in program order; then sorts ("grade"), as they came up

@@ -11,7 +11,8 @@ using lcu::Soac;
 using lcu::SoacKind;
 using lcu::VarId;
 
-LaunchAccount::LaunchAccount(const KernelEntry& entry, const lcu::Program& program) : entry_(entry) {
+LaunchAccount::LaunchAccount(const KernelEntry& entry, const lcu::Program& program)
+    : entry_(entry), program_(program) {
   struct Reads {
     bool atElements = false, atSegments = false;
   };
@@ -25,8 +26,7 @@ LaunchAccount::LaunchAccount(const KernelEntry& entry, const lcu::Program& progr
         const lcu::ExprRef at = e->operands[0];
         const bool inOrder = at->kind == lcu::ExprKind::Param && at->index < 2;
         if (!inOrder) {
-          gathers_.push_back(
-              {gathered, sizeOf(e->type), gathered == Times::Survivors ? soac.results[0] : VarId{}});
+          reads_.push_back({gathered, e->index, gathered == Times::Survivors ? soac.results[0] : VarId{}});
         } else if (at->index == 1 || role == BindingRole::Epilogue) {
           reads[e->index].atSegments = true;
         } else {
@@ -47,31 +47,35 @@ LaunchAccount::LaunchAccount(const KernelEntry& entry, const lcu::Program& progr
     }
   }
   for (const auto& [var, r] : reads) {
-    const auto bytes = static_cast<uint64_t>(sizeOf(program.vars.at(var).type));
-    if (r.atElements) perElement_ += bytes;
-    if (r.atSegments) perSegment_ += bytes;
+    if (r.atElements) reads_.push_back({Times::Elements, var, 0});
+    if (r.atSegments) reads_.push_back({Times::Segments, var, 0});
   }
 }
 
-LaunchWork LaunchAccount::of(const codegen::LaunchExtents& extents,
-                             const std::function<int64_t(VarId)>& kept) const {
+LaunchWork LaunchAccount::of(const codegen::LaunchExtents& extents, const std::function<int64_t(VarId)>& kept,
+                             std::span<const VarId> shortArrays) const {
   const auto n = static_cast<uint64_t>(extents.elements), m = static_cast<uint64_t>(extents.segments);
   const auto survivors = [&](VarId counter) {
     return static_cast<uint64_t>(std::clamp<int64_t>(kept(counter), 0, extents.elements));
   };
+  const auto widthOf = [&](VarId v) {
+    const bool isShort = std::binary_search(shortArrays.begin(), shortArrays.end(), v);
+    return static_cast<uint64_t>(sizeOf(isShort ? ScalarType::Int32 : program_.vars.at(v).type));
+  };
   LaunchWork work;
-  work.bytesRead = n * perElement_ + m * perSegment_ + (entry_.info.offsetsParameter ? 8 * (m + 1) : 0);
-  for (const Gather& g : gathers_) {
-    const uint64_t times = g.times == Times::Once       ? 1
-                           : g.times == Times::Segments ? m
-                           : g.times == Times::Elements ? n
-                                                        : survivors(g.counter);
-    work.bytesRead += times * static_cast<uint64_t>(g.bytes);
+  if (const auto& p = entry_.info.offsetsParameter)
+    work.bytesRead = (m + 1) * widthOf(entry_.info.parameters[*p].var);
+  for (const Read& r : reads_) {
+    const uint64_t times = r.times == Times::Once       ? 1
+                           : r.times == Times::Segments ? m
+                           : r.times == Times::Elements ? n
+                                                        : survivors(r.counter);
+    work.bytesRead += times * widthOf(r.array);
   }
   for (const codegen::KernelOutput& o : entry_.info.outputs) {
     uint64_t count = static_cast<uint64_t>(codegen::written(o, extents));
     if (o.count) count = o.countsFalse ? n - survivors(*o.count) : survivors(*o.count);
-    work.bytesWritten += count * static_cast<uint64_t>(sizeOf(o.type));
+    work.bytesWritten += count * widthOf(o.var);
   }
   for (size_t b = 0; b < entry_.kernel->bindings.size(); ++b) {
     const BindingRole role = entry_.info.bindings[b].role;

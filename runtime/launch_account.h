@@ -14,21 +14,22 @@ namespace kelpie::runtime {
 class LaunchAccount {
  public:
   LaunchAccount(const KernelEntry& entry, const lcu::Program& program);
-  /// `kept` tells the value of the output that counts what a filter or partition keeps.
-  LaunchWork of(const codegen::LaunchExtents& extents,
-                const std::function<int64_t(lcu::VarId counter)>& kept) const;
+  /// `kept` tells the value of the output that counts what a filter or partition keeps; `shortArrays`, which
+  /// arrays are stored in 32 bits (LaunchRequest).
+  LaunchWork of(const codegen::LaunchExtents& extents, const std::function<int64_t(lcu::VarId counter)>& kept,
+                std::span<const lcu::VarId> shortArrays = {}) const;
 
  private:
   /// How many times something happens in a launch: once, for each element, segment, survivor.
   enum class Times : uint8_t { Once, Elements, Segments, Survivors };
-  struct Gather {
+  struct Read {
     Times times;
-    int bytes;
+    lcu::VarId array;
     lcu::VarId counter;  ///< Survivors: of whom
   };
   const KernelEntry& entry_;
-  uint64_t perElement_ = 0, perSegment_ = 0;  ///< bytes read in order
-  std::vector<Gather> gathers_;
+  const lcu::Program& program_;
+  std::vector<Read> reads_;
 };
 
 }  // namespace kelpie::runtime

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "codegen/short_arrays.h"
+
 namespace kelpie::runtime {
 
 using codegen::ParameterKind;
@@ -66,6 +68,8 @@ void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& ex
     LaunchRequest request{
         &plan_.kernels, i.target, extents, arguments_, outputs_, &scratch, context_.options.interrupt};
     request.lengths = lengths_;
+    findShortArrays(i, info);
+    request.shortArrays = shortArrays_;
     if (counter) request.counted = counter->buffer->pointer();
     request.extents.gatheredBytes = gatheredBytes(i, info);
     if (context_.options.sampleThunks) sample(i, request);
@@ -73,32 +77,68 @@ void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& ex
     const Failure failure = context_.target.launch(request);
     if (failure)
       check(context_, failure, scratch, "the kernel " + plan_.kernels.kernels[i.target].kernel->name);
-    recorder_.launched(i.target, extents, results_);
+    recorder_.launched(i.target, extents, shortArrays_, results_);
   }
   for (size_t k = 0; k < results_.size(); ++k)
     if (i.results[k] != kNoSlot) stack_.value(i.results[k]) = {{}, std::move(results_[k])};
   results_.clear();
 }
 
-int64_t Launcher::bytesOf(const PlanInstruction& i, const codegen::KernelInfo& info, size_t parameter) {
+int64_t Launcher::bytesOf(const PlanInstruction& i, size_t parameter) {
   const DeviceValue& array = *stack_.value(i.operands[parameter]).device;
-  return array.count.value_or(array.capacity) * sizeOf(info.parameters[parameter].type);
+  return array.count.value_or(array.capacity) * sizeOf(array.type);
 }
 
 int64_t Launcher::gatheredBytes(const PlanInstruction& i, const codegen::KernelInfo& info) {
   int64_t bytes = 0;
   for (size_t k = 0; k < info.parameters.size(); ++k)
-    if (info.parameters[k].gathered) bytes += bytesOf(i, info, k);
+    if (info.parameters[k].gathered) bytes += bytesOf(i, k);
   return bytes;
 }
 
-void Launcher::sample(const PlanInstruction& i, const LaunchRequest& request) {
+bool Launcher::isShort(const PlanInstruction& i, uint32_t output,
+                       const codegen::LaunchExtents& extents) const {
+  const KernelEntry& entry = plan_.kernels.kernels[i.target];
+  const codegen::KernelOutput& o = entry.info.outputs[output];
+  if (!context_.target.storesShort() ||
+      !std::binary_search(entry.shortArrays.begin(), entry.shortArrays.end(), o.var))
+    return false;
+  // A filter keeps no more than all; what a scan adds up it looks at itself.
+  return entry.kernel->bindings[o.binding].kind == lcu::SoacKind::Scan
+             ? !context_.longPositions
+             : extents.elements <= codegen::kLongestShort;
+}
+
+void Launcher::findShortArrays(const PlanInstruction& i, const codegen::KernelInfo& info) {
+  shortArrays_.clear();
+  if (!context_.target.storesShort()) return;
+  for (size_t k = 0; k < info.parameters.size(); ++k) {
+    const auto& p = info.parameters[k];
+    if (p.kind == ParameterKind::Array && p.type == ScalarType::Int64 &&
+        stack_.value(i.operands[k]).device->type == ScalarType::Int32)
+      shortArrays_.push_back(p.var);
+  }
+  for (size_t k = 0; k < results_.size(); ++k)
+    if (results_[k]->type != info.outputs[k].type) shortArrays_.push_back(info.outputs[k].var);
+  std::sort(shortArrays_.begin(), shortArrays_.end());
+}
+
+void Launcher::sample(const PlanInstruction& i, LaunchRequest request) {
   const codegen::KernelInfo& info = plan_.kernels.kernels[i.target].info;
   std::vector<size_t> bytes;
+  std::vector<DeviceRef> widened;  // samples know no short arrays
+  std::vector<KernelArgument> arguments(request.arguments.begin(), request.arguments.end());
   for (size_t k = 0; k < info.parameters.size(); ++k) {
     const bool array = info.parameters[k].kind == ParameterKind::Array;
-    bytes.push_back(array ? static_cast<size_t>(bytesOf(i, info, k)) : 0);
+    bytes.push_back(array ? static_cast<size_t>(bytesOf(i, k)) : 0);
+    if (!array) continue;
+    const DeviceRef& own = stack_.value(i.operands[k]).device;
+    if (own->type == info.parameters[k].type) continue;
+    widened.push_back(context_.widened(own, info.parameters[k].type));
+    arguments[k].pointer = widened.back()->buffer->pointer();
+    bytes[k] *= 2;
   }
+  request.arguments = arguments;
   sampler_.sample(request, bytes);
 }
 
@@ -141,7 +181,10 @@ void Launcher::allocateResults(const PlanInstruction& i, const codegen::KernelIn
   for (const auto& onto : i.onto) placeOnto(onto, info.outputs[onto.output], extents);
   for (size_t k = 0; k < results_.size(); ++k) {
     const auto& o = info.outputs[k];
-    if (!results_[k]) results_[k] = context_.allocate(o.type, codegen::capacity(o, extents), o.name);
+    if (!results_[k]) {
+      const ScalarType type = isShort(i, static_cast<uint32_t>(k), extents) ? ScalarType::Int32 : o.type;
+      results_[k] = context_.allocate(type, codegen::capacity(o, extents), o.name);
+    }
     outputs_.push_back(results_[k]->buffer->pointer());
   }
   for (size_t k = 0; k < results_.size(); ++k) {
@@ -169,6 +212,7 @@ void Launcher::allocateResults(const PlanInstruction& i, const codegen::KernelIn
 void Launcher::placeOnto(const PlanInstruction::Onto& onto, const codegen::KernelOutput& output,
                          const codegen::LaunchExtents& extents) {
   DeviceRef& base = stack_.value(onto.base).device;
+  base = context_.widened(base, output.type);
   DeviceRef& result = results_[onto.output];
   const int64_t count = codegen::capacity(output, extents);
   size_t bytes = static_cast<size_t>(count) * static_cast<size_t>(sizeOf(output.type));
@@ -213,11 +257,13 @@ void Launcher::allocateTogether(const std::vector<uint32_t>& group, const codege
 
 void Launcher::grade(const PlanInstruction& i, const codegen::LaunchExtents& extents) {
   const auto& node = std::get<lcu::Grade>(i.stmt->node);
-  const DeviceRef keys = stack_.value(i.operands[0]).device;
+  const DeviceRef& given = stack_.value(i.operands[0]).device;
+  const DeviceRef keys = context_.widened(given, context_.program.vars[node.keys].type);
   DeviceRef order, sorted;
   if (node.order) order = context_.allocate(ScalarType::Int64, extents.elements, "a sorting order");
   if (node.sorted) sorted = context_.allocate(keys->type, extents.elements, "sorted keys");
-  const DeviceRef offsets = i.operands.size() > 1 ? stack_.value(i.operands[1]).device : nullptr;
+  DeviceRef offsets = i.operands.size() > 1 ? stack_.value(i.operands[1]).device : nullptr;
+  if (offsets) offsets = context_.widened(offsets, ScalarType::Int64);
   if (extents.elements > 0) {
     LaunchScratch scratch(context_);
     bool waited = false;
@@ -236,7 +282,10 @@ void Launcher::grade(const PlanInstruction& i, const codegen::LaunchExtents& ext
 
 void Launcher::join(const PlanInstruction& i) {
   std::vector<DeviceRef> parts;
-  for (Slot s : i.operands) parts.push_back(stack_.value(s).device);
+  const auto& arrays = std::get<lcu::Join>(i.stmt->node).arrays;
+  for (size_t k = 0; k < i.operands.size(); ++k)
+    parts.push_back(
+        context_.widened(stack_.value(i.operands[k]).device, context_.program.vars[arrays[k]].type));
   const auto width = static_cast<size_t>(sizeOf(parts[0]->type));
   BufferRef whole = parts[0]->buffer->whole();
   for (const DeviceRef& part : parts)

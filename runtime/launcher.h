@@ -24,9 +24,9 @@ class Launcher {
   RunRecorder& recorder() { return recorder_; }
 
  private:
-  void sample(const PlanInstruction& i, const LaunchRequest& request);
+  void sample(const PlanInstruction& i, LaunchRequest request);
   /// Of the array that is a parameter, as far as it is in use; of those whose elements are gathered.
-  int64_t bytesOf(const PlanInstruction& i, const codegen::KernelInfo& info, size_t parameter);
+  int64_t bytesOf(const PlanInstruction& i, size_t parameter);
   int64_t gatheredBytes(const PlanInstruction& i, const codegen::KernelInfo& info);
   void findArguments(const PlanInstruction& i, const codegen::KernelInfo& info);
   void allocateResults(const PlanInstruction& i, const codegen::KernelInfo& info,
@@ -41,11 +41,17 @@ class Launcher {
   PlanStack& stack_;
   RunRecorder recorder_;
   ThunkSampler sampler_;
+  /// Whether the launch leaves an output as a short array: one that nothing else shares memory with, and
+  /// whose elements will fit, as far as that is known.
+  bool isShort(const PlanInstruction& i, uint32_t output, const codegen::LaunchExtents& extents) const;
+  void findShortArrays(const PlanInstruction& i, const codegen::KernelInfo& info);
+
   // Of the launch under way; kept to be used again.
   std::vector<KernelArgument> arguments_;
   std::vector<int64_t> lengths_;
   std::vector<DeviceRef> results_;
   std::vector<DevicePointer> outputs_;
+  std::vector<lcu::VarId> shortArrays_;
 };
 
 }  // namespace kelpie::runtime

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "codegen/short_arrays.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::runtime {
@@ -25,7 +26,8 @@ using VarSet = std::set<VarId>;
 
 class Planner {
  public:
-  explicit Planner(const lcu::Program& program) : program_(program) {
+  explicit Planner(const lcu::Program& program)
+      : program_(program), shortArrays_(codegen::shortArrays(program)) {
     plan_.slotOf.resize(program.vars.size());
     plan_.kernels.program = &program;
   }
@@ -245,7 +247,9 @@ class Planner {
   void launchKernel(const Stmt& stmt, const lcu::Launch& launch, const VarSet& dying) {
     const auto number = static_cast<uint32_t>(plan_.kernels.kernels.size());
     plan_.kernels.kernels.push_back({&launch.kernel, codegen::analyseKernel(launch.kernel, program_)});
-    const auto& info = plan_.kernels.kernels.back().info;
+    KernelEntry& entry = plan_.kernels.kernels.back();
+    const auto& info = entry.info;
+    entry.shortArrays = codegen::shortArraysOf(info, shortArrays_);
     std::vector<Slot> operands, results;
     for (const auto& p : info.parameters) operands.push_back(slot(p.var));
     defineAll(stmt.results);
@@ -411,6 +415,7 @@ class Planner {
   }
 
   const lcu::Program& program_;
+  const std::vector<VarId> shortArrays_;
   Plan plan_;
   PlanFunction out_;
   std::set<Slot> free_;

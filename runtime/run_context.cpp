@@ -7,6 +7,8 @@
 #include <chrono>
 #include <limits>
 
+#include "codegen/short_arrays.h"
+
 namespace kelpie::runtime {
 
 namespace {
@@ -38,6 +40,7 @@ std::string readableBytes(size_t bytes) {
 }  // namespace
 
 void RunContext::stopAt(lcu::SiteId site, int64_t payload0, int64_t payload1) const {
+  if (site == codegen::kTooLongSite) throw PositionsTooLong{};
   const auto& s = program.sites.at(site < program.sites.size() ? site : 0);
   stop(s.span, withPayloads(s.message, payload0, payload1));
 }
@@ -153,6 +156,15 @@ BufferRef RunContext::allocateBytes(size_t bytes) const {
     buffer = pool.allocate(bytes);
   }
   return buffer;
+}
+
+DeviceRef RunContext::widened(const DeviceRef& array, ScalarType type) {
+  if (array->type == type) return array;
+  const int64_t count = countOf(*array);
+  DeviceRef wide = allocate(type, count, "an array in 64 bits");
+  pending = true;
+  if (count > 0) check(target.widen(wide->buffer->pointer(), array->buffer->pointer(), count));
+  return wide;
 }
 
 DeviceRef RunContext::allocate(ScalarType type, int64_t count, const std::string& what) {

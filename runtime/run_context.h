@@ -19,6 +19,9 @@ struct Stop {
   RuntimeError error;
 };
 
+/// Thrown when a scan of this run found that its total does not fit into a short array.
+struct PositionsTooLong {};
+
 /// A value in device memory that the host may want.
 struct Wanted {
   static constexpr int64_t kTotal = -1;  ///< the last element, of an array `withTotal` whose count is unknown
@@ -37,8 +40,9 @@ class RunContext {
   const lcu::Program& program;
   const RunOptions& options;
   RunStatistics& statistics;
-  Span span;             ///< of the statement under way
-  bool pending = false;  ///< work was given to the device since the last wait
+  Span span;                   ///< of the statement under way
+  bool pending = false;        ///< work was given to the device since the last wait
+  bool longPositions = false;  ///< what scans make is not stored short (codegen/short_arrays.h)
   /// Called before every wait, and before giving up for want of memory: finds out whether the run is where it
   /// thinks it is (run_ahead.h).
   std::function<void()> settle;
@@ -70,6 +74,8 @@ class RunContext {
   BufferRef allocateBytes(size_t bytes) const;
   /// `what` names it when there is no memory, which ends the run.
   DeviceRef allocate(ScalarType type, int64_t count, const std::string& what);
+  /// The array with elements of `type`: itself, or a copy of a short one.
+  DeviceRef widened(const DeviceRef& array, ScalarType type);
   /// Ends the run: there is no memory for `what`, "ys needs 10 elements of 8 bytes".
   [[noreturn]] void outOfMemory(const std::string& what);
 

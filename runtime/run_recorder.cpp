@@ -36,14 +36,15 @@ RunRecorder::~RunRecorder() {
 }
 
 void RunRecorder::launched(uint32_t kernel, const codegen::LaunchExtents& extents,
-                           const std::vector<DeviceRef>& results) {
+                           std::span<const lcu::VarId> shortArrays, const std::vector<DeviceRef>& results) {
   if (const LaunchWork* counted = context_.target.lastWork()) {
     ++context_.statistics.kernels[kernel].evaluated;
     record(kernel, extents, *counted);
   } else if (timing_) {
-    record(kernel, extents, accounts_[kernel].of(extents, [&](lcu::VarId counter) {
+    const auto kept = [&](lcu::VarId counter) {
       return peek(plan_.kernels.kernels[kernel].info, extents, results, counter);
-    }));
+    };
+    record(kernel, extents, accounts_[kernel].of(extents, kept, shortArrays));
   } else {
     record(kernel, extents, LaunchWork());
   }

@@ -20,9 +20,9 @@ class RunRecorder {
   RunRecorder(const RunRecorder&) = delete;
   RunRecorder& operator=(const RunRecorder&) = delete;
 
-  /// After the launch; `results` by KernelInfo::outputs.
+  /// After the launch, of whose arrays `shortArrays` are short; `results` by KernelInfo::outputs.
   void launched(uint32_t kernel, const codegen::LaunchExtents& extents,
-                const std::vector<DeviceRef>& results);
+                std::span<const lcu::VarId> shortArrays, const std::vector<DeviceRef>& results);
   void graded(const lcu::Stmt* stmt, const codegen::LaunchExtents& extents, ScalarType keys);
 
   /// From now on, or no longer, launches can be taken back.

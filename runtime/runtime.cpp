@@ -4,6 +4,7 @@
 #include "codegen/cpu/support_text.h"
 #include "codegen/cuda/cuda_module.h"
 #include "codegen/cuda/device_library.h"
+#include "codegen/short_arrays.h"
 #include "runtime/host_target.h"
 #include "runtime/plan.h"
 
@@ -42,6 +43,7 @@ std::string generatedCode(const lcu::Program& program, const std::string& name,
   } else if (name == "cuda") {
     codegen::cuda::CudaOptions options;
     options.describe = describe;
+    options.shortArrays = codegen::shortArrays(program);
     if (withLibrary) {
       for (const auto& file : codegen::cuda::deviceLibrary())
         text += std::string("// ") + file.name + "\n" + file.text;
@@ -62,6 +64,7 @@ std::string generatedCode(const lcu::Kernel& kernel, const lcu::Program& program
   } else if (name == "cuda") {
     codegen::cuda::CudaOptions options;
     options.describe = describe;
+    options.shortArrays = codegen::shortArrays(program);
     for (const auto& pass : codegen::cuda::generateKernel(kernel, program, entry, options).passes)
       text += pass.text + (pass.forGroups ? pass.forGroups->text : "");
   }

@@ -41,6 +41,9 @@ struct DeviceError {
 struct KernelEntry {
   const lcu::Kernel* kernel;
   codegen::KernelInfo info;
+  /// Of its parameters and outputs, arrays that a target which storesShort() had better have in 32 bits
+  /// (codegen/short_arrays.h), ascending.
+  std::vector<lcu::VarId> shortArrays = {};
 };
 
 /// A program as a target sees it. Outlives every use by the target between `prepare` and `release`.
@@ -77,6 +80,9 @@ struct LaunchRequest {
   DevicePointer counted = nullptr;
   /// By KernelInfo::parameters: elements of an Array; 0 where they are not known, and for others.
   std::span<const int64_t> lengths = {};
+  /// Arrays of Int64, parameters or outputs, that are stored in 32 bits, ascending. Only where
+  /// Target::storesShort.
+  std::span<const lcu::VarId> shortArrays = {};
 };
 
 /// lcu::Grade: keys[elements] of `type`, order[elements] of Int64, sorted[elements] of `type`; one of the
@@ -124,6 +130,7 @@ struct TargetStatistics {
   uint64_t launches = 0;
   CompilerStatistics compiler;
   double deviceSeconds = 0;  ///< time in kernels where the target measures it
+  uint64_t unexpected = 0;   ///< kernels made anew at their launch: others of their arrays are short
 };
 
 /// What one launch did: counted exactly by the evaluator (runtime/interp/kernel_evaluator.h), otherwise found
@@ -178,6 +185,16 @@ class Target {
     return std::nullopt;
   }
   virtual void clearError() = 0;
+
+  /// Whether launches take arrays of Int64 that are stored in 32 bits.
+  virtual bool storesShort() { return false; }
+  /// Makes one of those an array of Int64, and the other way.
+  virtual Failure widen(DevicePointer /*to*/, DevicePointer /*from*/, int64_t /*count*/) {
+    return "this target has no short arrays";
+  }
+  virtual Failure shorten(DevicePointer /*to*/, DevicePointer /*from*/, int64_t /*count*/) {
+    return "this target has no short arrays";
+  }
 
   /// Whether launches may be told where the number of elements is instead of the number.
   virtual bool canCount() { return false; }

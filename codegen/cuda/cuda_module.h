@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "codegen/kernel_analysis.h"
+#include "codegen/short_arrays.h"
 #include "codegen/streams.h"
 #include "ir/lcu.h"
 
@@ -135,6 +136,9 @@ struct CudaOptions {
   int64_t fewTiles = 1024;  ///< no more tiles than this find their part of a segmented space themselves
   /// Columns of fewer bytes are not put side by side: they are in the caches of single cores.
   int64_t recordBytes = int64_t{1} << 20;
+  /// Arrays that are stored in 32 bits (codegen/short_arrays.h), ascending.
+  std::vector<lcu::VarId> shortArrays;
+  int64_t longestShort = kLongestShort;  ///< total of a scan that is stored so
   /// "file.nesl:12: text" for comments; may be empty.
   std::function<std::string(Span)> describe;
 };

@@ -90,7 +90,7 @@ bool onlyGathers(const PassText& t) {
   if ((!flat && !t.plan.ranges()) || t.plan.scanned() || t.plan.stages.size() != 1 || t.plan.rowsAtOnce != 0)
     return false;
   const StagePlan& stage = t.plan.stages[0];
-  const auto isWide = [&](VarId v) { return sizeOf(t.typeOf(v)) == 8; };
+  const auto isWide = [&](VarId v) { return sizeOf(t.typeOf(v)) == 8 && !t.isShort(v); };
   if (!std::all_of(stage.packs.begin(), stage.packs.end(), isWide)) return false;
   return std::all_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
     const Soac& soac = t.kernel.bindings[b];

@@ -176,6 +176,10 @@ void writeTotals(PassText& t) {
       if (soac.kind == SoacKind::Scan && soac.withTotal) {
         if (const std::string* out = t.outputName(soac.results[f.component])) {
           lines.push_back(fmt::format("{}[n] = {};", *out, total));
+          if (t.isShort(soac.results[f.component]))
+            lines.push_back(
+                fmt::format("if ({} > {}) recordError(launch.error, launch.number, n, {}, {}, 0, 0);", total,
+                            t.options.longestShort, t.pass.bindings[f.binding], kTooLongSite));
         }
       } else if (soac.kind != SoacKind::Scan && !f.segmented && !soac.space.segmented()) {
         VarId cell = f.count ? soac.results[0] : soac.results[f.component];

@@ -36,7 +36,7 @@ void writeRecomputed(PassText& t, size_t stage) {
 void declarePacks(PassText& t, size_t number) {
   for (VarId v : t.plan.stages[number].packs) {
     t.packNames[v] = t.unique(identifier(t.program.vars.at(v).name) + "_pack");
-    t.line(2, "Pack<{}, S::kWidth> {}[S::kRows];", typeName(t.typeOf(v)), t.packNames[v]);
+    t.line(2, "Pack<{}, S::kWidth> {}[S::kRows];", t.storedType(v), t.packNames[v]);
   }
 }
 

@@ -123,6 +123,9 @@ void writeSignature(PassText& t) {
     auto type = typeName(parameter.type);
     switch (parameter.kind) {
       case ParameterKind::Array:
+        parameters.push_back(
+            fmt::format("const {}* __restrict__ {}", t.storedType(parameter.var), t.names[p]));
+        break;
       case ParameterKind::Cell:
         parameters.push_back(fmt::format("const {}* __restrict__ {}", type, t.names[p]));
         break;
@@ -134,7 +137,7 @@ void writeSignature(PassText& t) {
     }
   }
   for (const KernelOutput& o : t.info.outputs) {
-    parameters.push_back(fmt::format("{}* __restrict__ {}", typeName(o.type), t.outputNames.at(o.var)));
+    parameters.push_back(fmt::format("{}* __restrict__ {}", t.storedType(o.var), t.outputNames.at(o.var)));
   }
   std::string bounds = std::to_string(t.plan.shape.threads);
   if (t.plan.blocksAtOnce > 1) bounds += ", " + std::to_string(t.plan.blocksAtOnce);
@@ -172,7 +175,9 @@ void writeSignature(PassText& t) {
 void writePrologue(PassText& t) {
   if (t.pass.segmented()) {
     if (t.info.offsetsParameter) {
-      t.line(2, "const OffsetSegments segments{{{}, m}};", t.names[*t.info.offsetsParameter]);
+      const size_t p = *t.info.offsetsParameter;
+      t.line(2, "const OffsetSegments<{}> segments{{{}, m}};", t.storedType(t.info.parameters[p].var),
+             t.names[p]);
     } else {
       t.line(2, "const RegularSegments segments{{length, m}};");
     }

@@ -72,7 +72,7 @@ ExpressionEmitter itemEmitter(const PassText& t, const Dialect& d, size_t stage)
     ExprRef at = e->operands[0];
     if (at->kind != ExprKind::Param || at->index != 0) return;
     if (t.packNames.contains(e->index)) {
-      emitter.define(e, t.packNames.at(e->index) + "[row].item[S::slot(v)]");
+      emitter.define(e, t.widened(e->index, t.packNames.at(e->index) + "[row].item[S::slot(v)]"));
     } else if (t.itemArrays.contains(e->index)) {
       emitter.define(e, t.items(e->index) + "[row][v]");
     }

@@ -71,7 +71,8 @@ Dialect PassText::dialect() const {
     return parameterNames.at({ParameterKind::Scalar, v});
   };
   d.load = [this](ExprRef load, const std::string& position) {
-    return parameterNames.at({ParameterKind::Array, load->index}) + "[" + position + "]";
+    return widened(load->index,
+                   parameterNames.at({ParameterKind::Array, load->index}) + "[" + position + "]");
   };
   d.size = [this](VarId v) { return parameterNames.at({ParameterKind::Size, v}); };
   d.fail = [this](lcu::SiteId site, const std::string& a, const std::string& b) {
@@ -96,7 +97,7 @@ std::string PassText::recordText(const std::vector<ExprRef>& loads, const std::s
   std::string arrays;
   for (ExprRef load : loads) {
     const KernelParameter* array = info.parameter(ParameterKind::Array, load->index);
-    if (!array) return "";
+    if (!array || isShort(load->index)) return "";
     columns.push_back(static_cast<uint32_t>(array - info.parameters.data()));
     arrays += ", " + names[columns.back()];
   }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <set>
@@ -81,6 +82,16 @@ class PassText {
   /// Null: the result does not leave the kernel.
   const std::string* outputName(lcu::VarId v) const;
   ScalarType typeOf(lcu::VarId v) const { return program.vars.at(v).type; }
+  /// Whether an array that enters or leaves the pass is stored in 32 bits.
+  bool isShort(lcu::VarId v) const {
+    return std::binary_search(options.shortArrays.begin(), options.shortArrays.end(), v);
+  }
+  /// The elements of an array in memory.
+  std::string_view storedType(lcu::VarId v) const { return isShort(v) ? "uint32_t" : cTypeName(typeOf(v)); }
+  /// An element that is `text` in memory.
+  std::string widened(lcu::VarId v, const std::string& text) const {
+    return isShort(v) ? "int64_t(" + text + ")" : text;
+  }
   /// How expressions of this pass name things.
   Dialect dialect() const;
   // Of a count: survivors of lower tiles, of this one, and before the first of each row in the tile.

@@ -13,9 +13,9 @@ namespace kelpie {
 /// The segments that begin in a tile, begin..end-1. `starts`: the first segment that begins at or behind the
 /// first element of each tile (in memory), and at or behind the end, or null where tiles are few. Called by
 /// all lanes of a warp.
-template <class S>
-KELPIE_DEVICE void beginningIn(const OffsetSegments& segments, const Tile& tile, const int64_t* starts,
-                               int64_t& begin, int64_t& end) {
+template <class S, class Offset>
+KELPIE_DEVICE void beginningIn(const OffsetSegments<Offset>& segments, const Tile& tile,
+                               const int64_t* starts, int64_t& begin, int64_t& end) {
   if (starts != nullptr) {
     const int64_t place = tile.base / S::kItems;
     begin = starts[place];
@@ -121,7 +121,8 @@ struct SegmentHeads {
 };
 
 /// starts[k] for k <= tiles, for tiles of `items` elements: one thread each.
-KELPIE_DEVICE void findStarts(const OffsetSegments& segments, int64_t extent, int64_t items, int64_t tiles,
+template <class Segments>
+KELPIE_DEVICE void findStarts(const Segments& segments, int64_t extent, int64_t items, int64_t tiles,
                               int64_t* starts) {
   constexpr int kWays = 8;  // loads in flight shorten the search
   const int64_t k = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;

@@ -5,11 +5,13 @@
 
 namespace kelpie {
 
-/// Segments given by ascending offsets[0..count]; offsets[0] is 0.
+/// Segments given by ascending offsets[0..count]; offsets[0] is 0. Offset: int64_t, or uint32_t where the
+/// array is stored so (codegen/short_arrays.h).
+template <class Offset>
 struct OffsetSegments {
-  const int64_t* offsets;
+  const Offset* offsets;
   int64_t count;
-  __device__ __forceinline__ int64_t begin(int64_t segment) const { return offsets[segment]; }
+  __device__ __forceinline__ int64_t begin(int64_t segment) const { return int64_t(offsets[segment]); }
   /// The same numbered from segment `first`.
   __device__ __forceinline__ OffsetSegments from(int64_t first) const {
     return {offsets + first, count - first};
@@ -19,7 +21,7 @@ struct OffsetSegments {
     int64_t low = 0, high = count;
     while (high - low > 1) {
       const int64_t middle = (low + high) / 2;
-      (offsets[middle] <= element ? low : high) = middle;
+      (begin(middle) <= element ? low : high) = middle;
     }
     return low;
   }

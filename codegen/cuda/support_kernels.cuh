@@ -5,19 +5,33 @@
 #include "segment_ranks.cuh"
 #include "segments.cuh"
 
-/// Which segments begin in the tiles of a space (segment_heads.cuh); tiles + 1 threads.
-extern "C" __global__ void kelpie_starts(const int64_t* offsets, int64_t segments, int64_t extent,
-                                         int64_t items, int64_t tiles, int64_t* starts) {
+/// Which segments begin in the tiles of a space (segment_heads.cuh); tiles + 1 threads. `isShort`: offsets
+/// are stored in 32 bits.
+extern "C" __global__ void kelpie_starts(const void* offsets, int64_t isShort, int64_t segments,
+                                         int64_t extent, int64_t items, int64_t tiles, int64_t* starts) {
   kelpie::followEarlierLaunches();
-  kelpie::findStarts(kelpie::OffsetSegments{offsets, segments}, extent, items, tiles, starts);
+  if (isShort) {
+    const kelpie::OffsetSegments<uint32_t> all{static_cast<const uint32_t*>(offsets), segments};
+    kelpie::findStarts(all, extent, items, tiles, starts);
+  } else {
+    const kelpie::OffsetSegments<int64_t> all{static_cast<const int64_t*>(offsets), segments};
+    kelpie::findStarts(all, extent, items, tiles, starts);
+  }
 }
 
-/// offsets of what survives of segments (segment_ranks.cuh), which are given by their offsets or, where those
-/// are null, their length; kSegmentsOfThread for each thread.
+/// Segments that were filtered, as offsets (null: as one length), and where the offsets of what is left go.
+struct RankedSegments {
+  const void* offsets;
+  int64_t isShort;
+  int64_t length, count;
+  void* kept;
+  int64_t keptIsShort;
+};
+
+/// offsets of what survives of segments (segment_ranks.cuh); kSegmentsOfThread for each thread.
 template <int kWidth>
-KELPIE_DEVICE void rankBegins(const kelpie::Launch& launch, const int64_t* __restrict__ offsets,
-                              int64_t length, int64_t segments, int64_t groups, void* table,
-                              int64_t* __restrict__ kept) {
+KELPIE_DEVICE void rankBegins(const kelpie::Launch& launch, const RankedSegments& segments, int64_t groups,
+                              void* table) {
   constexpr int kSegmentsOfThread = 4;  // loads in flight
   if (kelpie::failedBefore(launch)) return;
   const kelpie::RankTable<kWidth> ranks(table, groups);
@@ -26,30 +40,53 @@ KELPIE_DEVICE void rankBegins(const kelpie::Launch& launch, const int64_t* __res
   KELPIE_UNROLL
   for (int k = 0; k < kSegmentsOfThread; ++k) {
     const int64_t s = first + k * blockDim.x;
-    begin[k] = s > segments ? 0 : offsets != nullptr ? offsets[s] : s * length;
+    begin[k] = s > segments.count            ? 0
+               : segments.offsets == nullptr ? s * segments.length
+               : segments.isShort            ? int64_t(static_cast<const uint32_t*>(segments.offsets)[s])
+                                             : static_cast<const int64_t*>(segments.offsets)[s];
   }
   KELPIE_UNROLL
   for (int k = 0; k < kSegmentsOfThread; ++k) begin[k] = ranks.rank(begin[k]);
   KELPIE_UNROLL
   for (int k = 0; k < kSegmentsOfThread; ++k) {
     const int64_t s = first + k * blockDim.x;
-    if (s <= segments) kept[s] = begin[k];
+    if (s > segments.count) continue;
+    if (segments.keptIsShort) {
+      static_cast<uint32_t*>(segments.kept)[s] = uint32_t(begin[k]);
+    } else {
+      static_cast<int64_t*>(segments.kept)[s] = begin[k];
+    }
   }
 }
-extern "C" __global__ void kelpie_rank1(const kelpie::Launch launch, const int64_t* offsets, int64_t length,
-                                        int64_t segments, int64_t groups, void* table, int64_t* kept) {
+extern "C" __global__ void kelpie_rank1(const kelpie::Launch launch, const RankedSegments segments,
+                                        int64_t groups, void* table) {
   kelpie::followEarlierLaunches();
-  rankBegins<1>(launch, offsets, length, segments, groups, table, kept);
+  rankBegins<1>(launch, segments, groups, table);
 }
-extern "C" __global__ void kelpie_rank2(const kelpie::Launch launch, const int64_t* offsets, int64_t length,
-                                        int64_t segments, int64_t groups, void* table, int64_t* kept) {
+extern "C" __global__ void kelpie_rank2(const kelpie::Launch launch, const RankedSegments segments,
+                                        int64_t groups, void* table) {
   kelpie::followEarlierLaunches();
-  rankBegins<2>(launch, offsets, length, segments, groups, table, kept);
+  rankBegins<2>(launch, segments, groups, table);
 }
-extern "C" __global__ void kelpie_rank4(const kelpie::Launch launch, const int64_t* offsets, int64_t length,
-                                        int64_t segments, int64_t groups, void* table, int64_t* kept) {
+extern "C" __global__ void kelpie_rank4(const kelpie::Launch launch, const RankedSegments segments,
+                                        int64_t groups, void* table) {
   kelpie::followEarlierLaunches();
-  rankBegins<4>(launch, offsets, length, segments, groups, table, kept);
+  rankBegins<4>(launch, segments, groups, table);
+}
+
+template <class To, class From>
+KELPIE_DEVICE void convertAll(const From* from, To* to, int64_t count) {
+  const int64_t step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t k = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += step) to[k] = To(from[k]);
+}
+/// A short array (codegen/short_arrays.h) as one of Int64, and the other way.
+extern "C" __global__ void kelpie_widen(const uint32_t* from, int64_t* to, int64_t count) {
+  kelpie::followEarlierLaunches();
+  convertAll(from, to, count);
+}
+extern "C" __global__ void kelpie_shorten(const int64_t* from, uint32_t* to, int64_t count) {
+  kelpie::followEarlierLaunches();
+  convertAll(from, to, count);
 }
 
 /// Puts columns of 8 bytes side by side (records.cuh).

@@ -137,20 +137,20 @@ KELPIE_DEVICE void loadPacks(const T* array, const Tile& tile, Pack<T, S::kWidth
   }
 }
 
-/// Stores the items of a row (in order) that are in the tile.
-template <class S, class T>
-KELPIE_DEVICE void storeRow(T* array, const Tile& tile, int row, const T (&items)[S::kWidth]) {
+/// Stores the items of a row (in order) that are in the tile; Stored may be narrower.
+template <class S, class Stored, class T>
+KELPIE_DEVICE void storeRow(Stored* array, const Tile& tile, int row, const T (&items)[S::kWidth]) {
   const int group = S::group(row);
-  T* const place = array + tile.base + group;
+  Stored* const place = array + tile.base + group;
   if (tile.covers(group, S::kWidth)) {
-    Pack<T, S::kWidth> pack;
+    Pack<Stored, S::kWidth> pack;
     KELPIE_UNROLL
-    for (int v = 0; v < S::kWidth; ++v) pack.item[S::slot(v)] = items[v];
+    for (int v = 0; v < S::kWidth; ++v) pack.item[S::slot(v)] = Stored(items[v]);
     storePack(place, pack);
   } else {
     KELPIE_UNROLL
     for (int v = 0; v < S::kWidth; ++v) {
-      if (tile.contains(group + S::slot(v))) place[S::slot(v)] = items[v];
+      if (tile.contains(group + S::slot(v))) place[S::slot(v)] = Stored(items[v]);
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "codegen/cuda/cuda_module.h"
+#include "codegen/short_arrays.h"
 #include "runtime/cuda/host_reader.h"
 #include "runtime/cuda/kernel_compiler.h"
 #include "runtime/cuda/nvrtc_compiler.h"
@@ -14,8 +15,10 @@ std::vector<std::string> cudaSources(const lcu::Program& program) {
   using namespace codegen::cuda;
   std::vector<std::string> sources = {cuda::HostReader::source()};
   bool support = false;
+  CudaOptions options;
+  options.shortArrays = codegen::shortArrays(program);
   for (const lcu::Kernel* kernel : kernelsOf(program)) {
-    const CudaKernel generated = generateKernel(*kernel, program, entryOf(*kernel));
+    const CudaKernel generated = generateKernel(*kernel, program, entryOf(*kernel), options);
     for (const CudaPass& pass : generated.passes) {
       sources.push_back(sourceOf(pass));
       if (pass.forGroups) sources.push_back(sourceOf(*pass.forGroups));

@@ -36,6 +36,13 @@ struct LaunchWord {
 struct RecordColumns {
   DevicePointer column[codegen::cuda::kMostColumns];
 };
+struct RankedSegments {
+  DevicePointer offsets;
+  int64_t isShort;
+  int64_t length, count;
+  DevicePointer kept;
+  int64_t keptIsShort;
+};
 constexpr uint64_t kEpochMask = 0x1fffffff;
 constexpr size_t kStateBytes = 16;
 
@@ -153,10 +160,14 @@ Failure CudaTarget::start() {
   return device_->clear(error_, sizeof(ErrorWord));
 }
 
-CudaTarget::PreparedKernel CudaTarget::generate(const KernelEntry& entry, const lcu::Program& program) const {
+CudaTarget::PreparedKernel CudaTarget::generate(const KernelEntry& entry, const lcu::Program& program,
+                                                std::vector<lcu::VarId> shortArrays) const {
   PreparedKernel kernel;
+  codegen::cuda::CudaOptions options = options_;
+  options.shortArrays = std::move(shortArrays);
   kernel.text =
-      codegen::cuda::generateKernel(*entry.kernel, program, codegen::cuda::entryOf(*entry.kernel), options_);
+      codegen::cuda::generateKernel(*entry.kernel, program, codegen::cuda::entryOf(*entry.kernel), options);
+  kernel.shortArrays = std::move(options.shortArrays);
   std::unordered_map<lcu::VarId, uint32_t> between;
   auto place = [&](lcu::VarId var) -> Origin {
     if (const KernelOutput* outer = entry.info.output(var))
@@ -200,7 +211,8 @@ Failure CudaTarget::prepare(const ProgramKernels& program, bool soon) {
     }
   };
   for (const KernelEntry& entry : program.kernels) {
-    for (PreparedPass& pass : kernels.emplace_back(generate(entry, *program.program)).passes) {
+    for (PreparedPass& pass :
+         kernels.emplace_back(generate(entry, *program.program, entry.shortArrays)).passes) {
       find(pass);
       if (pass.forGroups) find(*pass.forGroups);
     }
@@ -249,9 +261,9 @@ Failure CudaTarget::load(PreparedPass& pass, const std::string& entry) {
 
 Failure CudaTarget::loadSupport() {
   if (support_) return std::nullopt;
-  const std::vector<std::string> entries = {"kelpie_starts", "kelpie_rank1",     "kelpie_rank2",
-                                            "kelpie_rank4",  "kelpie_fill1",     "kelpie_fill4",
-                                            "kelpie_fill8",  "kelpie_interleave"};
+  const std::vector<std::string> entries = {
+      "kelpie_starts", "kelpie_rank1", "kelpie_rank2",      "kelpie_rank4", "kelpie_fill1",
+      "kelpie_fill4",  "kelpie_fill8", "kelpie_interleave", "kelpie_widen", "kelpie_shorten"};
   if (auto failure = device_->compile(codegen::cuda::supportSource(), entries, support_)) return failure;
   starts_ = support_->function("kelpie_starts");
   rank1_ = support_->function("kelpie_rank1");
@@ -261,6 +273,8 @@ Failure CudaTarget::loadSupport() {
   fill4_ = support_->function("kelpie_fill4");
   fill8_ = support_->function("kelpie_fill8");
   interleave_ = support_->function("kelpie_interleave");
+  widen_ = support_->function("kelpie_widen");
+  shorten_ = support_->function("kelpie_shorten");
   return std::nullopt;
 }
 
@@ -296,10 +310,25 @@ CudaTarget::PreparedPass& CudaTarget::chosen(PreparedKernel& kernel, size_t numb
   return pass == &kernel.text.passes[number] ? prepared : *prepared.forGroups;
 }
 
-Failure CudaTarget::launch(const LaunchRequest& request) {
+CudaTarget::PreparedKernel& CudaTarget::kernelOf(const LaunchRequest& request) {
   auto it = programs_.find(request.program);
   if (it == programs_.end()) throw InternalError("launch of a program that was not prepared");
-  PreparedKernel& kernel = it->second[request.kernel];
+  PreparedKernel& expected = it->second[request.kernel];
+  const auto fits = [&](const PreparedKernel& k) {
+    return std::ranges::equal(k.shortArrays, request.shortArrays);
+  };
+  if (fits(expected)) return expected;
+  for (const auto& other : expected.others)
+    if (fits(*other)) return *other;
+  ++statistics_.unexpected;
+  expected.others.push_back(std::make_unique<PreparedKernel>(
+      generate(request.program->kernels[request.kernel], *request.program->program,
+               {request.shortArrays.begin(), request.shortArrays.end()})));
+  return *expected.others.back();
+}
+
+Failure CudaTarget::launch(const LaunchRequest& request) {
+  PreparedKernel& kernel = kernelOf(request);
   for (size_t number = 0; number < kernel.passes.size(); ++number) {
     const CudaPass* pass = nullptr;
     PreparedPass& prepared = chosen(kernel, number, request.extents, pass);
@@ -360,6 +389,15 @@ Failure CudaTarget::fillPermuted(const LaunchRequest& request, const CudaPass& p
   int bytes = sizeOf(output.type);
   Function fill = bytes == 1 ? fill1_ : bytes == 4 ? fill4_ : fill8_;
   return device_->launch(fill, std::min<int64_t>((count + 1023) / 1024, 4096), 256, arguments.addresses());
+}
+
+Failure CudaTarget::convert(const Function& function, DevicePointer to, DevicePointer from, int64_t count) {
+  if (auto failure = loadSupport()) return failure;
+  ArgumentBlock arguments(3);
+  arguments.set(0, from);
+  arguments.set(1, to);
+  arguments.set(2, count);
+  return device_->launch(function, std::min<int64_t>((count + 255) / 256, 4096), 256, arguments.addresses());
 }
 
 Failure CudaTarget::interleave(const LaunchRequest& request, const PreparedPass& pass,
@@ -467,13 +505,15 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
       begins = request.scratch->take(bytes);
       if (!begins) return outOfMemory(bytes);
       if (auto failure = loadSupport()) return failure;
-      ArgumentBlock search(6);
-      search.set(0, argumentOf(prepared.parameters[*pass.info.offsetsParameter]).pointer);
-      search.set(1, extents.segments);
-      search.set(2, extents.elements);
-      search.set(3, pass.tileSize());
-      search.set(4, word.tiles);
-      search.set(5, begins);
+      const size_t p = *pass.info.offsetsParameter;
+      ArgumentBlock search(7);
+      search.set(0, argumentOf(prepared.parameters[p]).pointer);
+      search.set(1, int64_t{kernel.isShort(pass.info.parameters[p].var)});
+      search.set(2, extents.segments);
+      search.set(3, extents.elements);
+      search.set(4, pass.tileSize());
+      search.set(5, word.tiles);
+      search.set(6, begins);
       if (auto failure = device_->launch(starts_, (word.tiles + 1 + 127) / 128, 128, search.addresses()))
         return failure;
     }
@@ -509,15 +549,21 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   for (size_t k = 0; k < tables.size(); ++k) {
     if (auto failure = loadSupport()) return failure;
     constexpr int kThreads = 256, kSegmentsOfThread = 4;  // as in support_kernels.cuh
-    const auto& offsets = pass.info.offsetsParameter;
-    ArgumentBlock ranks(7);
+    RankedSegments segments{nullptr,
+                            0,
+                            extents.length,
+                            extents.segments,
+                            pointerOf(prepared.outputs[pass.ranked[k]]),
+                            kernel.isShort(pass.info.outputs[pass.ranked[k]].var)};
+    if (const auto& p = pass.info.offsetsParameter) {
+      segments.offsets = argumentOf(prepared.parameters[*p]).pointer;
+      segments.isShort = kernel.isShort(pass.info.parameters[*p].var);
+    }
+    ArgumentBlock ranks(4);
     ranks.set(0, word);
-    ranks.set(1, offsets ? argumentOf(prepared.parameters[*offsets]).pointer : nullptr);
-    ranks.set(2, extents.length);
-    ranks.set(3, extents.segments);
-    ranks.set(4, pass.rankGroups(word.tiles));
-    ranks.set(5, tables[k]);
-    ranks.set(6, pointerOf(prepared.outputs[pass.ranked[k]]));
+    ranks.set(1, segments);
+    ranks.set(2, pass.rankGroups(word.tiles));
+    ranks.set(3, tables[k]);
     const Function function = pass.shape.width == 1 ? rank1_ : pass.shape.width == 2 ? rank2_ : rank4_;
     const int64_t blocks = extents.segments / (kThreads * kSegmentsOfThread) + 1;
     if (auto failure = device_->launch(function, blocks, kThreads, ranks.addresses())) return failure;

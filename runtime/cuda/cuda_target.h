@@ -6,6 +6,7 @@
 // which look-back states carry, so that they are never cleared between launches.
 #pragma once
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "codegen/cuda/cuda_module.h"
@@ -39,6 +40,13 @@ class CudaTarget final : public Target {
   Failure synchronise(std::optional<DeviceError>& error) override;
   Failure read(std::span<const HostRead> reads, std::optional<DeviceError>& error) override;
   void clearError() override;
+  bool storesShort() override { return true; }
+  Failure widen(DevicePointer to, DevicePointer from, int64_t count) override {
+    return convert(widen_, to, from, count);
+  }
+  Failure shorten(DevicePointer to, DevicePointer from, int64_t count) override {
+    return convert(shorten_, to, from, count);
+  }
   bool canCount() override { return !timing_ && reader_.function("kelpie_host_words") != nullptr; }
   bool canForetell() override { return !timing_ && board_.usable(); }
   Failure foretell(DevicePointer condition, bool expected, uint64_t& number) override;
@@ -70,9 +78,15 @@ class CudaTarget final : public Target {
     std::unique_ptr<PreparedPass> forGroups;  ///< of CudaPass::forGroups
   };
   struct PreparedKernel {
+    std::vector<lcu::VarId> shortArrays;  ///< of a launch, which the text is for
     codegen::cuda::CudaKernel text;
     std::vector<PreparedPass> passes;
     std::vector<DevicePointer> between;
+    /// For launches of which other arrays are short.
+    std::vector<std::unique_ptr<PreparedKernel>> others = {};
+    bool isShort(lcu::VarId array) const {
+      return std::binary_search(shortArrays.begin(), shortArrays.end(), array);
+    }
   };
 
   /// Runs `work` between two marks, when launches are timed.
@@ -88,13 +102,18 @@ class CudaTarget final : public Target {
   /// What is launched of a pass, which `pass` becomes.
   static PreparedPass& chosen(PreparedKernel& kernel, size_t number, const codegen::LaunchExtents& extents,
                               const codegen::cuda::CudaPass*& pass);
-  PreparedKernel generate(const KernelEntry& entry, const lcu::Program& program) const;
+  PreparedKernel generate(const KernelEntry& entry, const lcu::Program& program,
+                          std::vector<lcu::VarId> shortArrays) const;
+  /// The kernel with the text for what is short of this launch.
+  PreparedKernel& kernelOf(const LaunchRequest& request);
   Failure load(PreparedPass& pass, const std::string& entry);
   Failure loadSupport();
   Failure launchPass(const LaunchRequest& request, PreparedKernel& kernel, size_t passNumber);
   /// Columns of parameters side by side, if that pays and there is memory; else null.
   Failure interleave(const LaunchRequest& request, const PreparedPass& pass,
                      const std::vector<uint32_t>& columns, DevicePointer& records);
+  /// By a kernel of the support module.
+  Failure convert(const Function& function, DevicePointer to, DevicePointer from, int64_t count);
   Failure fillPermuted(const LaunchRequest& request, const codegen::cuda::CudaPass& pass, lcu::VarId var,
                        DevicePointer pointer);
 
@@ -107,6 +126,7 @@ class CudaTarget final : public Target {
   std::unique_ptr<Module> support_;                                        ///< null before its first use
   Function starts_ = nullptr, rank1_ = nullptr, rank2_ = nullptr, rank4_ = nullptr;
   Function fill1_ = nullptr, fill4_ = nullptr, fill8_ = nullptr, interleave_ = nullptr;
+  Function widen_ = nullptr, shorten_ = nullptr;
   uint64_t launches_ = 0, epochs_ = 0;
   uint64_t cleanAt_ = 0;  ///< launches up to which there was no error
   DevicePointer error_ = nullptr, counters_ = nullptr, states_ = nullptr;

@@ -1,5 +1,8 @@
 #include "runtime/cuda/host_evaluation.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "ir/diagnostic.h"
 #include "runtime/interp/kernel_evaluator.h"
 
@@ -14,6 +17,29 @@ size_t bytesFrom(DevicePointer address, const Allocations& allocations) {
   --next;
   const auto offset = static_cast<size_t>(from - next->first);
   return offset < next->second ? next->second - offset : 0;
+}
+
+/// Elements of a short array (codegen/short_arrays.h) as Int64.
+std::vector<std::byte> widened(const std::vector<std::byte>& elements) {
+  std::vector<std::byte> wide(elements.size() / sizeof(int32_t) * sizeof(int64_t));
+  for (size_t k = 0; k < elements.size() / sizeof(int32_t); ++k) {
+    int32_t element = 0;
+    std::memcpy(&element, elements.data() + k * sizeof element, sizeof element);
+    const int64_t same = element;
+    std::memcpy(wide.data() + k * sizeof same, &same, sizeof same);
+  }
+  return wide;
+}
+/// The other way, in place; gives how many bytes are left.
+size_t shorten(std::vector<std::byte>& elements, size_t bytes) {
+  const size_t count = bytes / sizeof(int64_t);
+  for (size_t k = 0; k < count; ++k) {
+    int64_t element = 0;
+    std::memcpy(&element, elements.data() + k * sizeof element, sizeof element);
+    const auto same = static_cast<int32_t>(element);
+    std::memcpy(elements.data() + k * sizeof same, &same, sizeof same);
+  }
+  return count * sizeof(int32_t);
 }
 
 class HostScratch final : public Scratch {
@@ -32,6 +58,9 @@ Failure evaluateOnHost(const LaunchRequest& request, Device& device, const Alloc
   const auto& info = entry.info;
   std::vector<std::vector<std::byte>> read(info.parameters.size()), written(info.outputs.size());
   std::vector<KernelArgument> arguments(request.arguments.begin(), request.arguments.end());
+  const auto isShort = [&](lcu::VarId array) {
+    return std::binary_search(request.shortArrays.begin(), request.shortArrays.end(), array);
+  };
   for (size_t k = 0; k < arguments.size(); ++k) {
     const auto& parameter = info.parameters[k];
     const bool array = parameter.kind == codegen::ParameterKind::Array;
@@ -40,6 +69,7 @@ Failure evaluateOnHost(const LaunchRequest& request, Device& device, const Alloc
     const size_t bytes = array ? bytesFrom(from, allocations) : static_cast<size_t>(sizeOf(parameter.type));
     read[k].resize(bytes + sizeof(int64_t));
     if (auto failure = device.download(read[k].data(), from, bytes)) return failure;
+    if (array && isShort(parameter.var)) read[k] = widened(read[k]);
     arguments[k].pointer = read[k].data();
   }
   std::vector<DevicePointer> outputs;
@@ -58,9 +88,11 @@ Failure evaluateOnHost(const LaunchRequest& request, Device& device, const Alloc
   onHost.scratch = &scratch;
   LaunchWork work;
   error = evaluateKernel(KernelCode(entry), onHost, work);
-  for (size_t k = 0; k < outputs.size() && !error; ++k)
-    if (auto failure = device.upload(request.outputs[k], outputs[k], written[k].size() - sizeof(int64_t)))
-      return failure;
+  for (size_t k = 0; k < outputs.size() && !error; ++k) {
+    size_t bytes = written[k].size() - sizeof(int64_t);
+    if (isShort(info.outputs[k].var)) bytes = shorten(written[k], bytes);
+    if (auto failure = device.upload(request.outputs[k], outputs[k], bytes)) return failure;
+  }
   return std::nullopt;
 }
 

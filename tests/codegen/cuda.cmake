@@ -25,6 +25,7 @@ kelpie_test(cuda_programs SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/launch_queue_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/out_of_memory_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run_ahead_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/short_arrays_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emulated_device.cpp
   ${PROJECT_SOURCE_DIR}/tests/flatten/program_runner.cpp
   LINK kelpie_flatten kelpie_frontend kelpie_fusion kelpie_runtime kelpie_services Boost::context ${CMAKE_DL_LIBS})

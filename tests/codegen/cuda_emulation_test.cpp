@@ -53,7 +53,7 @@ codegen::cuda::CudaOptions smallGroups() {
 
 /// What random kernels became.
 struct Seen {
-  int rows = 0, keys = 0, severalPasses = 0, records = 0, counted = 0;
+  int rows = 0, keys = 0, severalPasses = 0, records = 0, counted = 0, shortArrays = 0;
   void add(const codegen::cuda::CudaKernel& kernel) {
     severalPasses += kernel.passes.size() > 1;
     for (const codegen::cuda::CudaPass& pass : kernel.passes) {
@@ -79,10 +79,15 @@ void compare(uint64_t seed, const RandomKernelOptions& kind, int kernels, const 
     runtime::ProgramKernels program{
         testCase.program.get(),
         {{&testCase.kernel, codegen::analyseKernel(testCase.kernel, *testCase.program)}}};
+    runtime::KernelEntry& entry = program.kernels[0];
+    entry.shortArrays = randomShortArrays(random, testCase.kernel, entry.info);
     ASSERT_EQ(interp.prepare(program), std::nullopt);
     auto failure = cuda.prepare(program);
     ASSERT_EQ(failure, std::nullopt) << *failure;
-    seen.add(codegen::cuda::generateKernel(testCase.kernel, *testCase.program, "k", cudaOptions));
+    codegen::cuda::CudaOptions textOptions = cudaOptions;
+    textOptions.shortArrays = entry.shortArrays;
+    seen.add(codegen::cuda::generateKernel(testCase.kernel, *testCase.program, "k", textOptions));
+    seen.shortArrays += !entry.shortArrays.empty();
     for (int64_t size : sizes) {
       for (Lengths shape : lengths) {
         KernelData data = randomData(random, testCase, size, shape);
@@ -98,7 +103,7 @@ void compare(uint64_t seed, const RandomKernelOptions& kind, int kernels, const 
             << "seed " << seed << ", kernel " << k << ", " << data.extents.elements << " elements, "
             << data.extents.segments << " segments of " << toString(shape) << " length\n"
             << lcu::toString(testCase.kernel, *testCase.program) << "\n"
-            << codegen::cuda::generateModule({&testCase.kernel}, *testCase.program, cudaOptions).source;
+            << codegen::cuda::generateModule({&testCase.kernel}, *testCase.program, textOptions).source;
       }
     }
     cuda.release(program);
@@ -183,6 +188,7 @@ TEST(CudaEmulation, FoldsOfScans) {
     compare(17, kind, 2, {5000}, kLengths, tinyBlocks(), seen);
   }
   EXPECT_GT(seen.severalPasses, 0);
+  EXPECT_GT(seen.shortArrays, 0);
 }
 /// Thunks with loops, of which some walk through columns that are put side by side.
 TEST(CudaEmulation, Loops) {

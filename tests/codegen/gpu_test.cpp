@@ -76,6 +76,10 @@ class Gpu : public testing::Test {
       runtime::ProgramKernels program{
           testCase.program.get(),
           {{&testCase.kernel, codegen::analyseKernel(testCase.kernel, *testCase.program)}}};
+      runtime::KernelEntry& entry = program.kernels[0];
+      entry.shortArrays = randomShortArrays(random_, testCase.kernel, entry.info);
+      codegen::cuda::CudaOptions textOptions;
+      textOptions.shortArrays = entry.shortArrays;
       ASSERT_EQ(interp.prepare(program), std::nullopt);
       auto failure = cuda_->prepare(program);
       ASSERT_EQ(failure, std::nullopt) << *failure;
@@ -91,7 +95,7 @@ class Gpu : public testing::Test {
               << "KELPIE_SEED=" << seed_ << ", kernel " << k << ", " << data.extents.elements << " elements, "
               << data.extents.segments << " segments of " << toString(shape) << " length\n"
               << lcu::toString(testCase.kernel, *testCase.program) << "\n"
-              << codegen::cuda::generateModule({&testCase.kernel}, *testCase.program).source;
+              << codegen::cuda::generateModule({&testCase.kernel}, *testCase.program, textOptions).source;
         }
       }
       cuda_->release(program);

@@ -1,10 +1,41 @@
 #include "tests/codegen/kernel_runs.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace kelpie::tests {
 
 using lcu::SoacKind;
+
+namespace {
+
+template <class To, class From>
+std::vector<std::byte> converted(const std::vector<std::byte>& elements) {
+  std::vector<From> from(elements.size() / sizeof(From));
+  std::memcpy(from.data(), elements.data(), from.size() * sizeof(From));
+  const std::vector<To> to(from.begin(), from.end());
+  std::vector<std::byte> bytes(to.size() * sizeof(To));
+  std::memcpy(bytes.data(), to.data(), bytes.size());
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<lcu::VarId> randomShortArrays(Random& random, const lcu::Kernel& kernel,
+                                          const codegen::KernelInfo& info) {
+  std::vector<lcu::VarId> arrays;
+  if (random() % 2) return arrays;
+  for (const auto& p : info.parameters)
+    if (p.kind == codegen::ParameterKind::Array && p.type == ScalarType::Int64 && random() % 2)
+      arrays.push_back(p.var);
+  for (const auto& o : info.outputs) {
+    const lcu::Soac& soac = kernel.bindings[o.binding];
+    if (soac.kind == SoacKind::Filter && soac.space.segmented() && o.result == 0 && random() % 2)
+      arrays.push_back(o.var);
+  }
+  std::sort(arrays.begin(), arrays.end());
+  return arrays;
+}
 
 LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& kernels, size_t kernel,
                        const KernelData& data, int64_t spare) {
@@ -16,6 +47,11 @@ LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& k
   auto note = [&](const runtime::Failure& failure) {
     if (failure && !result.failure) result.failure = failure;
   };
+  std::vector<lcu::VarId> shortArrays;
+  if (target.storesShort()) shortArrays = kernels.kernels[kernel].shortArrays;
+  const auto isShort = [&](lcu::VarId v) {
+    return std::binary_search(shortArrays.begin(), shortArrays.end(), v);
+  };
   std::vector<runtime::KernelArgument> arguments;
   std::vector<int64_t> lengths;
   for (const auto& p : info.parameters) {
@@ -26,7 +62,9 @@ LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& k
       const auto bytes = static_cast<int64_t>(data.arrays.at(p.var).size());
       argument.integer = bytes / sizeOf(kernels.program->vars[p.var].type);
     } else {
-      const auto& bytes = data.arrays.at(p.var);
+      auto bytes = data.arrays.at(p.var);
+      if (p.kind == codegen::ParameterKind::Array && isShort(p.var))
+        bytes = converted<int32_t, int64_t>(bytes);
       argument.pointer = memory.take(bytes.size());
       note(target.upload(argument.pointer, bytes.data(), bytes.size()));
     }
@@ -39,7 +77,8 @@ LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& k
   std::vector<runtime::DevicePointer> outputs;
   std::vector<size_t> sizes;
   for (const auto& o : info.outputs) {
-    sizes.push_back(static_cast<size_t>(codegen::capacity(o, extents) * sizeOf(o.type)));
+    const int width = isShort(o.var) ? static_cast<int>(sizeof(int32_t)) : sizeOf(o.type);
+    sizes.push_back(static_cast<size_t>(codegen::capacity(o, extents) * width));
     outputs.push_back(memory.take(std::max<size_t>(16, sizes.back())));
     std::vector<std::byte> before(sizes.back(), std::byte{0x5a});
     if (o.onto != 0) {
@@ -50,6 +89,7 @@ LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& k
   }
   runtime::LaunchRequest request{&kernels, kernel, extents, arguments, outputs, &memory};
   request.lengths = lengths;
+  request.shortArrays = shortArrays;
   if (spare > 0) {
     const runtime::DevicePointer count = memory.take(sizeof(int64_t));
     note(target.upload(count, &data.extents.elements, sizeof(int64_t)));
@@ -65,6 +105,9 @@ LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& k
   for (size_t k = 0; k < outputs.size(); ++k) {
     result.outputs.emplace_back(sizes[k]);
     note(target.download(result.outputs.back().data(), outputs[k], sizes[k]));
+    if (!isShort(info.outputs[k].var)) continue;
+    result.outputs.back() = converted<int64_t, int32_t>(result.outputs.back());
+    sizes[k] = result.outputs.back().size();
   }
   for (size_t k = 0; k < outputs.size(); ++k) {
     const auto& o = info.outputs[k];

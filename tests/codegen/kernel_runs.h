@@ -33,10 +33,14 @@ struct LaunchResult {
   std::optional<runtime::DeviceError> error;
   std::vector<std::vector<std::byte>> outputs;
 };
+/// On targets that store arrays short those of the kernel's entry are (KernelEntry::shortArrays).
 /// `spare`: the host knows only that there are no more than so many elements beside those (for kernels that
 /// are KernelInfo::counted, on targets that can count).
 LaunchResult runKernel(runtime::Target& target, const runtime::ProgramKernels& kernels, size_t kernel,
                        const KernelData& data, int64_t spare = 0);
+/// Some of the arrays that may be stored short, whatever data a random kernel gets.
+std::vector<lcu::VarId> randomShortArrays(Random& random, const lcu::Kernel& kernel,
+                                          const codegen::KernelInfo& info);
 /// Empty when equal; else what differs, in words.
 std::string difference(const LaunchResult& expected, const LaunchResult& got,
                        const codegen::KernelInfo& info);

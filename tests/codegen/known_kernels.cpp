@@ -1,5 +1,7 @@
 #include "tests/codegen/known_kernels.h"
 
+#include <algorithm>
+
 #include "codegen/kernel_analysis.h"
 
 namespace kelpie::tests {
@@ -279,8 +281,18 @@ KnownKernels::KnownKernels() {
 
 runtime::ProgramKernels KnownKernels::programKernels() const {
   runtime::ProgramKernels result{&program, {}};
-  for (const auto& [name, kernel] : kernels)
-    result.kernels.push_back({&kernel, codegen::analyseKernel(kernel, program)});
+  for (const auto& [name, kernel] : kernels) {
+    const auto& entry = result.kernels.emplace_back(
+        runtime::KernelEntry{&kernel, codegen::analyseKernel(kernel, program), {}});
+    std::vector<VarId> positions;
+    for (const auto& p : entry.info.parameters)
+      if (program.vars[p.var].name == "offsets") positions.push_back(p.var);
+    for (const auto& o : entry.info.outputs)
+      if (name == "sweep_offsets" || o.extent == codegen::ExtentKind::SegmentsPlusOne)
+        positions.push_back(o.var);
+    std::sort(positions.begin(), positions.end());
+    result.kernels.back().shortArrays = std::move(positions);
+  }
   return result;
 }
 size_t KnownKernels::number(const std::string& name) const {

@@ -17,6 +17,7 @@ class KnownKernels {
   lcu::Program program;
   std::map<std::string, lcu::Kernel> kernels;
   std::map<std::string, lcu::VarId> vars;
+  /// Offsets are stored short.
   runtime::ProgramKernels programKernels() const;  ///< in the order of `kernels`
   size_t number(const std::string& name) const;    ///< of a kernel in programKernels()
 
