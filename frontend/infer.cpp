@@ -301,8 +301,12 @@ ExpPtr Inference::call(ExpPtr function, ExpPtr argument, Span span, const std::s
     type = made;
   }
   if (type->kind != TypeKind::Function) {
-    report("K0305", function->span, "this is not a function: it has type " + show(type),
-           "two values side by side are a call; between elements goes a comma, behind a form a `;`");
+    std::string hint =
+        "two values side by side are a call; between elements goes a comma, behind a form a `;`";
+    if (auto* literal = std::get_if<typed::Literal>(&function->node);
+        literal && literal->value.type == ScalarType::Bool)
+      hint = literal->value.isTrue() ? "`t` is the constant true" : "`f` is the constant false";
+    report("K0305", function->span, "this is not a function: it has type " + show(type), std::move(hint));
     return failed(span);
   }
   if (auto conflict = types_.unify(argument->type, type->arguments[0])) {
@@ -378,7 +382,7 @@ void Inference::checkEffects(const Cell& cell, Span span) {
 ExpPtr Inference::inferSequence(const ast::SequenceLiteral& sequence, Span span) {
   typed::Sequence result;
   result.elements.reserve(sequence.elements.size());
-  bool closed = true;
+  bool closed = true, good = true;
   Type* element = nullptr;
   for (const ast::ExpPtr& part : sequence.elements) {
     result.elements.push_back(infer(*part));
@@ -386,7 +390,8 @@ ExpPtr Inference::inferSequence(const ast::SequenceLiteral& sequence, Span span)
     closed &= added.closed;
     if (!element) {
       element = added.type;
-    } else if (auto conflict = types_.unify(added.type, element)) {
+    } else if (auto conflict = good ? types_.unify(added.type, element) : std::nullopt) {
+      good = false;
       const typed::Exp& first = *result.elements.front();
       reportConflict("K0308", added.span,
                      "the elements of a sequence have one type: this has type " + show(added.type) +
@@ -394,7 +399,7 @@ ExpPtr Inference::inferSequence(const ast::SequenceLiteral& sequence, Span span)
                      *conflict, {{first.span, "this is the first element"}});
     }
   }
-  return make(std::move(result), types_.sequence(element), span, closed);
+  return make(std::move(result), types_.sequence(good ? element : types_.variable()), span, closed);
 }
 
 ExpPtr Inference::inferEach(const ast::ApplyToEach& each, Span span) {
@@ -457,6 +462,7 @@ ExpPtr Inference::inferIf(const ast::If& branch, Span span) {
                    {{thenBranch->span, "this has type " + show(thenBranch->type)},
                     {elseBranch->span, "this has type " + show(elseBranch->type)}},
                    tuple ? "`else` reaches over commas: an `if` in a list needs parentheses" : "");
+    return failed(span);
   }
   Type* type = thenBranch->type;
   bool closed = condition->closed && thenBranch->closed && elseBranch->closed;

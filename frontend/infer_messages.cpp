@@ -110,10 +110,25 @@ std::pair<size_t, bool> tupleSize(const Type* type) {
   return {size, type->kind == TypeKind::Variable && (type->typeClass & kStructured) != 0};
 }
 
+/// What the user of an operator may have meant; empty where that is not known.
+std::string operatorAdvice(const std::string& what, const Conflict& conflict, bool unary) {
+  if (what == "`<-`")
+    return conflict.kind == Conflict::Shape ? "it is SEQUENCE <- [(INDEX, VALUE), ...]" : "";
+  constexpr std::string_view kArithmetic = "+-*/^";
+  const bool ofSequence =
+      conflict.kind == Conflict::Class && resolve(conflict.right)->kind == TypeKind::Sequence;
+  if (!ofSequence || what.size() != 3 || kArithmetic.find(what[1]) == std::string_view::npos) return "";
+  const char op = what[1];
+  if (unary) return std::string("{") + op + "a : a in v} does this to the elements of a sequence v";
+  return std::string("{a ") + op + " b : a in v; b in w} does this to the elements of sequences v and w" +
+         (op == '+' ? "; v ++ w joins them" : "");
+}
+
 }  // namespace
 
 void Inference::reportArgument(const typed::Exp& function, const typed::Exp& argument, Span span,
                                std::string what, const Conflict& conflict) {
+  const bool isOperator = !what.empty();
   const Type* parameter = resolve(function.type)->arguments[0];
   if (auto* global = std::get_if<typed::Global>(&function.node)) {
     if (what.empty()) what = "`" + global->cell->name + "`";
@@ -121,10 +136,12 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
     if (general->kind == TypeKind::Function) parameter = general->arguments[0];
   }
   if (what.empty()) what = "this function";
-  std::string hint;
   auto [expected, open] = tupleSize(parameter);
   size_t given = tupleSize(argument.type).first;
-  if (conflict.kind == Conflict::Shape && (given < expected || (given > expected && !open))) {
+  std::string hint;
+  if (isOperator) {
+    hint = operatorAdvice(what, conflict, given == 1);
+  } else if (conflict.kind == Conflict::Shape && (given < expected || (given > expected && !open))) {
     hint = what + " takes " + std::to_string(expected) + (expected == 1 ? " argument, " : " arguments, ") +
            std::to_string(given) + (given == 1 ? " is given" : " are given");
   }
@@ -144,6 +161,7 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
 }
 
 void Inference::reportUnknown(const std::string& name, Span span) {
+  if (!unknown_.insert(name).second) return;
   if (const std::optional<Span> definition = environment_.failedDefinition(name)) {
     return report("K0201", span, "`" + name + "` is not defined, because its definition has a mistake", "",
                   {{*definition, "this is the definition"}});

@@ -91,6 +91,16 @@ TEST_F(InferTest, AMistakeInABodyIsToldOnce) {
   EXPECT_EQ(count, 1u);
 }
 
+TEST_F(InferTest, WhatFollowsFromAMistakeIsNotTold) {
+  EXPECT_EQ(mistake("let x = if t then \"a\" else 1 in x + 1;").id, "K0303");
+  EXPECT_EQ(mistake("{if x > 1 then x else \"a\" : x in [1]} ++ [\"b\"];").id, "K0303");
+  EXPECT_EQ(mistake("[1, 2.0, 3.0] ++ [2.0];").id, "K0308");
+  EXPECT_EQ(mistake("function g(x) = let a = y * x in {a + y : a in [y]};").id, "K0201");
+  EXPECT_EQ(process("function g(x) = y; g(1) + g(2);").at(1).diagnostics.size(), 1u);
+  EXPECT_EQ(process("a + b;").at(0).diagnostics.size(), 2u);
+  EXPECT_EQ(process("y; y;").at(1).diagnostics.size(), 1u) << "another form";
+}
+
 TEST_F(InferTest, HintsSayWhatIsUsuallyMeant) {
   EXPECT_THAT(mistake("1 + 2.0;").hint, HasSubstr("float(i)"));
   EXPECT_THAT(mistake("max(1,2,3);").hint, HasSubstr("takes 2 arguments, 3 are given"));
@@ -99,6 +109,12 @@ TEST_F(InferTest, HintsSayWhatIsUsuallyMeant) {
   EXPECT_THAT(mistake("t == f;").hint, HasSubstr("eql"));
   EXPECT_THAT(mistake("t || f;").hint, HasSubstr("`and` and `or`"));
   EXPECT_THAT(mistake("[1 2];").hint, HasSubstr("between elements goes a comma"));
+  EXPECT_THAT(mistake("f(1);").hint, HasSubstr("`f` is the constant false"));
+  EXPECT_THAT(mistake("{t x : x in [1]};").hint, HasSubstr("`t` is the constant true"));
+  EXPECT_THAT(mistake("[1] <- (0, 1);").hint, HasSubstr("[(INDEX, VALUE)"));
+  EXPECT_THAT(mistake("[1, 2] + 1;").hint, HasSubstr("{a + b : a in "));
+  EXPECT_THAT(mistake("-[1, 2];").hint, HasSubstr("{-a : a in "));
+  EXPECT_EQ(mistake("(1, 2) + 1;").hint, "");
   EXPECT_THAT(mistake("#3;").message, HasSubstr("`#` expects"));
 }
 
