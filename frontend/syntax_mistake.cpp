@@ -140,6 +140,28 @@ struct Surroundings {
     }
     return false;
   }
+  /// Whether a binding of the innermost braces and a comma stand before what is found.
+  bool bindingsHaveComma() const {
+    int closed = 0;
+    bool comma = false;
+    for (uint32_t i = found; i-- > formBegin;) {
+      if (isClosing(tokens[i].type)) ++closed;
+      if (isOpening(tokens[i].type) && closed-- == 0) return false;
+      if (closed == 0 && tokens[i].type == NeslParser::SEMICOLON) return false;
+      if (closed == 0 && tokens[i].type == NeslParser::COMMA) comma = true;
+      if (closed == 0 && tokens[i].type == NeslParser::IN) return comma;
+    }
+    return false;
+  }
+  /// For `function g x y`, found at the y: "g(x, y)"; otherwise empty.
+  std::string headWithoutParentheses() const {
+    if (type(formBegin) != NeslParser::FUNCTION || found != formBegin + 3) return "";
+    std::vector<std::string_view> names;
+    for (uint32_t i = formBegin + 1; type(i) == NeslParser::NAME; ++i)
+      names.push_back(text.substr(tokens[i].begin, tokens[i].end - tokens[i].begin));
+    if (names.size() < 3) return "";
+    return fmt::format("{}({})", names[0], fmt::join(names.begin() + 1, names.end(), ", "));
+  }
   bool onNewLine() const {
     if (found == formBegin) return false;
     const uint32_t end = tokens[found - 1].end;
@@ -177,6 +199,15 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       if (inBraces && around.has(NeslParser::BAR))
         return "{ELEMENT : NAME in SEQUENCE | CONDITION}: a colon stands before the bindings, the bar before "
                "the filter";
+      if (inBraces && around.bindingsHaveComma())
+        return "the bindings of an apply-to-each are separated by `;`";
+      if (!around.open.empty() && around.type(around.open.back()) == NeslParser::LBRACKET &&
+          !around.inBindingsOfLet())
+        return "an apply-to-each stands in braces: {ELEMENT : NAME in SEQUENCE | CONDITION}";
+      break;
+    case NeslParser::NAME:
+      if (const std::string call = around.headWithoutParentheses(); !call.empty())
+        return fmt::format("the parameters of a function stand in parentheses: {}", call);
       break;
     case NeslParser::COLON:
       if (!around.open.empty() && around.type(around.open.back()) == NeslParser::LBRACKET)

@@ -47,6 +47,12 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("x = [];").hints, HasSubstr("[] int"));
   EXPECT_THAT(parseText("function g() = 3;").hints, HasSubstr("at least one argument"));
   EXPECT_THAT(parseText("let [a] = [1] in a;").hints, HasSubstr("not taken apart"));
+  EXPECT_THAT(parseText("[x * x : x in [1]];").hints, HasSubstr("stands in braces"));
+  EXPECT_THAT(parseText("[x in [1]];").hints, HasSubstr("stands in braces"));
+  EXPECT_THAT(parseText("[let a = 1; b = 2 a in b];").hints, testing::Not(HasSubstr("braces")));
+  EXPECT_THAT(parseText("{x : x in a, y in b};").hints, HasSubstr("separated by `;`"));
+  EXPECT_THAT(parseText("{x, y : x in a, (y, z) in b | y > 1};").hints, HasSubstr("separated by `;`"));
+  EXPECT_THAT(parseText("function g x y = x;").hints, HasSubstr("g(x, y)"));
   EXPECT_THAT(parseText("{x | x in [1]};").hints, HasSubstr("a colon stands before the bindings"));
   EXPECT_THAT(parseText("{a : a in [1] | a > 1; b in [3]};").hints, HasSubstr("the filter comes last"));
 }
