@@ -321,6 +321,9 @@ FormResult Session::command(const ast::Command& command, Span span) {
   };
   if (command.word == "exit") {
     result.kind = FormKind::Exit;
+    if (!command.arguments.empty())
+      warn("K0404", "as the first word of a form `exit` is a command, which ends the program",
+           "a variable or a function of this name is written in parentheses there: (exit)");
     return result;
   }
   static constexpr std::array kOfValues = {"(", "=", ",", "["};  // what follows a variable or a function

@@ -115,6 +115,18 @@ TEST_F(SessionTest, NamesOfCommandsAreForOtherPlacesOrParentheses) {
               ElementsAre("show = fn : int -> int", "it = 4 : int", "set = [1, 2] : [int]", "it = 2 : int"));
 }
 
+TEST_F(SessionTest, ExitWithMoreBehindItIsWarnedOf) {
+  EXPECT_TRUE(process("exit; 2;").at(0).diagnostics.empty());
+  for (const char* form : {"exit(3); 2;", "exit = 3; 2;", "exit 3; 2;"}) {
+    const std::vector<FormResult> results = process(form);
+    ASSERT_EQ(results.size(), 1u) << form;
+    EXPECT_EQ(results[0].kind, FormKind::Exit) << form;
+    ASSERT_EQ(results[0].diagnostics.size(), 1u) << form;
+    EXPECT_EQ(results[0].diagnostics[0].id, "K0404") << form;
+    EXPECT_THAT(results[0].diagnostics[0].message, testing::HasSubstr("ends the program")) << form;
+  }
+}
+
 TEST_F(SessionTest, LoadFindsFilesByConstantStrings) {
   std::string name = testing::TempDir() + "kelpie_load_test.nesl";
   std::ofstream(name) << "loaded = 41; function more(x) = x + 1;";
