@@ -77,7 +77,7 @@ enum class PrimOp : uint8_t {
   RandomFloat,  // float v -> float      v * (draw mod 2^30) / 2^30; checked v > 0
   RandomSeed,   // int -> bool           serial
   Print,        // [char] -> bool        writes the characters, returns true
-  Raise,        // [char] -> bool        stops the form with "ERROR: " and the text
+  Raise,        // [char] -> bool        stops the form with the text as its error
   StartTimer,   // int -> int
   StopTimer,    // int -> float          seconds of wall clock since the matching start
   Extern,       // row -> row            runtime service named by Prim::text ("read_object_from_file",

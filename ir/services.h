@@ -6,7 +6,7 @@
 // service accepts either width of argument and returns the widths asked for in `resultTypes`.
 //
 //   print           [char] -> bool                        writes the characters, T
-//   raise           [char] -> bool                        always an error, "ERROR: " and the text
+//   raise           [char] -> bool                        always an error, whose message is the text
 //   random_draws    int n -> [int64]                      the next n raw draws of 31 bits (language.md 4.9)
 //   random_seed     int -> bool                           restarts the stream
 //   start_timer     int -> int                            a new timer's number, 1 or more

@@ -152,7 +152,10 @@ class HostServices final : public Services {
     return Columns{flag(true)};
   }
 
-  Reply raise(const Columns& arguments, const Row&) { return "ERROR: " + text(arguments[0]); }
+  Reply raise(const Columns& arguments, const Row&) {
+    std::string message = text(arguments[0]);
+    return message.empty() ? "the program calls error" : message;
+  }
 
   Reply randomDraws(const Columns& arguments, const Row&) {
     const int64_t count = arguments[0].at(0).i;

@@ -178,7 +178,7 @@ TEST_F(ServicesTest, OutputAndErrors) {
   call("write_string", {text(" there"), integer(2)}, kStatus);
   EXPECT_EQ(output_, "hi there");
   call("raise", {text("too bad")}, {ScalarType::Bool});
-  EXPECT_EQ(error_, "ERROR: too bad");
+  EXPECT_EQ(error_, "too bad");
 }
 
 TEST_F(ServicesTest, ProcessesAreFedAndRead) {
