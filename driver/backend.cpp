@@ -145,15 +145,20 @@ class CompilingBackend final : public Backend {
   }
   std::string account() const override {
     const runtime::CompilerStatistics& compiler = statistics_.compiler;
-    std::string text =
-        fmt::format("{} launches, {} waits ({:.3f} ms), {} bytes up, {} down, {} allocations, peak {} bytes",
-                    statistics_.launches, statistics_.synchronisations, 1e3 * statistics_.waitedSeconds,
-                    statistics_.uploadedBytes, statistics_.downloadedBytes, statistics_.allocations,
-                    statistics_.peakBytes);
-    if (statistics_.foretold > 0) text += fmt::format(", {} conditions foretold", statistics_.foretold);
+    const auto counted = [](uint64_t count, std::string_view one, std::string_view ending) {
+      return fmt::format("{} {}{}", count, one, count == 1 ? "" : ending);
+    };
+    std::string text = fmt::format(
+        "{}, {} ({:.3f} ms), {} up, {} down, {}, peak {}", counted(statistics_.launches, "launch", "es"),
+        counted(statistics_.synchronisations, "wait", "s"), 1e3 * statistics_.waitedSeconds,
+        counted(statistics_.uploadedBytes, "byte", "s"), statistics_.downloadedBytes,
+        counted(statistics_.allocations, "allocation", "s"), counted(statistics_.peakBytes, "byte", "s"));
+    if (statistics_.foretold > 0)
+      text += fmt::format(", {} foretold", counted(statistics_.foretold, "condition", "s"));
     if (compiler.compiled + compiler.cached > 0)
-      text += fmt::format(", {} kernels compiled and {} found on disk in {:.1f} ms", compiler.compiled,
-                          compiler.cached, 1e3 * compiler.waitedSeconds);
+      text += fmt::format(", {} compiled and {} found on disk in {:.1f} ms",
+                          counted(compiler.compiled, "kernel", "s"), compiler.cached,
+                          1e3 * compiler.waitedSeconds);
     return text;
   }
 

@@ -40,8 +40,8 @@ std::string build(const std::vector<FormResult>& forms, const Options& options, 
     if (auto failure =
             runtime::compileAhead(sources, architecture, options.outputFile, compilers, statistics))
       return *failure;
-    fmt::print("sm_{}: {} kernels compiled, {} found compiled, {:.2f} s\n", architecture, statistics.compiled,
-               statistics.cached, statistics.waitedSeconds);
+    fmt::print("sm_{}: {} {} compiled, {} found compiled, {:.2f} s\n", architecture, statistics.compiled,
+               statistics.compiled == 1 ? "kernel" : "kernels", statistics.cached, statistics.waitedSeconds);
   }
   return "";
 }

@@ -226,12 +226,16 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int status = app.exit(error, std::cout, std::cerr);
-    std::error_code none;
-    if (status != 0 && app.get_subcommands().empty() && argc > 1 &&
-        std::filesystem::is_regular_file(argv[1], none))
-      std::cerr << "To run a program: kelpie run " << argv[1] << "\n";
-    return {std::nullopt, status == 0 ? 0 : 2};
+    if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
+      std::error_code none;
+      std::cerr << "kelpie: `" << argv[1] << "` is no command; ";
+      if (std::filesystem::is_regular_file(argv[1], none))
+        std::cerr << "to run a program: kelpie run " << argv[1] << "\n";
+      else
+        std::cerr << "kelpie --help lists the commands\n";
+      return {std::nullopt, 2};
+    }
+    return {std::nullopt, app.exit(error, std::cout, std::cerr) == 0 ? 0 : 2};
   }
   if (options.profileFile == "true") options.profileFile = "-";  // what CLI11 makes of a flag without value
   if (options.architectures.empty()) options.architectures = {90};

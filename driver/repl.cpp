@@ -270,8 +270,11 @@ void Repl::showFusion(std::string_view expression) {
 
 void Repl::load(std::string_view path) {
   if (path.size() > 1 && path.front() == '"' && path.back() == '"') path = path.substr(1, path.size() - 2);
-  std::string problem;
-  const std::optional<uint32_t> file = sources_.load(std::string(path), problem);
+  std::string problem, name(path);
+  std::error_code none;
+  const auto isFile = [&](const std::string& file) { return std::filesystem::is_regular_file(file, none); };
+  if (!isFile(name) && isFile(name + ".nesl")) name += ".nesl";
+  const std::optional<uint32_t> file = sources_.load(name, problem);
   if (!file) return complain(fmt::format("cannot read {}: {}", path, problem));
   const bool before = ended_;
   evaluate(*file);

@@ -74,6 +74,25 @@ TEST_F(Command, AFloodOfErrorsIsCut) {
   EXPECT_EQ(outcome.status, 1);
 }
 
+TEST_F(Command, CountsOfOneAreSingular) {
+  const Outcome outcome =
+      kelpie("run --target=interp -v -", "sum([1, 2, 3]); sum([0:3]) + #{i in [0:9] | i > 3};");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.messages, HasSubstr(" launch"));
+  EXPECT_THAT(outcome.messages, testing::ContainsRegex(" 1 (launch|wait|allocation)[, ]"));
+  EXPECT_THAT(outcome.messages, Not(testing::ContainsRegex(" 1 (launches|waits|allocations)")));
+}
+
+TEST_F(Command, AFileWithoutACommandIsNotGuessedAt) {
+  write("some.nesl", "1;");
+  const Outcome file = kelpie(path("some.nesl"));
+  EXPECT_EQ(file.status, 2);
+  EXPECT_THAT(file.messages, HasSubstr("to run a program: kelpie run " + path("some.nesl")));
+  const Outcome word = kelpie("rum " + path("some.nesl"));
+  EXPECT_EQ(word.status, 2);
+  EXPECT_THAT(word.messages, HasSubstr("`rum` is no command"));
+}
+
 TEST_F(Command, KeepGoingRunsTheRest) {
   const Outcome outcome = run("1; 2 + ; undefined_name; 3;", "--target=reference --keep-going");
   EXPECT_EQ(outcome.output, "it = 1 : int\nit = 3 : int\n");

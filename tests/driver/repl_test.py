@@ -171,6 +171,8 @@ class AtATerminal(unittest.TestCase):
         self.assertIn("loaded = 499500 : int", printed)
         self.assertIn("three = fn : a -> int", printed)
         self.assertIn("it = 3 : int", ask("three(0);"))
+        self.assertIn("loaded = 499500 : int", ask(":load " + path.removesuffix(".nesl")))
+        self.assertIn("cannot read " + path + "x:", ask(":load " + path + "x"))
         self.terminal.send(":quit\r")
         self.assertEqual(self.terminal.close(), 0)
 
