@@ -53,12 +53,14 @@ struct TargetCosts {
 
   // Beyond loads, stores and arithmetic, on one element, byte of it, or segment.
   double scanElement, scanByte;
-  double filterElement, filterByte;     ///< of what it passes on
-  double furtherScan, furtherFilter;    ///< one element, of each after the first of its kernel
-  double segmentedElement, segment;     ///< for knowing one's segment
-  double keptElement;                   ///< the same in a kernel with a segmented filter
-  double numberedElement;               ///< for a segmented reduction whose thunks need to know it
-  double foldedElement, foldedSegment;  ///< a segmented reduction that need not know it
+  double filterElement, filterByte;   ///< of what it passes on
+  double furtherScan, furtherFilter;  ///< one element, of each after the first of its kernel
+  double segmentedElement, segment;   ///< for knowing one's segment
+  double keptElement;                 ///< the same in a kernel with a segmented filter
+  /// For a segmented reduction whose thunks need to know it, and for one whose thunks do not. On a GPU: for
+  /// each column, of an element that a thread holds alone.
+  double numberedElement;
+  double foldedElement, foldedSegment;
   double headedElement, headedSegment;  ///< a segmented scan that need not know it
   /// A position of a segmented reduction whose loads depend on the segment or on the position alone, for all
   /// rows that go through the positions together.

@@ -18,6 +18,11 @@ CostModel::CostModel(const lcu::Program& program, const TargetCosts& costs, Size
   for (const auto& [extent, value] : known_) told_.insert(extent);
   lcu::forEachBlock(program, [&](const lcu::Block& block) {
     for (const lcu::Stmt& stmt : block.stmts) {
+      if (const auto* grade = std::get_if<lcu::Grade>(&stmt.node); grade && grade->sorted)
+        if (const auto keys = arrayBits_.find(grade->keys); keys != arrayBits_.end()) {
+          const double bits = keys->second;
+          arrayBits_[stmt.results.back()] = bits;
+        }
       const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
       if (!launch) continue;
       for (const lcu::Soac& soac : launch->kernel.bindings) {
@@ -289,6 +294,12 @@ struct Instructions {
 /// Elsewhere they differ little.
 constexpr Instructions kAlike{1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1}, kOfGpu{};
 
+/// Whether a float is a power of two: compilers multiply by its reciprocal, which is exact.
+bool isPowerOfTwo(ExprRef divisor) {
+  int exponent = 0;
+  return divisor->kind == ExprKind::Constant && std::abs(std::frexp(divisor->constant.f, &exponent)) == 0.5;
+}
+
 }  // namespace
 
 double CostModel::operation(ExprRef e, const ElementFacts& facts) const {
@@ -335,7 +346,7 @@ double CostModel::operation(ExprRef e, const ElementFacts& facts) const {
                            : simple(word || few ? ScalarType::Int32 : type, costs_.integerProduct);
     case ScalarOp::Div:
     case ScalarOp::Rem:
-      if (isFloat(type)) return float32 * costs_.division;
+      if (isFloat(type)) return isPowerOfTwo(e->operands[1]) ? ofType(type) : float32 * costs_.division;
       if (facts.divided(e)) return simple(type, costs_.integerProduct) + ofType(type);
       if (e->operands[1]->kind == ExprKind::Constant) {
         const bool shift = std::has_single_bit(static_cast<uint64_t>(e->operands[1]->constant.i));
@@ -468,9 +479,18 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) con
   return time;
 }
 
+namespace {
+
+/// Share of the tiles of so many elements in which segments begin.
+double withBorders(double elements, double segments, double tile) {
+  return segments > 0 ? 1 / (1 + elements / segments / tile) : 1;
+}
+
+}  // namespace
+
 /// Of finding the borders of segments, once for all members.
 double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
-  double elements = 0, segments = 0, columns = 0;
+  double elements = 0, segments = 0, columns = 0, lookUps = 0;
   bool reduces = false, scans = false, filters = false, numbered = false, rows = false, keyed = false;
   bool lookedUp = false;
   for (const SoacTime& member : members) {
@@ -485,6 +505,7 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
     numbered |= member.numbered;
     lookedUp |= member.lookedUp;
     columns += member.columns;
+    lookUps += member.lookUps;
   }
   // Of fewer, more lanes have places of their own.
   constexpr double kKeys = 100;
@@ -492,29 +513,29 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
   if (rows) return elements * costs_.rowElement;
   // Tiles that lie in one segment need not look for others.
   constexpr double kTiles = 8192;
-  const double many = segments > 0 ? 1 / (1 + elements / segments / kTiles) : 1;
-  if (filters) return many * elements * costs_.keptElement + segments * costs_.segment;
-  // Of the pieces in which a warp folds segments, those count in which one ends.
-  constexpr double kPiece = 256;
-  const double ending = costs_.lockStep && elements > 0 ? std::min(1.0, segments * kPiece / elements) : 1;
+  const double many = withBorders(elements, segments, kTiles);
+  // A GPU marks where segments begin, which suffices for filters that need not know which they are.
+  const bool marked = costs_.lockStep && filters && !numbered;
+  if (filters && !marked) return many * elements * costs_.keptElement + segments * costs_.segment;
   if (numbered && reduces && !scans && !costs_.lockStep)
     return many * elements * costs_.numberedElement + segments * costs_.segment;
-  if (numbered && reduces && !scans) {
-    // Borders take the time of a warp, the longer the more columns there are.
-    constexpr double kBorder = 64;
-    const double bordering = segments > 0 ? 1 / (1 + elements / segments / kBorder) : 1;
-    return bordering * (1 + columns) / 2 * elements * costs_.numberedElement + segments * costs_.segment;
-  }
+  // A warp transposes and scans the columns of a tile in which segments end. Of more columns, threads hold
+  // fewer elements at once: more such tiles, in each of which as much is to be done.
+  const double held = columns > 4 ? 2 : columns > 2 ? 4 : 8;
+  constexpr double kWarp = 32, kMarks = 0.5;  // columns that finding the ends takes as long as
+  const double folding =
+      costs_.lockStep ? withBorders(elements, segments, kWarp * held) * elements * (kMarks + columns) / held
+                      : elements;
+  if (numbered && reduces && !scans)
+    return folding * costs_.numberedElement + elements * costs_.segmentedElement + lookUps +
+           segments * costs_.segment;
   // Threads compute where segments of one length begin.
   const double borders = lookedUp || !costs_.lockStep ? segments * costs_.segment : 0;
   if (numbered) return many * elements * costs_.segmentedElement + borders;
   double time = 0;
-  // Short segments end several at a time.
-  constexpr double kTogether = 4;
-  const double ends =
-      costs_.lockStep ? segments / (1 + kTogether * segments / std::max(1.0, elements)) : segments;
-  if (reduces) time = ending * elements * costs_.foldedElement + ends * costs_.foldedSegment;
-  if (scans) time = std::max(time, elements * costs_.headedElement + segments * costs_.headedSegment);
+  if (reduces) time = folding * costs_.foldedElement + segments * costs_.foldedSegment;
+  if (scans || marked)
+    time = std::max(time, elements * costs_.headedElement + segments * costs_.headedSegment);
   return time;
 }
 
@@ -524,7 +545,10 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   });
   double arithmetic = 0, integers = 0, collective = 0, exposed = 0, further = 0, first = 0;
   bool numbered = false, folds = false;
+  double borders = 0;
   for (const SoacTime& member : members) {
+    constexpr double kWaiting = 1024;
+    if (member.numbered) borders = std::max(borders, withBorders(member.elements, member.segments, kWaiting));
     folds |= member.kind == SoacKind::Reduce && member.segments > 0 && !member.rows && !member.keyed;
     arithmetic += member.arithmetic;
     integers += member.integers;
@@ -540,7 +564,8 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   if (folds) arithmetic *= costs_.segmentedWork;
   const double passes = collective > 0 ? costs_.passes : 1;
   double overlap = collective == 0 ? costs_.overlap : scans ? costs_.collectiveOverlap : costs_.filterOverlap;
-  if (numbered) overlap = std::min(overlap, costs_.segmentedOverlap);
+  // Where tiles lie in one segment, nothing waits for its number.
+  if (numbered) overlap = std::min(overlap, borders * costs_.segmentedOverlap + (1 - borders) * overlap);
   const double storing = costs_.byte > 0 ? memory.stores * costs_.storedByte / costs_.byte : 0;
   // What comes from memory or goes there passes by the shared cache.
   const double inOrder = passes * memory.loads + memory.stores;
@@ -550,9 +575,11 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
       (costs_.cachesOverlap > 0 && memory.shared > 0 ? inOrder * std::min(1.0, bySector) : 0);
   const double moving = both(both(std::max(inOrder, storing), shared, costs_.cachesOverlap),
                              passes * memory.own, costs_.cachesOverlap);
-  const double working = passes * arithmetic + collective + (numbered ? segmentTime(members) : 0);
+  // Warps that fold segments work by themselves, and load a tile ahead.
+  const bool hidden = numbered || (costs_.lockStep && folds && collective == 0);
+  const double working = passes * arithmetic + collective + (hidden ? segmentTime(members) : 0);
   return costs_.launch + both(moving, working, overlap) + exposed + memory.dependent + further - first +
-         (numbered ? 0 : segmentTime(members));
+         (hidden ? 0 : segmentTime(members));
 }
 
 double CostModel::collectiveBytes(const lcu::Soac& soac) const {

@@ -41,6 +41,7 @@ struct SoacTime {
   bool numbered = false;              ///< its thunks need to know the segment
   double columns = 0;                 ///< that a segmented reduction makes
   bool lookedUp = false;              ///< its segments have lengths of their own
+  double lookUps = 0;                 ///< time of elements for what depends on their segment or a condition
   bool rows = false;   ///< a reduction whose loads depend on the segment or on the position alone
   bool keyed = false;  ///< ... or one of `elements` positions, whose keys tell the segment
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <set>
 
 namespace kelpie::fusion {
@@ -63,8 +64,6 @@ double sureBitsOf(ExprRef e, const std::vector<double>& operands) {
       return std::min(operands[0], width(e->type));
     case ExprKind::Check:
       return operands[1];
-    case ExprKind::If:
-      return e->operands.size() == 3 ? std::max(operands[1], operands[2]) : kUnknown;
     case ExprKind::Op:
       break;
     default:
@@ -107,7 +106,7 @@ constexpr double kAllBits = 64;
 /// How many lower bits of operand k an operation reads of which the lower `bits` are read.
 double neededOfOperand(ExprRef e, size_t k, double bits) {
   if (e->kind == ExprKind::Check) return k == 1 ? bits : kAllBits;
-  if (e->kind == ExprKind::If) return k > 0 && e->operands.size() == 3 ? bits : kAllBits;
+  if (e->kind == ExprKind::Project) return bits;
   if (e->kind == ExprKind::Convert)
     return e->type == ScalarType::Char && !isFloat(e->operands[0]->type) ? 8 : kAllBits;
   if (e->kind != ExprKind::Op || isFloat(e->type)) return kAllBits;
@@ -135,6 +134,14 @@ double neededOfOperand(ExprRef e, size_t k, double bits) {
     default:
       return kAllBits;
   }
+}
+
+/// What a value that an If chooses may be.
+std::optional<std::pair<ExprRef, ExprRef>> valuesOfChoice(ExprRef e) {
+  if (e->kind != ExprKind::Project || e->operands[0]->kind != ExprKind::If) return std::nullopt;
+  const std::vector<ExprRef>& operands = e->operands[0]->operands;
+  const size_t values = operands.size() / 2;
+  return std::pair(operands[1 + e->index], operands[1 + values + e->index]);
 }
 
 /// How many operands of its chain of `and`, or of `or`, come before the last one of `e`.
@@ -166,6 +173,11 @@ ElementFacts::ElementFacts(const std::vector<ExprRef>& thunks, const ArrayBits& 
     if (e->kind == ExprKind::Load)
       if (const auto array = arrays.find(e->index); array != arrays.end()) own.bits = array->second;
     own.sureBits = sureBitsOf(e, sure);
+    if (const auto values = valuesOfChoice(e)) {
+      const Facts &first = facts_[values->first], &second = facts_[values->second];
+      own.bits = std::max(first.bits, second.bits);
+      own.sureBits = std::max(first.sureBits, second.sureBits);
+    }
     // A number that the host knows: most are sizes, and products of these are sizes, too.
     if (!own.varies && e->kind != ExprKind::Constant) own.bits = std::min(own.bits, kHostBits);
     if (e->kind == ExprKind::Op && (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) && !isFloat(e->type))
@@ -193,7 +205,12 @@ void ElementFacts::findNeededBits(const std::vector<ExprRef>& thunks) {
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const ExprRef e = *it;
     const double bits = std::min(facts_[e].neededBits, facts_[e].sureBits);
-    for (size_t k = 0; k < e->operands.size(); ++k) need(e->operands[k], neededOfOperand(e, k, bits));
+    if (const auto values = valuesOfChoice(e)) {
+      need(values->first, bits);
+      need(values->second, bits);
+    }
+    const size_t operands = e->kind == ExprKind::If ? 1 : e->operands.size();  // values: through Project
+    for (size_t k = 0; k < operands; ++k) need(e->operands[k], neededOfOperand(e, k, bits));
   }
 }
 

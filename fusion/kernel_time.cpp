@@ -266,9 +266,12 @@ class Account {
         const ThunkSample::Positions positions =
             load && !codegen::loadsInOrder(step.node) ? nextPositions() : ThunkSample::Positions();
         if (again) continue;
+        if (role == BindingRole::Element) time.lookUps += lookUps(schedule, step, inStep, inStep[b]);
         if (load && model_.costs().lockStep && !codegen::loadsInOrder(step.node) && facts.varies(step.node))
           time.integers += inStep[b] * facts.needed(step.node) * shareOf(step.node) * model_.costs().address;
-        if (load) this->load(step.node, threads[b] * facts.needed(step.node), repeated[b], role, positions);
+        if (load)
+          this->load(step.node, threads[b] * facts.needed(step.node), inStep[b], repeated[b], role,
+                     positions);
         if (!facts.varies(step.node) || exits.contains(step.node) || counted.contains(step.node)) continue;
         const size_t home = homes.of(step.node, b);
         (CostModel::ofIntegers(step.node) ? time.integers : time.arithmetic) +=
@@ -276,6 +279,24 @@ class Account {
             shareOf(step.node);
       }
     }
+  }
+
+  /// What elements that know their segment take longer: loads of what belongs to it, and those for which a
+  /// condition has to be known, which few warps wait for. `times`: how often the step is done.
+  double lookUps(const Schedule& schedule, const ScheduleStep& step, const std::vector<double>& entered,
+                 double times) const {
+    const bool load = step.node->kind == ExprKind::Load;
+    if (load && codegen::loadsInOrder(step.node) && step.node->operands[0]->index == 1)
+      return times * model_.costs().besideLoad;
+    double time = 0;
+    for (const uint32_t branch : {step.first, step.second}) {
+      if (branch == 0 || step.node->kind != ExprKind::If) continue;
+      const std::vector<ScheduleStep>& steps = schedule.blocks[branch].steps;
+      if (std::any_of(steps.begin(), steps.end(),
+                      [](const ScheduleStep& inside) { return inside.node->kind == ExprKind::Load; }))
+        time += entered[branch] * model_.costs().guardedLoad;
+    }
+    return time;
   }
 
   /// Loops that compilers unroll, as nothing but constants decides how often they turn, which is not often;
@@ -391,15 +412,17 @@ class Account {
     return result;
   }
 
-  /// Share of an array's pieces of 32 bytes of which some element is loaded, if each is with a probability.
-  /// (With 0 elements, or where branches count in full: 1.)
-  double piecesLoaded(double probability, double size) const {
+  /// Share of an array's pieces of 32 bytes of which some element is loaded, if each is with a probability,
+  /// and one of 32 neighbours with another: those of a piece are among them. (With 0 elements, or where
+  /// branches count in full: 1.)
+  double piecesLoaded(double probability, double size, double ofNeighbours) const {
     if (!(probability < 1)) return 1;
-    return 1 - std::pow(1 - std::max(0.0, probability), 32 / size);
+    const double apart = 1 - std::pow(1 - std::max(0.0, probability), 32 / size);
+    return sampled_ ? std::min(apart, std::max(probability, ofNeighbours)) : apart;
   }
 
-  /// `repeated`: in a loop.
-  void load(ExprRef e, double times, bool repeated, BindingRole role,
+  /// `inStep`: how often one of 32 neighbours does; `repeated`: in a loop.
+  void load(ExprRef e, double times, double inStep, bool repeated, BindingRole role,
             const ThunkSample::Positions& positions) {
     if (!info_.parameter(ParameterKind::Array, e->index)) {
       const auto made = madeBy_.find(e->index);
@@ -415,9 +438,9 @@ class Account {
         const double taken = std::min(1.0, times / std::max(1.0, n_)),
                      length = std::max(1.0, n_ / std::max(1.0, m_));
         const double share = 1 - std::pow(1 - taken, length);
-        reads.atSegments = std::max(reads.atSegments, piecesLoaded(share, sizeOf(e->type)));
+        reads.atSegments = std::max(reads.atSegments, piecesLoaded(share, sizeOf(e->type), 1));
       } else {
-        reads.atElements = std::max(reads.atElements, piecesLoaded(times / n_, sizeOf(e->type)));
+        reads.atElements = std::max(reads.atElements, piecesLoaded(times / n_, sizeOf(e->type), inStep / n_));
       }
       return;
     }

@@ -291,6 +291,9 @@ def main():
     far = next(k for k in wide.profile["kernels"] if k["kernel"].startswith("calibrate_map") and
                k["elements"] == max(x["elements"] for x in wide.profile["kernels"]))["elements"] * 8
     found = constants(wide, narrow, fused, far)
+    if target == "cuda":  # there these count by tiles (CostModel::segmentTime), which only kernels of programs tell
+        for name in ("numberedElement", "foldedElement", "foldedSegment"):
+            del found[name]
     text = "".join(f"    .{name} = {value:.3g},\n" for name, value in found.items())
     print(f"{target}, copy {wide.profile['copyBytesPerSecond'] / 1e9:.1f} GB/s")
     print(text, end="")

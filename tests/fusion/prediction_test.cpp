@@ -513,8 +513,14 @@ TEST(Prediction, BordersOfSegmentsOnAGpu) {
   TargetCosts costs = free();
   costs.lockStep = true;
   costs.numberedElement = 1;
-  EXPECT_NEAR(predicted(costs, sums("xs[i] + s"), 6400, 100), 6400 / 2, 1);
-  EXPECT_LT(predicted(costs, sums("xs[i] + s"), 640000, 100), 640000 / 100 + 1);
+  // Half a column for the ends and one for the sum, eight elements a thread; four in five tiles have an end.
+  EXPECT_DOUBLE_EQ(predicted(costs, sums("xs[i] + s"), 6400, 100), 0.8 * 6400 * 1.5 / 8);
+  EXPECT_LT(predicted(costs, sums("xs[i] + s"), 640000, 100), 640000 / 100);
+  const char* const columns = R"(
+  kernel k { let r: [int64; m], t: [int64; m], u: [int64; m] = REDUCE regular(m, 64, n) { i, s, p => xs[i] + s, xs[i] - s, s } (0, 0, 0) { x1, x2, x3, y1, y2, y3 => x1 + y1, x2 + y2, x3 + y3 } return r, t, u }
+  let first: int64 = r[0] + t[0] + u[0]
+  return first)";
+  EXPECT_DOUBLE_EQ(predicted(costs, columns, 6400, 100), 6400 * 3.5 / 4 / 1.5);
   costs = free();
   costs.segment = 1;
   const char* const map = R"(
@@ -529,6 +535,142 @@ TEST(Prediction, BordersOfSegmentsOnAGpu) {
   costs.lockStep = true;
   EXPECT_DOUBLE_EQ(predicted(costs, sums("ys[p]"), 64 * 16, 16), 2 * 64);
   EXPECT_DOUBLE_EQ(predicted(costs, sums("ys[p]"), 64 * 3, 3), 64);
+}
+
+/// Elements that know their segment load what belongs to it, and wait for what a branch loads.
+TEST(Prediction, LookUpsOfSegmentsOnAGpu) {
+  const auto kernel = [](const std::string& value) {
+    return R"(
+  kernel k { let r: [int64; m] = REDUCE regular(m, 64, n) { i, s, p => )" +
+           value + R"( } (0) { x, y => x + y } return r }
+  let first: int64 = r[0]
+  return first)";
+  };
+  TargetCosts costs = free();
+  costs.besideLoad = 1;
+  costs.guardedLoad = 10;
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("xs[i] + s"), 6400, 100), 0);
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("xs[i] + ys[s]"), 6400, 100), 0);
+  costs.lockStep = true;
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("xs[i] + s"), 6400, 100), 0);
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("xs[i] + ys[s]"), 6400, 100), 6400);
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("if s > 3 then xs[i] else p"), 6400, 100), 6400 * 10);
+}
+
+/// What a GPU's warps fold hides behind the tiles that they load ahead.
+TEST(Prediction, FoldsOfSegmentsHideOnAGpu) {
+  const char* const sums = R"(
+  kernel k { let r: [int64; m] = REDUCE regular(m, 64, n) { i, s, p => xs[i] } (0) { x, y => x + y } return r }
+  let first: int64 = r[0]
+  return first)";
+  TargetCosts costs = free();
+  costs.lockStep = true;
+  costs.byte = 1;
+  costs.overlap = 1;
+  costs.foldedElement = 1;
+  const double bytes = 8 * 6400 + 8 * 100;
+  EXPECT_DOUBLE_EQ(predicted(costs, sums, 6400, 100), bytes);
+  costs.lockStep = false;
+  EXPECT_DOUBLE_EQ(predicted(costs, sums, 6400, 100), bytes + 6400);
+}
+
+/// Where segments are long, work hides behind loads as if nobody had to know their number.
+TEST(Prediction, LongSegmentsHideWork) {
+  const char* const sums = R"(
+  kernel k { let r: [int64; m] = REDUCE regular(m, 64, n) { i, s, p => xs[i] + s } (0) { x, y => x + y } return r }
+  let first: int64 = r[0]
+  return first)";
+  TargetCosts costs = free();
+  costs.byte = costs.integerOperation = costs.narrow = 1;
+  costs.overlap = 1;
+  const double bytes = 8 * 102400 + 8 * 100;
+  EXPECT_DOUBLE_EQ(predicted(costs, sums, 102400, 100), bytes + 0.5 * 2 * 102400);
+}
+
+/// A GPU marks where segments begin: a filter that need not know its elements' segment takes that only.
+TEST(Prediction, FiltersThatNeedNotKnowTheSegment) {
+  const auto filter = [](const std::string& limit) {
+    return R"(
+  kernel k { let o: [int64; m + 1], kept: [int64; o[m]] = FILTER regular(m, 10, n) { i, s, p => xs[i] } where { i, s, p => xs[i] > )" +
+           limit + R"( } return o, kept }
+  let first: int64 = o[0] + kept[0]
+  return first)";
+  };
+  TargetCosts costs = free();
+  costs.filterElement = costs.headedElement = 1;
+  costs.keptElement = 10;
+  EXPECT_NEAR(predicted(costs, filter("3"), 1000, 100), 1000 + 10000, 20);
+  costs.lockStep = true;
+  EXPECT_DOUBLE_EQ(predicted(costs, filter("3"), 1000, 100), 1000 + 1000);
+  EXPECT_NEAR(predicted(costs, filter("s"), 1000, 100), 1000 + 10000, 20);
+}
+
+/// Of an array that only a branch loads, no more pieces are loaded than neighbours in step take the branch.
+TEST(Prediction, NeighboursThatTakeABranchTogether) {
+  const char* const body = R"(
+  kernel k { let s: &int64 = REDUCE flat n { i => if i < m then xs[i] else 7 } (0) { x, y => x + y } return s }
+  return s)";
+  TargetCosts costs = free();
+  costs.byte = 1;
+  KnownSizes known;
+  codegen::ThunkSample& sample = known.samples["k"];
+  sample.entered = {100, 50, 0, 0};
+  sample.inStep = {100, 50, 0, 0};
+  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 500, 1, known), 8 * 500 + 8);
+  sample.inStep = {100, 100, 0, 0};
+  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 500, 1, known), 8 * 1000 * (1 - std::pow(0.5, 4)) + 8);
+}
+
+/// A value that is chosen has the bits of the choices, and is read as far as the choice is.
+TEST(Prediction, BitsOfChoices) {
+  const auto body = [](const std::string& value) {
+    return R"(
+  kernel k { let s: &int64 = REDUCE flat n { i => )" +
+           value + R"( } (0) { x, y => x + y } return s }
+  return s)";
+  };
+  TargetCosts costs = free();
+  costs.lockStep = true;
+  costs.constantDivision = 8;
+  costs.integerDivision = 10;
+  EXPECT_DOUBLE_EQ(predicted(costs, body("(if xs[i] > 3 then xs[i] and 255 else 7) / 10"), 100, 1), 100 * 2);
+  EXPECT_DOUBLE_EQ(predicted(costs, body("(if xs[i] > 3 then xs[i] else 7) / 10"), 100, 1), 100 * 8);
+  costs.constantDivision = 0;
+  costs.integerProduct = 1;
+  costs.narrow = 0.5;
+  EXPECT_DOUBLE_EQ(predicted(costs, body("(if xs[i] > 3 then xs[i] * xs[i] else 7) and 255"), 100, 1), 50);
+}
+
+TEST(Prediction, DivisionsByPowersOfTwo) {
+  const auto body = [](const std::string& divisor) {
+    return R"(
+  kernel k { let s: &float64 = REDUCE flat n { i => float64(xs[i]) / )" +
+           divisor + R"( } (0.0) { x, y => x + y } return s }
+  return s)";
+  };
+  TargetCosts costs = free();
+  costs.division = 7;
+  EXPECT_DOUBLE_EQ(predicted(costs, body("10.0"), 100, 1), 700);
+  EXPECT_DOUBLE_EQ(predicted(costs, body("0.25"), 100, 1), 0);
+  EXPECT_DOUBLE_EQ(predicted(costs, body("16777216.0"), 100, 1), 0);
+}
+
+/// Sorted keys have the bits of the keys.
+TEST(Prediction, DivisionsOfSortedKeys) {
+  const auto body = [](const std::string& key) {
+    return R"(
+  kernel k { let keys: [int64; n] = MAP flat n { i => )" +
+           key + R"( } return keys }
+  let order: [int64; n], sorted: [int64; n] = grade sort keys over flat n
+  kernel d { let s: &int64 = REDUCE flat n { i => sorted[i] / m } (0) { x, y => x + y } return s }
+  let first: int64 = s + order[0]
+  return first)";
+  };
+  TargetCosts costs = free();
+  costs.integerDivision = 3;
+  costs.longDivision = 11;
+  EXPECT_DOUBLE_EQ(predictedOf(costs, body("xs[i] + 7"), 100, 5, 2), 300);
+  EXPECT_DOUBLE_EQ(predictedOf(costs, body("xs[i] * 7000000007"), 100, 5, 2), 1100);
 }
 
 TEST(Prediction, ArithmeticOfIntegersHidesBehindThatOfFloats) {
