@@ -491,10 +491,12 @@ Value Flattener::partition(const core::Exp& e, const Sequence& v, const Sequence
   const char* message = check_message::kPieceSum;
   auto smaller = [&](ExprRef a, ExprRef b) { return arena().op(ScalarOp::Min, a, b); };
 
+  ExprRef counted = smaller(count, arena().add(source.length, arena().index(check_message::kExcessOfPiece)));
+
   lcu::Soac scan;
   scan.kind = SoacKind::Scan;
   scan.space = outer;
-  scan.pull = {count};
+  scan.pull = {counted};
   scan.combine = plus;
   std::vector<StorePtr> stores;
   auto store = std::make_shared<Store>();
@@ -527,7 +529,7 @@ Value Flattener::partition(const core::Exp& e, const Sequence& v, const Sequence
   lcu::Soac sum;
   sum.kind = SoacKind::Reduce;
   sum.space = outer;
-  sum.pull = {count};
+  sum.pull = {counted};
   sum.combine = plus;
   VarId total = launch(std::move(sum), "reduce", block_, "total")[0];
   ExprRef sumValue =

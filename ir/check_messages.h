@@ -2,6 +2,8 @@
 // payloads.
 #pragma once
 
+#include <cstdint>
+
 namespace kelpie::check_message {
 
 constexpr const char* kDivision = "division by zero";
@@ -18,6 +20,9 @@ constexpr const char* kLengths = "sequences of different lengths, {0} and {1}";
 constexpr const char* kPieceLength = "a piece of a partition has the negative length {0}";
 constexpr const char* kPieceSum =
     "the pieces of a partition have {0} elements together, the sequence has {1}";
+/// A piece counts as this many elements more than the sequence has at most, so that no sum of lengths
+/// overflows and comes out right by that.
+constexpr int64_t kExcessOfPiece = int64_t{1} << 32;
 constexpr const char* kSlice = "{0} elements from position {1} reach outside the sequence";
 constexpr const char* kNegativeLength = "the length {0} is negative";
 constexpr const char* kTooDeep = "the recursion is too deep: the stack is exhausted";

@@ -261,7 +261,11 @@ TEST(Flatten, RepeatedInvariantsAreHoisted) {
 TEST(Flatten, Errors) {
   expectAgreement(
       "{a[i] : i in [0,7]; a in [[1],[2]]}; 1/0; {1/x : x in [1,0]}; [1,2][5]; let x = 1/0 in 3;"
-      "{let y = [1,2][x] in x : x in [0,5]}; {x+y : x in [1,2]; y in [1]}; partition([1,2,3],[1,1]);");
+      "{let y = [1,2][x] in x : x in [0,5]}; {x+y : x in [1,2]; y in [1]}; partition([1,2,3],[1,1]);"
+      // whose lengths would have the right sum if it wrapped
+      "partition([1,2],[max_int,max_int,4]); {partition(v, n) : v in [[1,2],[3]]; n in "
+      "[[max_int,max_int,4],[1]]};"
+      "{partition(v, [max_int, max_int, k]) : v in [[1,2],[3]]; k in [4, 3]};");
 }
 
 // The check that names the function comes before those of what it is made of, and of several operations that
