@@ -159,6 +159,9 @@ class CompilingBackend final : public Backend {
       text += fmt::format(", {} compiled and {} found on disk in {:.1f} ms",
                           counted(compiler.compiled, "kernel", "s"), compiler.cached,
                           1e3 * compiler.waitedSeconds);
+    if (statistics_.unexpected > 0)
+      text += fmt::format(", {} for offsets of other widths than expected",
+                          counted(statistics_.unexpected, "kernel", "s"));
     return text;
   }
 

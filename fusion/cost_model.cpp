@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "codegen/short_arrays.h"
 #include "fusion/effects.h"
 
 namespace kelpie::fusion {
@@ -15,6 +16,7 @@ using lcu::SoacKind;
 CostModel::CostModel(const lcu::Program& program, const TargetCosts& costs, SizeClasses classes,
                      std::unordered_map<ExprRef, double> known)
     : program_(program), costs_(costs), classes_(classes), known_(std::move(known)) {
+  if (costs.lockStep) shortArrays_ = codegen::shortArrays(program);
   for (const auto& [extent, value] : known_) told_.insert(extent);
   lcu::forEachBlock(program, [&](const lcu::Block& block) {
     for (const lcu::Stmt& stmt : block.stmts) {
@@ -105,6 +107,11 @@ double CostModel::bytesOf(lcu::VarId array) const {
   return elements(var.extent) * sizeOf(var.type);
 }
 
+double CostModel::storedBytes(lcu::VarId array) const {
+  const bool isShort = std::binary_search(shortArrays_.begin(), shortArrays_.end(), array);
+  return sizeOf(isShort ? ScalarType::Int32 : program_.vars[array].type);
+}
+
 AccessPattern patternOf(ExprRef position) {
   if (position->kind == ExprKind::Param && position->index < 2) return AccessPattern::InOrder;
   const bool jumps = lcu::anyNode({position}, [](ExprRef e) {
@@ -129,7 +136,7 @@ AccessPattern patternOf(ExprRef position) {
 
 double CostModel::loads(AccessPattern pattern, lcu::VarId array, double count, double least) const {
   if (pattern == AccessPattern::Same) return 0;
-  if (pattern != AccessPattern::Arbitrary) return count * sizeOf(program_.vars[array].type) * costs_.byte;
+  if (pattern != AccessPattern::Arbitrary) return count * storedBytes(array) * costs_.byte;
   const GatherTime time = gathers(array, count, least);
   return time.memory + time.shared + time.own;
 }

@@ -96,6 +96,8 @@ class CostModel {
   /// Estimated value of a host expression that is a number of elements.
   double elements(lcu::ExprRef extent) const;
   double bytesOf(lcu::VarId array) const;
+  /// Of an element in memory: offsets are short on a GPU (codegen/short_arrays.h).
+  double storedBytes(lcu::VarId array) const;
   /// Time of `count` loads from an array that, if nothing else tells its size, has `least` elements. Of
   /// several Shifted ones, all but the first are in a cache.
   double loads(AccessPattern pattern, lcu::VarId array, double count, double least) const;
@@ -146,6 +148,7 @@ class CostModel {
     Scalar fill;
   };
   ArrayBits arrayBits_;
+  std::vector<lcu::VarId> shortArrays_;                ///< ascending
   std::unordered_map<lcu::VarId, Permuted> permuted_;  ///< arrays of one column
 };
 

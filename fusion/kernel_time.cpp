@@ -156,7 +156,7 @@ class Account {
     for (Pass& pass : passes_) {
       pass_ = &pass;
       for (const auto& [var, reads] : pass.inOrder) {
-        const double element = sizeOf(program_.vars[var].type) * model_.costs().byte;
+        const double element = model_.storedBytes(var) * model_.costs().byte;
         const double again = model_.costs().besideLoad;
         if (reads.atElements > 0 || reads.shifted > 0) {
           const int more = std::max(0, reads.shifted - (reads.atElements > 0 ? 0 : 1));
@@ -165,7 +165,8 @@ class Account {
         }
         pass.memory.loads += m_ * element * reads.atSegments;
       }
-      if (info_.offsetsParameter) pass.memory.loads += 8 * (m_ + 1) * model_.costs().byte;
+      if (const auto& p = info_.offsetsParameter)
+        pass.memory.loads += model_.storedBytes(info_.parameters[*p].var) * (m_ + 1) * model_.costs().byte;
       if (!pass.members.empty()) pass.members[0].integers += n_ * model_.costs().element + accesses(pass);
       pass.memory.dependent += model_.together(pass.repeated);
       time += model_.predicted(pass.memory, pass.members) - model_.costs().launch;
