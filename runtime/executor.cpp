@@ -174,7 +174,7 @@ class Run final : public Environment {
     // Instances that double with every call: where they have no elements, numbers end before memory does.
     if (stack_.depth() > 1)
       context_.stop(context_.span, fmt::format("recursion too deep: {} calls are active", stack_.depth()));
-    throw InternalError("a space of negative extent");
+    context_.outOfMemory("an apply-to-each has more elements than can be counted");
   }
 
   void launch(const PlanInstruction& i) {

@@ -74,6 +74,16 @@ TEST_F(Command, AFloodOfErrorsIsCut) {
   EXPECT_EQ(outcome.status, 1);
 }
 
+TEST_F(Command, MoreElementsThanCanBeCountedAreOutOfMemory) {
+  for (const char* target : {"interp", "cpu"}) {
+    const Outcome outcome =
+        kelpie(std::string("run --target=") + target + " -", "{[0:n] : n in [max_int, 1]}; 8;");
+    EXPECT_EQ(outcome.output, "it = 8 : int\n") << target;
+    EXPECT_THAT(outcome.messages, HasSubstr("out of memory: an apply-to-each has more elements")) << target;
+    EXPECT_EQ(outcome.status, 1) << target;
+  }
+}
+
 TEST_F(Command, CountsOfOneAreSingular) {
   const Outcome outcome =
       kelpie("run --target=interp -v -", "sum([1, 2, 3]); sum([0:3]) + #{i in [0:9] | i > 3};");
