@@ -655,6 +655,21 @@ TEST(Prediction, DivisionsByPowersOfTwo) {
   EXPECT_DOUBLE_EQ(predicted(costs, body("16777216.0"), 100, 1), 0);
 }
 
+/// A GPU stores offsets in 32 bits.
+TEST(Prediction, ShortOffsets) {
+  const char* const body = R"(
+  kernel o { let offsets: [int64; m + 1] = SCAN total flat m { i => ys[i] } (0) { x, y => x + y } return offsets }
+  kernel k { let r: [int64; m] = REDUCE seg(offsets, m, n) { i, s, p => xs[i] } (0) { x, y => x + y } return r }
+  let first: int64 = r[0]
+  return first)";
+  TargetCosts costs = free();
+  costs.byte = 1;
+  const double others = 8 * 100 + 8 * 1000 + 8 * 100;  // lengths, elements, sums
+  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 100, 2), others + 2 * 8 * 101);
+  costs.lockStep = true;
+  EXPECT_NEAR(predictedOf(costs, body, 1000, 100, 2), others + 2 * 4 * 101, 4);
+}
+
 /// Sorted keys have the bits of the keys.
 TEST(Prediction, DivisionsOfSortedKeys) {
   const auto body = [](const std::string& key) {
