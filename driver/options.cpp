@@ -262,6 +262,7 @@ PipelineOptions pipelineOptions(const Options& options, const std::string& targe
     pipeline.fusion.costs = fusion::cpuCosts();
     pipeline.fusion.evaluator = fusion::interpCosts();
   }
+  if (target == "cuda") pipeline.fusion.costs.shortOffsets = true;
   if (target == "interp") pipeline.fusion.costs = fusion::interpCosts();
   for (const auto& [cost, value] : options.costs) pipeline.fusion.costs.*cost->value = value;
   return pipeline;

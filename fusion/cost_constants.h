@@ -74,6 +74,9 @@ struct TargetCosts {
   double crowdedBytes;  ///< writes to so few take twice as long: those to one piece take turns
 
   bool lockStep;  ///< 32 neighbouring elements enter a branch or a loop together
+  /// Offsets count as they are stored, in 32 bits (codegen/short_arrays.h); else as the evaluator counts
+  /// them.
+  bool shortOffsets = false;
 
   double collectiveBudget;  ///< bytes an element that scans, filters and partitions of one kernel may keep
 };

@@ -16,7 +16,7 @@ using lcu::SoacKind;
 CostModel::CostModel(const lcu::Program& program, const TargetCosts& costs, SizeClasses classes,
                      std::unordered_map<ExprRef, double> known)
     : program_(program), costs_(costs), classes_(classes), known_(std::move(known)) {
-  if (costs.lockStep) shortArrays_ = codegen::shortArrays(program);
+  if (costs.shortOffsets) shortArrays_ = codegen::shortArrays(program);
   for (const auto& [extent, value] : known_) told_.insert(extent);
   lcu::forEachBlock(program, [&](const lcu::Block& block) {
     for (const lcu::Stmt& stmt : block.stmts) {
@@ -145,7 +145,8 @@ GatherTime CostModel::gathers(lcu::VarId array, double count, double least) cons
   const lcu::VarInfo& var = program_.vars[array];
   const bool unknown = var.extent->kind == ExprKind::Size && !told_.contains(var.extent);
   Places anywhere;
-  anywhere.visited = std::max(1.0, sizeOf(var.type) * (unknown && least > 0 ? least : elements(var.extent)));
+  anywhere.visited =
+      std::max(1.0, storedBytes(array) * (unknown && least > 0 ? least : elements(var.extent)));
   const GatherTime one = gather(anywhere);
   return {count * one.memory, count * one.shared, count * one.own};
 }

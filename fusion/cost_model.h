@@ -96,7 +96,7 @@ class CostModel {
   /// Estimated value of a host expression that is a number of elements.
   double elements(lcu::ExprRef extent) const;
   double bytesOf(lcu::VarId array) const;
-  /// Of an element in memory: offsets are short on a GPU (codegen/short_arrays.h).
+  /// Of an element in memory: offsets may be short (TargetCosts::shortOffsets).
   double storedBytes(lcu::VarId array) const;
   /// Time of `count` loads from an array that, if nothing else tells its size, has `least` elements. Of
   /// several Shifted ones, all but the first are in a cache.

@@ -35,13 +35,14 @@ class Account {
   KernelBytes run() {
     for (size_t b = 0; b < kernel_.bindings.size(); ++b) binding(kernel_.bindings[b], info_.bindings[b].role);
     for (const auto& [var, reads] : inOrder_) {
-      const double bytes = sizeOf(program_.vars[var].type);
+      const double bytes = model_.storedBytes(var);
       if (reads.atElements) bytes_.read += n_ * bytes;
       if (reads.atSegments) bytes_.read += m_ * bytes;
     }
-    if (info_.offsetsParameter) bytes_.read += 8 * (m_ + 1);
+    if (const auto& p = info_.offsetsParameter)
+      bytes_.read += model_.storedBytes(info_.parameters[*p].var) * (m_ + 1);
     for (const codegen::KernelOutput& output : info_.outputs)
-      bytes_.written += count(output) * sizeOf(output.type);
+      bytes_.written += count(output) * model_.storedBytes(output.var);
     return bytes_;
   }
 
@@ -69,7 +70,8 @@ class Account {
       for (const codegen::ScheduleStep& step : schedule.blocks[block].steps) {
         if (!isLoad(step.node) || atIndex(step.node)) continue;
         const bool counted = block > 0 && counted_ + block < sizes_.entered.size();
-        bytes_.read += (counted ? sizes_.entered[counted_ + block] : times()) * sizeOf(step.node->type);
+        bytes_.read +=
+            (counted ? sizes_.entered[counted_ + block] : times()) * model_.storedBytes(step.node->index);
         bytes_.exact &= block == 0 || counted;
       }
     }

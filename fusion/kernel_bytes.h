@@ -3,10 +3,11 @@
 // In:  a kernel, fused or not, a cost model that knows sizes, and what a profile tells of this very kernel:
 // an
 //      extent may be shared by kernels that run more often, as those before a loop ends.
-// Out: the bytes that the evaluator counts (runtime/interp/kernel_evaluator.h). Exact if the sizes are and
-//      `exact` is set. It is not set where a load at a computed position stands under a condition that
-//      depends on data or in a loop, and nobody knows how often that is entered: then each such load counts
-//      once for each element.
+// Out: the bytes that the evaluator counts (runtime/interp/kernel_evaluator.h), or, with
+//      TargetCosts::shortOffsets, an account of a launch on a GPU (runtime/launch_account.h). Exact if the
+//      sizes are and `exact` is set. It is not set where a load at a computed position stands under a
+//      condition that depends on data or in a loop, and nobody knows how often that is entered: then each
+//      such load counts once for each element.
 //
 // The objective of a schedule is made of what the kernels before fusion load (region_problem.h). Merging them
 // can take loads away, as when a condition becomes constant, and repeats a load at a computed position in

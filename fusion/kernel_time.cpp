@@ -151,7 +151,7 @@ class Account {
         binding(kernel_.bindings[b], info_.bindings[b].role);
       }
     }
-    passes_[0].memory.stores += (bytesWritten - sparedByShortOffsets()) * model_.costs().byte;
+    passes_[0].memory.stores += bytesWritten * model_.costs().byte;
     double time = model_.costs().launch;
     for (Pass& pass : passes_) {
       pass_ = &pass;
@@ -188,17 +188,6 @@ class Account {
     GatherTime repeated;  ///< loads in loops
     std::vector<SoacTime> members;
   };
-
-  /// Bytes that are not stored, as offsets are short.
-  double sparedByShortOffsets() const {
-    double spared = 0;
-    for (const codegen::KernelOutput& output : info_.outputs) {
-      const bool ofElements = output.extent == codegen::ExtentKind::ElementsPlusOne;
-      if (!ofElements && output.extent != codegen::ExtentKind::SegmentsPlusOne) continue;
-      spared += (ofElements ? n_ : m_) * (sizeOf(output.type) - model_.storedBytes(output.var));
-    }
-    return spared;
-  }
 
   /// Time of loads and stores in order beyond their bytes.
   double accesses(const Pass& pass) const {
@@ -450,9 +439,10 @@ class Account {
         const double taken = std::min(1.0, times / std::max(1.0, n_)),
                      length = std::max(1.0, n_ / std::max(1.0, m_));
         const double share = 1 - std::pow(1 - taken, length);
-        reads.atSegments = std::max(reads.atSegments, piecesLoaded(share, sizeOf(e->type), 1));
+        reads.atSegments = std::max(reads.atSegments, piecesLoaded(share, model_.storedBytes(e->index), 1));
       } else {
-        reads.atElements = std::max(reads.atElements, piecesLoaded(times / n_, sizeOf(e->type), inStep / n_));
+        reads.atElements =
+            std::max(reads.atElements, piecesLoaded(times / n_, model_.storedBytes(e->index), inStep / n_));
       }
       return;
     }

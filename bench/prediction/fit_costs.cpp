@@ -298,6 +298,7 @@ int fit(int argc, char** argv) {
   double least = 200, homesick = 0.15;
   std::string write;
   TargetCosts costs = fusion::cudaCosts();
+  costs.shortOffsets = true;
   std::vector<std::string> files;
   std::string costsFile;
   CLI::App app("Fits the constants of the cost model to measured kernels", "fit_costs");

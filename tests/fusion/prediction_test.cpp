@@ -666,8 +666,8 @@ TEST(Prediction, ShortOffsets) {
   costs.byte = 1;
   const double others = 8 * 100 + 8 * 1000 + 8 * 100;  // lengths, elements, sums
   EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 100, 2), others + 2 * 8 * 101);
-  costs.lockStep = true;
-  EXPECT_NEAR(predictedOf(costs, body, 1000, 100, 2), others + 2 * 4 * 101, 4);
+  costs.shortOffsets = true;
+  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 100, 2), others + 2 * 4 * 101);
 }
 
 /// Sorted keys have the bits of the keys.
