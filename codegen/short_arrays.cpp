@@ -27,15 +27,21 @@ class Positions {
 
   std::vector<VarId> find() {
     spreadDivides();
-    // What a variable cannot be, others that get its value cannot be either.
+    std::vector<std::vector<VarId>> targets(sources_.size());
+    for (VarId v = 1; v < sources_.size(); ++v)
+      for (VarId from : sources_[v]) targets[from].push_back(v);
+    // What a variable cannot be, others that get its value cannot be either; a constant is what they are.
     std::vector<bool> isShort(program_.vars.size());
     for (VarId v = 1; v < isShort.size(); ++v) isShort[v] = isArray(v) && canBe(v);
     for (bool changed = true; changed;) {
       changed = false;
       for (VarId v = 1; v < isShort.size(); ++v) {
+        const auto allShort = [&](const std::vector<VarId>& vars) {
+          return std::all_of(vars.begin(), vars.end(), [&](VarId other) { return isShort[other]; });
+        };
         if (!isShort[v]) continue;
-        if (std::all_of(sources_[v].begin(), sources_[v].end(), [&](VarId from) { return isShort[from]; }))
-          continue;
+        const bool constant = made_[v] == Made::Constant;
+        if (constant ? !targets[v].empty() && allShort(targets[v]) : allShort(sources_[v])) continue;
         isShort[v] = false;
         changed = true;
       }
@@ -50,8 +56,9 @@ class Positions {
   /// What makes the value of a variable.
   enum class Made : uint8_t {
     Unknown,
-    Offsets,  ///< of sequences from outside, or of a filter
-    Scan,     ///< with its total
+    Offsets,   ///< of sequences from outside, or of a filter
+    Scan,      ///< with its total
+    Constant,  ///< of elements that fit
     Else,
   };
 
@@ -59,8 +66,8 @@ class Positions {
     return program_.vars[v].kind == lcu::VarKind::Array && program_.vars[v].type == ScalarType::Int64;
   }
   bool canBe(VarId v) const {
-    return made_[v] == Made::Offsets || (made_[v] == Made::Scan && divides_[v]) ||
-           (made_[v] == Made::Unknown && !sources_[v].empty());
+    return made_[v] == Made::Offsets || made_[v] == Made::Constant ||
+           (made_[v] == Made::Scan && divides_[v]) || (made_[v] == Made::Unknown && !sources_[v].empty());
   }
 
   /// What becomes offsets divides a space, wherever it comes from.
@@ -140,7 +147,16 @@ class Positions {
     flow(function.body.results, s.results);
   }
   void statement(const lcu::Stmt& s, const lcu::HostLet&) { make(s.results, Made::Else); }
-  void statement(const lcu::Stmt& s, const lcu::ArrayConstant&) { make(s.results, Made::Else); }
+  void statement(const lcu::Stmt& s, const lcu::ArrayConstant& constant) {
+    for (size_t k = 0; k < s.results.size(); ++k)
+      made_[s.results[k]] = fits(constant.columns.at(k)) ? Made::Constant : Made::Else;
+  }
+  static bool fits(const Column& column) {
+    if (column.type.scalar() != ScalarType::Int64) return false;
+    for (int64_t k = 0; k < column.length(); ++k)
+      if (const int64_t element = column.at(k).i; element < 0 || element > kLongestShort) return false;
+    return true;
+  }
 
   const lcu::Program& program_;
   std::vector<std::vector<VarId>> sources_;  ///< by variable: those whose values it gets

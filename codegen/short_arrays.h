@@ -11,6 +11,9 @@
 //      whatever variables they go through. Others may still come across one (a session's value, say), so
 //      which arrays of a launch are short is only known when it happens.
 //
+// Where a sequence may be empty, as at the end of a recursion, its offsets may be a constant: it is as short
+// as what it meets.
+//
 // Example. Of `{sum({x : x in row | x > 0.0}) : row in rows}` the offsets of `rows` are short, and those that
 // the filter gives: their last entry is no more than the number of elements. Those of
 // `{[0:n] : n in ns}` come from a scan, whose total nobody knows before: it stores them short, and records

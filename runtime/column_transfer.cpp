@@ -127,6 +127,19 @@ DeviceRef ColumnTransfer::upload(const SharedArray<T>& array, ScalarType type, c
   return v;
 }
 
+DeviceRef ColumnTransfer::constant(const Column& c, bool isShort) {
+  if (!isShort || !context_.target.storesShort()) return upload(c.bytes, c.type.scalar(), "a constant");
+  if (DeviceRef resident = residents_.find(c.bytes.bytes().get())) return resident;
+  std::vector<int32_t> elements;
+  for (int64_t k = 0; k < c.length(); ++k) elements.push_back(static_cast<int32_t>(c.at(k).i));
+  const size_t bytes = elements.size() * sizeof(int32_t);
+  DeviceRef v = context_.allocate(ScalarType::Int32, c.length(), "a constant");
+  context_.check(context_.target.upload(v->buffer->pointer(), elements.data(), bytes));
+  context_.statistics.uploadedBytes += bytes;
+  if (c.bytes.bytes()) residents_.add(c.bytes.bytes(), v);
+  return v;
+}
+
 template <typename T>
 SharedArray<T> ColumnTransfer::arrayOf(const DeviceRef& value, ScalarType type, size_t count) {
   if (count == 0) return std::vector<T>{};

@@ -55,7 +55,8 @@ class ColumnTransfer {
   Columns toColumns(const Row& types, const std::vector<PlanValue>& values);
   /// To be called when columns that were made in the middle of a run are not needed any more.
   void forgetDead() { residents_.forgetDead(); }
-  DeviceRef constant(const Column& c) { return upload(c.bytes, c.type.scalar(), "a constant"); }
+  /// A constant of scalars; `isShort`: its elements are positions, which may be stored in 32 bits.
+  DeviceRef constant(const Column& c, bool isShort);
 
  private:
   template <typename T>

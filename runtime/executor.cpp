@@ -290,7 +290,8 @@ class Run final : public Environment {
       case PlanOp::Constant: {
         const auto& constant = std::get<lcu::ArrayConstant>(i.stmt->node);
         for (size_t k = 0; k < i.results.size(); ++k)
-          stack_.value(i.results[k]) = {{}, columns_.constant(constant.columns.at(k))};
+          stack_.value(i.results[k]) = {
+              {}, columns_.constant(constant.columns.at(k), isShort(i.stmt->results[k]))};
         break;
       }
       case PlanOp::Join:
@@ -306,6 +307,10 @@ class Run final : public Environment {
         break;
     }
     return true;
+  }
+
+  bool isShort(VarId array) const {
+    return std::binary_search(plan_.shortArrays.begin(), plan_.shortArrays.end(), array);
   }
 
   void finish(const std::vector<PlanValue>& values) {

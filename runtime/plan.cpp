@@ -26,8 +26,8 @@ using VarSet = std::set<VarId>;
 
 class Planner {
  public:
-  explicit Planner(const lcu::Program& program)
-      : program_(program), shortArrays_(codegen::shortArrays(program)) {
+  explicit Planner(const lcu::Program& program) : program_(program) {
+    plan_.shortArrays = codegen::shortArrays(program);
     plan_.slotOf.resize(program.vars.size());
     plan_.kernels.program = &program;
   }
@@ -249,7 +249,7 @@ class Planner {
     plan_.kernels.kernels.push_back({&launch.kernel, codegen::analyseKernel(launch.kernel, program_)});
     KernelEntry& entry = plan_.kernels.kernels.back();
     const auto& info = entry.info;
-    entry.shortArrays = codegen::shortArraysOf(info, shortArrays_);
+    entry.shortArrays = codegen::shortArraysOf(info, plan_.shortArrays);
     std::vector<Slot> operands, results;
     for (const auto& p : info.parameters) operands.push_back(slot(p.var));
     defineAll(stmt.results);
@@ -415,7 +415,6 @@ class Planner {
   }
 
   const lcu::Program& program_;
-  const std::vector<VarId> shortArrays_;
   Plan plan_;
   PlanFunction out_;
   std::set<Slot> free_;

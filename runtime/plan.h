@@ -79,7 +79,8 @@ struct PlanFunction {
 struct Plan {
   std::vector<PlanFunction> functions;  ///< as Program::functions, then the entry
   ProgramKernels kernels;
-  std::vector<Slot> slotOf;  ///< by VarId
+  std::vector<Slot> slotOf;             ///< by VarId
+  std::vector<lcu::VarId> shortArrays;  ///< codegen/short_arrays.h
   uint32_t globals = 0;
   uint32_t entry() const { return static_cast<uint32_t>(functions.size() - 1); }
 };

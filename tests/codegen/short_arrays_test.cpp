@@ -55,6 +55,14 @@ TEST(ShortArrays, ThroughCallsConditionsAndLoops) {
       "let some = if #rows > 10 then rows else [[1], [] int] in {sum(row) : row in some};");
 }
 
+/// At the end of a recursion offsets are constants.
+TEST(ShortArrays, OfRecursions) {
+  expectExpected(
+      "function sorted(a) = if #a < 2 then a else let p = a[#a / 2];"
+      "  r = {sorted(v) : v in [{e in a | e < p}, {e in a | e > p}]} in r[0] ++ {e in a | e == p} ++ r[1];"
+      "sorted({rem(i * 7919, 101) : i in [0:60]});");
+}
+
 /// What is expected to be wide and what is short meet: a kernel is made for what there is.
 TEST(ShortArrays, WhereTheyAreNotExpected) {
   const std::vector<FormOutcome> outcomes = run(
