@@ -67,6 +67,12 @@ const char* const kFilteredSum = R"(
   kernel k { let s: &int64 = REDUCE flat c { i => kept[i] } (0) { x, y => x + y } return s }
   return s)";
 
+/// Sums of segments of one length.
+std::string sumsOfRegular(int length, const std::string& thunk) {
+  return "kernel k { let r: [int64; m] = REDUCE regular(m, " + std::to_string(length) + ", n) { i, s, p => " +
+         thunk + " } (0) { x, y => x + y } return r }\n  let first: int64 = r[0]\n  return first";
+}
+
 TEST(Prediction, SizesOfGlobalsCount) {
   TargetCosts costs = free();
   costs.byte = 1;
@@ -113,13 +119,7 @@ TEST(Prediction, KernelsWithScansPassTwice) {
 }
 
 TEST(Prediction, ReductionsOfSegmentsThatNeedTheirNumber) {
-  const auto sums = [](const std::string& thunk) {
-    return R"(
-  kernel k { let r: [int64; m] = REDUCE regular(m, 10, n) { i, s, p => )" +
-           thunk + R"( } (0) { x, y => x + y } return r }
-  let first: int64 = r[0]
-  return first)";
-  };
+  const auto sums = [](const std::string& thunk) { return sumsOfRegular(10, thunk); };
   TargetCosts costs = free();
   costs.foldedElement = 1;
   costs.segmentedElement = 10;
@@ -503,13 +503,7 @@ TEST(Prediction, GathersAtPlacesOfAScan) {
 /// On a GPU borders of segments take the longer the more columns are reduced; where segments of one length
 /// begin is computed; rows that are taken together go through the positions together.
 TEST(Prediction, BordersOfSegmentsOnAGpu) {
-  const auto sums = [](const std::string& value) {
-    return R"(
-  kernel k { let r: [int64; m] = REDUCE regular(m, 64, n) { i, s, p => )" +
-           value + R"( } (0) { x, y => x + y } return r }
-  let first: int64 = r[0]
-  return first)";
-  };
+  const auto sums = [](const std::string& thunk) { return sumsOfRegular(64, thunk); };
   TargetCosts costs = free();
   costs.lockStep = true;
   costs.numberedElement = 1;
@@ -539,13 +533,7 @@ TEST(Prediction, BordersOfSegmentsOnAGpu) {
 
 /// Elements that know their segment load what belongs to it, and wait for what a branch loads.
 TEST(Prediction, LookUpsOfSegmentsOnAGpu) {
-  const auto kernel = [](const std::string& value) {
-    return R"(
-  kernel k { let r: [int64; m] = REDUCE regular(m, 64, n) { i, s, p => )" +
-           value + R"( } (0) { x, y => x + y } return r }
-  let first: int64 = r[0]
-  return first)";
-  };
+  const auto kernel = [](const std::string& thunk) { return sumsOfRegular(64, thunk); };
   TargetCosts costs = free();
   costs.besideLoad = 1;
   costs.guardedLoad = 10;
