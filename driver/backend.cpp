@@ -199,6 +199,7 @@ std::unique_ptr<Backend> makeBackend(const std::string& target, const Options& o
   const Pipeline pipeline(sources, pipelineOptions(options, target));
   runtime::TargetOptions targetOptions;
   targetOptions.cuda.describe = [pipeline](Span span) { return pipeline.describe(span); };
+  targetOptions.cuda.longOffsets = options.longOffsets;
   targetOptions.cuda.compiledAhead = options.kernelsFolder;
   targetOptions.cuda.compilerHelper = kCompilerHelper;
   if (options.command == Command::Bench) targetOptions.cpu.jit = runtime::Jit::Always;  // what it comes to

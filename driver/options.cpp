@@ -94,6 +94,8 @@ void addRunOptions(CLI::App& app, Options& options) {
   app.add_option("--rng", options.generator, "Random numbers: additive (NESL's own, default) or philox")
       ->transform(oneOf(generators))
       ->type_name("GENERATOR");
+  app.add_flag("--long-offsets", options.longOffsets,
+               "Offsets in 64 bits on a GPU: for more than 2^31 elements in sequences of sequences");
   app.add_option("--kernels", options.kernelsFolder, "Folder of kernels that `build` compiled for the GPU")
       ->check(CLI::ExistingDirectory.description(""))
       ->type_name("FOLDER");

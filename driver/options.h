@@ -27,6 +27,7 @@ struct Options {
   bool compare = false;                      ///< sum up what each strategy takes
   bool measure = false;                      ///< `fusion --run`
   std::string outputFile;                    ///< of the report; empty: standard output
+  bool longOffsets = false;                  ///< offsets in 64 bits on a GPU
   std::string kernelsFolder;                 ///< kernels that `build` compiled; empty: none
   std::vector<int> architectures;            ///< that `build` compiles for: 90 for sm_90
   std::vector<std::string> entries;          ///< that `bench` measures

@@ -390,7 +390,7 @@ RunResult Executor::run(const PreparedProgram& prepared, const GlobalValues& glo
     if (counted.services > 0) {
       result = RuntimeError{parts.program.span,
                             "sequences of sequences have more than 2147483647 elements in all, which came up "
-                            "after something that cannot be done twice; run it again"};
+                            "after something that cannot be done twice; run it with --long-offsets"};
     } else {
       const size_t held = counted.heldBytes;
       counted = {};

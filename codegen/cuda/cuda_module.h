@@ -138,6 +138,7 @@ struct CudaOptions {
   int64_t recordBytes = int64_t{1} << 20;
   /// Arrays that are stored in 32 bits (codegen/short_arrays.h), ascending.
   std::vector<lcu::VarId> shortArrays;
+  bool storesShort = true;               ///< whether launches may have any
   int64_t longestShort = kLongestShort;  ///< total of a scan that is stored so
   /// "file.nesl:12: text" for comments; may be empty.
   std::function<std::string(Span)> describe;

@@ -15,6 +15,7 @@ std::unique_ptr<Target> makeCudaTarget(std::string& why, const CudaTargetOptions
   if (!device) return nullptr;
   codegen::cuda::CudaOptions generated;
   generated.describe = options.describe;
+  generated.storesShort = !options.longOffsets;
   return std::make_unique<cuda::CudaTarget>(std::move(device), std::move(generated));
 }
 

@@ -12,6 +12,7 @@ namespace kelpie::runtime {
 struct CudaTargetOptions {
   int device = 0;              ///< number of the GPU
   std::string compiledAhead;   ///< folder of kernels that `kelpie build` made; empty: none
+  bool longOffsets = false;    ///< offsets in 64 bits, whether they need it or not
   std::string compilerHelper;  ///< command that calls serveAsCompiler; empty: this process alone compiles
   /// Gives "file.nesl:12: text" for comments in generated code; it may be empty.
   std::function<std::string(Span)> describe;

@@ -203,6 +203,9 @@ Failure CudaTarget::prepare(const ProgramKernels& program, bool soon) {
   kernels.clear();
   std::vector<std::string> sources;
   if (!reader_.loaded()) sources.push_back(HostReader::source());
+  const auto shortArrays = [this](const KernelEntry& entry) {
+    return storesShort() ? entry.shortArrays : std::vector<lcu::VarId>();
+  };
   const auto find = [&](PreparedPass& pass) {
     if (const auto known = loaded_.find(pass.source); known != loaded_.end()) {
       pass.loaded = known->second;
@@ -212,7 +215,7 @@ Failure CudaTarget::prepare(const ProgramKernels& program, bool soon) {
   };
   for (const KernelEntry& entry : program.kernels) {
     for (PreparedPass& pass :
-         kernels.emplace_back(generate(entry, *program.program, entry.shortArrays)).passes) {
+         kernels.emplace_back(generate(entry, *program.program, shortArrays(entry))).passes) {
       find(pass);
       if (pass.forGroups) find(*pass.forGroups);
     }

@@ -40,7 +40,7 @@ class CudaTarget final : public Target {
   Failure synchronise(std::optional<DeviceError>& error) override;
   Failure read(std::span<const HostRead> reads, std::optional<DeviceError>& error) override;
   void clearError() override;
-  bool storesShort() override { return true; }
+  bool storesShort() override { return options_.storesShort; }
   Failure widen(DevicePointer to, DevicePointer from, int64_t count) override {
     return convert(widen_, to, from, count);
   }
