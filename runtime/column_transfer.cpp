@@ -96,6 +96,14 @@ size_t componentsOf(const CoreType& type) {
 }
 }  // namespace
 
+DeviceRef ColumnTransfer::put(const void* elements, ScalarType type, int64_t count, const std::string& what) {
+  const size_t bytes = static_cast<size_t>(count) * static_cast<size_t>(sizeOf(type));
+  DeviceRef v = context_.allocate(type, count, what);
+  context_.check(context_.target.upload(v->buffer->pointer(), elements, bytes));
+  context_.statistics.uploadedBytes += bytes;
+  return v;
+}
+
 template <typename T>
 DeviceRef ColumnTransfer::upload(const SharedArray<T>& array, ScalarType type, const std::string& what) {
   if (DeviceRef resident = residents_.find(array.bytes().get())) return resident;
@@ -111,18 +119,11 @@ DeviceRef ColumnTransfer::upload(const SharedArray<T>& array, ScalarType type, c
     return v;  // shares the memory: nothing to remember
   }
   DeviceRef v;
-  const auto put = [&](const auto& elements, ScalarType stored) {
-    const size_t size = static_cast<size_t>(count) * static_cast<size_t>(sizeOf(stored));
-    v = context_.allocate(stored, count, what);
-    context_.check(context_.target.upload(v->buffer->pointer(), elements, size));
-    context_.statistics.uploadedBytes += size;
-  };
-  bool isShort = false;
   if constexpr (std::is_same_v<T, int64_t>) {  // offsets
-    isShort = count > 0 && context_.target.storesShort() && array.back() <= codegen::kLongestShort;
-    if (isShort) put(std::vector<int32_t>(array.begin(), array.end()).data(), ScalarType::Int32);
+    if (count > 0 && context_.target.storesShort() && array.back() <= codegen::kLongestShort)
+      v = put(std::vector<int32_t>(array.begin(), array.end()).data(), ScalarType::Int32, count, what);
   }
-  if (!isShort) put(array.data(), type);
+  if (!v) v = put(array.data(), type, count, what);
   if (array.bytes()) residents_.add(array.bytes(), v);
   return v;
 }
@@ -132,10 +133,7 @@ DeviceRef ColumnTransfer::constant(const Column& c, bool isShort) {
   if (DeviceRef resident = residents_.find(c.bytes.bytes().get())) return resident;
   std::vector<int32_t> elements;
   for (int64_t k = 0; k < c.length(); ++k) elements.push_back(static_cast<int32_t>(c.at(k).i));
-  const size_t bytes = elements.size() * sizeof(int32_t);
-  DeviceRef v = context_.allocate(ScalarType::Int32, c.length(), "a constant");
-  context_.check(context_.target.upload(v->buffer->pointer(), elements.data(), bytes));
-  context_.statistics.uploadedBytes += bytes;
+  DeviceRef v = put(elements.data(), ScalarType::Int32, c.length(), "a constant");
   if (c.bytes.bytes()) residents_.add(c.bytes.bytes(), v);
   return v;
 }

@@ -59,6 +59,7 @@ class ColumnTransfer {
   DeviceRef constant(const Column& c, bool isShort);
 
  private:
+  DeviceRef put(const void* elements, ScalarType type, int64_t count, const std::string& what);
   template <typename T>
   DeviceRef upload(const SharedArray<T>& array, ScalarType type, const std::string& what);
   /// The first `count` elements, of `type`, of a device array; they stay there until they are looked at.

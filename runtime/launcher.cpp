@@ -211,13 +211,15 @@ void Launcher::allocateResults(const PlanInstruction& i, const codegen::KernelIn
 /// copy.
 void Launcher::placeOnto(const PlanInstruction::Onto& onto, const codegen::KernelOutput& output,
                          const codegen::LaunchExtents& extents) {
-  DeviceRef& base = stack_.value(onto.base).device;
-  base = context_.widened(base, output.type);
+  DeviceRef wide;  // of a short array; the launch may read that, too
+  DeviceRef& given = stack_.value(onto.base).device;
+  if (given->type != output.type) wide = context_.widened(given, output.type);
+  DeviceRef& base = wide ? wide : given;
   DeviceRef& result = results_[onto.output];
   const int64_t count = codegen::capacity(output, extents);
   size_t bytes = static_cast<size_t>(count) * static_cast<size_t>(sizeOf(output.type));
   const bool alone = base.use_count() == 1 && base->buffer.use_count() == 1 && base->buffer->isWhole();
-  if (onto.dies && alone && !result && base->buffer->bytes() >= bytes) {
+  if ((wide || onto.dies) && alone && !result && base->buffer->bytes() >= bytes) {
     result = std::make_shared<DeviceValue>();
     result->buffer = std::move(base->buffer);
     result->type = output.type;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codegen/short_arrays.h"
 #include "ir/diagnostic.h"
 #include "runtime/interp/kernel_evaluator.h"
 
@@ -30,16 +31,18 @@ std::vector<std::byte> widened(const std::vector<std::byte>& elements) {
   }
   return wide;
 }
-/// The other way, in place; gives how many bytes are left.
-size_t shorten(std::vector<std::byte>& elements, size_t bytes) {
+/// The other way, in place, of the first `bytes`, which become fewer; false: some element does not fit.
+bool shorten(std::vector<std::byte>& elements, size_t& bytes) {
   const size_t count = bytes / sizeof(int64_t);
+  bytes = count * sizeof(int32_t);
   for (size_t k = 0; k < count; ++k) {
     int64_t element = 0;
     std::memcpy(&element, elements.data() + k * sizeof element, sizeof element);
+    if (element > codegen::kLongestShort) return false;
     const auto same = static_cast<int32_t>(element);
     std::memcpy(elements.data() + k * sizeof same, &same, sizeof same);
   }
-  return count * sizeof(int32_t);
+  return true;
 }
 
 class HostScratch final : public Scratch {
@@ -90,7 +93,10 @@ Failure evaluateOnHost(const LaunchRequest& request, Device& device, const Alloc
   error = evaluateKernel(KernelCode(entry), onHost, work);
   for (size_t k = 0; k < outputs.size() && !error; ++k) {
     size_t bytes = written[k].size() - sizeof(int64_t);
-    if (isShort(info.outputs[k].var)) bytes = shorten(written[k], bytes);
+    if (isShort(info.outputs[k].var) && !shorten(written[k], bytes)) {
+      error = DeviceError{codegen::kTooLongSite, 0, 0};
+      break;
+    }
     if (auto failure = device.upload(request.outputs[k], outputs[k], bytes)) return failure;
   }
   return std::nullopt;
