@@ -89,6 +89,56 @@ __global__ void __launch_bounds__(256, 8) products(const float* __restrict__ v, 
   if (sum == 12345.678f) *out = sum;
 }
 
+/// The same by blocks that stay and share what they keep of the vector: of each cluster, block k has the
+/// pieces of 32 numbers k, k + blocks, ... in its shared memory, as many as `kept` numbers take. What is not
+/// kept comes from memory.
+template <int kUnrolled>
+__global__ void __launch_bounds__(1024, 1)
+    sharedProducts(const float* __restrict__ v, const float* __restrict__ xs, const int* __restrict__ columns,
+                   float* out, int clusterBits, unsigned kept) {
+  extern __shared__ float mine[];
+  unsigned rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  const unsigned blocks = 1u << clusterBits;
+  for (unsigned place = threadIdx.x; place < kept >> clusterBits; place += blockDim.x)
+    mine[place] = v[((place >> 5 << clusterBits | rank) << 5) | (place & 31)];
+  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+  const unsigned base = unsigned(__cvta_generic_to_shared(mine));
+  float sum = 0;
+  const int64_t step = int64_t(gridDim.x) * blockDim.x * 4 * kUnrolled;
+  for (int64_t first = int64_t(blockIdx.x) * blockDim.x * 4 * kUnrolled; first < kNonzeros; first += step) {
+    uint4 c[kUnrolled], x[kUnrolled];
+#pragma unroll
+    for (int k = 0; k < kUnrolled; ++k) {
+      const int64_t at = first + (int64_t(k) * blockDim.x + threadIdx.x) * 4;
+      c[k] = at < kNonzeros ? stream<Stream::PassesL1>(columns + at) : uint4{};
+      x[k] = at < kNonzeros ? stream<Stream::PassesL1>(xs + at) : uint4{};
+    }
+    const auto fetch = [&](unsigned at) {
+      float f;
+      const unsigned local = base + ((at >> 5 >> clusterBits << 5 | (at & 31)) << 2);
+      asm volatile(
+          "{.reg .pred p; .reg .u32 a; setp.lt.u32 p, %1, %2; mapa.shared::cluster.u32 a, %3, %4;"
+          "@p ld.shared::cluster.f32 %0, [a]; @!p ld.global.nc.f32 %0, [%5];}"
+          : "=f"(f)
+          : "r"(at), "r"(kept), "r"(local), "r"(at >> 5 & (blocks - 1)), "l"(v + at));
+      return f;
+    };
+    float got[kUnrolled][4];
+#pragma unroll
+    for (int k = 0; k < kUnrolled; ++k) {
+      got[k][0] = fetch(c[k].x), got[k][1] = fetch(c[k].y);
+      got[k][2] = fetch(c[k].z), got[k][3] = fetch(c[k].w);
+    }
+#pragma unroll
+    for (int k = 0; k < kUnrolled; ++k)
+      sum += __uint_as_float(x[k].x) * got[k][0] + __uint_as_float(x[k].y) * got[k][1] +
+             __uint_as_float(x[k].z) * got[k][2] + __uint_as_float(x[k].w) * got[k][3];
+  }
+  if (sum == 12345.678f) *out = sum;
+  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+
 struct Bench {
   float *v, *xs, *out;
   int* columns;
@@ -114,6 +164,55 @@ struct Bench {
     check(cudaGetLastError());
     std::sort(times.begin(), times.end());
     std::printf("%-64s %.4f ms\n", what, times[times.size() / 2]);
+  }
+
+  /// Clusters of 2^clusterBits blocks keep `kept` numbers of a vector of `size`, if they can.
+  template <int kUnrolled>
+  void runShared(int clusterBits, int64_t size, int64_t kept) const {
+    constexpr int threads = 1024;
+    auto* const kernel = sharedProducts<kUnrolled>;
+    const int clusterBlocks = 1 << clusterBits;
+    const int64_t most = int64_t{226} * 1024 / 4 / 32 * 32 * clusterBlocks;
+    kept = std::min(std::min(kept, most), size);
+    const int bytes = int(kept >> clusterBits) * 4;
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 226 * 1024));
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    cudaLaunchConfig_t config{};
+    config.blockDim = threads;
+    config.gridDim = 132 / clusterBlocks * clusterBlocks;
+    config.dynamicSmemBytes = bytes;
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {unsigned(clusterBlocks), 1, 1};
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    int clusters = 0;
+    check(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config));
+    if (clusters == 0) {
+      std::printf("clusters of %d do not fit\n", clusterBlocks);
+      return;
+    }
+    config.gridDim = clusters * clusterBlocks;
+    cudaEvent_t begin, end;
+    cudaEventCreate(&begin);
+    cudaEventCreate(&end);
+    std::vector<float> times;
+    for (int k = 0; k < 11; ++k) {
+      constexpr int kLaunches = 4;
+      cudaEventRecord(begin);
+      for (int j = 0; j < kLaunches; ++j)
+        check(cudaLaunchKernelEx(&config, kernel, static_cast<const float*>(v), static_cast<const float*>(xs),
+                                 static_cast<const int*>(columns), out, clusterBits, unsigned(kept)));
+      cudaEventRecord(end);
+      check(cudaEventSynchronize(end));
+      float ms = 0;
+      cudaEventElapsedTime(&ms, begin, end);
+      if (k > 1) times.push_back(ms / kLaunches);
+    }
+    check(cudaGetLastError());
+    std::sort(times.begin(), times.end());
+    std::printf("%7ld of %7ld kept by %2d clusters of %2d, %4d threads, %d loads     %.4f ms\n", long(kept),
+                long(size), clusters, clusterBlocks, threads, 4 * kUnrolled, times[times.size() / 2]);
   }
 };
 
@@ -142,5 +241,9 @@ int main() {
     std::snprintf(what, sizeof what, "2^%d columns, streams pass by L1", exponent);
     bench.run<Stream::PassesL1, Gather::Plain>(what);
   }
+  fillColumns<<<1024, 256>>>(bench.columns, kNonzeros, 1 << 20);
+  for (int bits = 0; bits <= 4; ++bits)
+    for (int kilobytes = 0; kilobytes <= 224; kilobytes += 16)
+      bench.runShared<1>(bits, 1 << 20, int64_t{kilobytes} * 256 << bits);
   return 0;
 }

@@ -8,9 +8,10 @@
 // types (ir/scalar.h is their meaning): k_div k_rem (int; x/0 = 0), k_max k_min, k_shl k_shr, k_sqrt k_exp
 // k_ln k_sin k_cos k_tan k_asin k_acos k_atan k_sinh k_cosh k_tanh k_floor, k_convert<T>(x),
 // k_double_bits(u64) and k_float_bits(u32) for infinities and NaNs; for recursions a type k_recursion, and
-// k_recurse(recursion, call), which calls `call` if there is stack for it and says whether there was; with
-// Dialect::wrapCalls also k_add k_sub k_mul on ints (the plain operators are used otherwise: then signed
-// overflow must wrap, -fwrapv). Types are bool, uint8_t (char), int32_t, int64_t, float, double.
+// k_recurse(recursion, call), which calls `call` if there is stack for it and says whether there was (with
+// Dialect::frames what codegen/cuda/recursion.cuh has); with Dialect::wrapCalls also k_add k_sub k_mul on
+// ints (the plain operators are used otherwise: then signed overflow must wrap, -fwrapv). Types are bool,
+// uint8_t (char), int32_t, int64_t, float, double.
 #pragma once
 
 #include <functional>
@@ -46,6 +47,10 @@ struct Dialect {
   std::function<std::string(lcu::VarId)> variableName;  ///< readable stem for the names of loaded values
   /// What a `k_recursion` is made with: it watches the stack of one evaluation (see below).
   std::string recursion;
+  /// A recursion keeps frames of its calls in `k_recursion` and is a loop over these, where no other one is
+  /// inside of it: the lanes of a warp meet at each turn, where calls of functions would leave each lane
+  /// alone.
+  bool frames = false;
   /// Recorded where the stack ends, if not the site of the Recursion.
   std::optional<lcu::SiteId> stackSite;
   /// An expression that tells whether to stop: loops ask now and then, and end. Empty: they do not ask.

@@ -6,6 +6,7 @@
 
 #include "codegen/cuda/pass_generator.h"
 #include "codegen/cuda/pass_split.h"
+#include "codegen/expression_schedule.h"
 
 namespace kelpie::codegen::cuda {
 
@@ -94,9 +95,13 @@ int64_t CudaPass::blocks(int64_t tiles) const {
 CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program, const std::string& entry,
                           const CudaOptions& options) {
   CudaKernel result;
-  for (const lcu::Soac& soac : kernel.bindings)
-    result.recursive |=
-        lcu::anyNode(thunksOf(soac), [](lcu::ExprRef e) { return e->kind == lcu::ExprKind::Recursion; });
+  const auto isRecursion = [](lcu::ExprRef e) { return e->kind == lcu::ExprKind::Recursion; };
+  for (const lcu::Soac& soac : kernel.bindings) {
+    result.recursive |= lcu::anyNode(thunksOf(soac), isRecursion);
+    result.calls |= lcu::anyNode(thunksOf(soac), [&](lcu::ExprRef e) {
+      return isRecursion(e) && lcu::anyNode(recursionResults(e), isRecursion);
+    });
+  }
   for (KernelPart& part : splitIntoPasses(kernel)) {
     std::string name = entry;
     if (!result.passes.empty()) name += fmt::format("_{}", result.passes.size() + 1);

@@ -112,7 +112,7 @@ struct CudaPass {
 /// Where the stack of a thread ends a recursion, this is recorded instead of a site of the program. It is
 /// before all of those, so that no error hides it.
 constexpr lcu::SiteId kStackSite = 0;
-/// Stack of a thread that kernels with recursions need (recursion.cuh).
+/// Stack of a thread that kernels with functions that call themselves need (recursion.cuh).
 constexpr size_t kStackBytes = size_t{32} << 10;
 
 /// A kernel with its passes; arrays between passes are results of the earlier and parameters of the later
@@ -120,6 +120,7 @@ constexpr size_t kStackBytes = size_t{32} << 10;
 struct CudaKernel {
   std::vector<CudaPass> passes;
   bool recursive = false;  ///< a thunk has a Recursion
+  bool calls = false;      ///< ... that may be a function that calls itself (recursion.cuh)
 };
 
 struct CudaOptions {

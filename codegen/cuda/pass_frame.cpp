@@ -42,6 +42,12 @@ std::string resultOfSegments(PassText& t) {
   return std::exchange(t.text, before);
 }
 
+bool recurses(const lcu::Kernel& kernel) {
+  return std::any_of(kernel.bindings.begin(), kernel.bindings.end(), [](const Soac& soac) {
+    return lcu::anyNode(thunksOf(soac), [](lcu::ExprRef e) { return e->kind == lcu::ExprKind::Recursion; });
+  });
+}
+
 void clearMarks(PassText& t) {
   if (t.plan.heads()) t.line(2, "{}::clear(shared.heads);", t.headsType());
 }
@@ -159,6 +165,7 @@ void writeSignature(PassText& t) {
   t.line(2, "using namespace {};", t.parts());
   t.line(2, "followEarlierLaunches();");
   if (t.plan.grid != Grid::Single) t.line(2, "KELPIE_SHARED(Shared, shared);");
+  if (recurses(t.kernel)) t.line(2, "KELPIE_FRAMES(frames);");
   if (t.pass.info.counted) t.line(2, "const int64_t n = extentOf(launch, most);");
   // Who works long looks first; others load their tile meanwhile.
   if (t.checksLate()) {

@@ -81,6 +81,8 @@ Dialect PassText::dialect() const {
   };
   d.variableName = [this](VarId v) { return identifier(program.vars.at(v).name); };
   d.stackSite = kStackSite;
+  d.recursion = "frames";
+  d.frames = true;
   d.wrapCalls = true;
   d.shortCircuit = true;
   d.rangeCalls = true;

@@ -338,7 +338,7 @@ Failure CudaTarget::launch(const LaunchRequest& request) {
     if (!prepared.loaded)
       if (auto failure = load(prepared, pass->entry)) return failure;
   }
-  if (kernel.text.recursive && !stackReserved_) {
+  if (kernel.text.calls && !stackReserved_) {
     stackReserved_ = true;
     if (auto failure = device_->reserveStack(codegen::cuda::kStackBytes)) return failure;
   }

@@ -125,6 +125,29 @@ TEST(CudaPrograms, ScalarRecursion) {
       "function bad(n) = if n == 0 then 0 else bad(n-1) + 6 / (n - 2); {bad(n) : n in [1,0,5]};");
 }
 
+/// Frames of several values of all types; calls that are the last need none, however many they are.
+TEST(CudaPrograms, RecursionInFrames) {
+  expectAgreement(
+      "function area(a, b, fa, fb, d) = let m = (a + b) / 2.0; fm = 1.0 / (1.0 + m * m);"
+      "  whole = (fa + fb) * (b - a) / 2.0; parts = (fa + 2.0 * fm + fb) * (b - a) / 4.0"
+      "  in if d == 0 or max(whole - parts, parts - whole) < 1e-5 then parts"
+      "  else area(a, m, fa, fm, d - 1) + area(m, b, fm, fb, d - 1);"
+      "{area(0.0, x, 1.0, 1.0 / (1.0 + x * x), 8) : x in [1.0, 2.0, 10.0]};"
+      "function hanoi(n, a, b, c) = if n == 0 then (0, `-, t) else let (k, m, even) = hanoi(n - 1, a, c, b);"
+      "  (l, o, e) = hanoi(n - 1, c, b, a) in (k + l + 1, (if even then a else o), not(e));"
+      "{hanoi(n, `a, `b, `c) : n in [0, 1, 2, 3, 7]};"
+      "function divisors(n, k, best) = if k * k > n then best"
+      "  else if rem(n, k) == 0 then divisors(n, k + 1, max(best, 1 + divisors(n / k, 2, 0)))"
+      "  else divisors(n, k + 1, best);"
+      "{divisors(n, 2, 0) : n in [100000007, 1, 2, 12, 64, 97, 360, 1024]};"
+      "function tak(x, y, z) = if y < x then tak(tak(x - 1, y, z), tak(y - 1, z, x), tak(z - 1, x, y)) else "
+      "z;"
+      "{tak(rem(i, 9), rem(i, 7), rem(i, 4)) : i in [0:600]};"
+      "function bad(a, n) = if n < 2 then a[n] / a[n + 1] else bad(a, n - 1) + bad(a, n - 2);"
+      "{bad(w, n) : n in [5, 1]; w in [[1, 2, 3], [6, 2, 1]]};"
+      "{bad(w, n) : n in [5, 1]; w in [[1, 2, 3], [6, 2, 0]]};");
+}
+
 /// Loops instead of stacks (flatten/linear_recursion.h).
 TEST(CudaPrograms, LinearRecursion) {
   expectAgreement(

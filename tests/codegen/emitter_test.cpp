@@ -189,6 +189,58 @@ TEST(Emitter, LeavesMayNotKnowWhetherTheyEndTheLoop) {
   EXPECT_THAT(text, HasSubstr("if (state_1) break;")) << text;
 }
 
+/// f(n, k) = n < 2 ? k : k < 9 ? f(n - 1, k + n) : k + f(n - 1, k) * f(n - 2, n)
+std::vector<ExprRef> twoCalls(Builder& b) {
+  const uint32_t f = b.arena().newLoop();
+  const ExprRef n = b.arena().loopVar(f, 0, lcu::kIndex), k = b.arena().loopVar(f, 1, lcu::kIndex);
+  const auto call = [&](ExprRef x, ExprRef y) { return b.arena().call(f, {x, y}, {lcu::kIndex})[0]; };
+  const ExprRef less = b.op(ScalarOp::Sub, n, b.num(1)), last = call(less, b.op(ScalarOp::Add, k, n)),
+                first = call(less, k), second = call(b.op(ScalarOp::Sub, n, b.num(2)), n),
+                both = b.op(ScalarOp::Add, k, b.op(ScalarOp::Mul, first, second));
+  const ExprRef some = b.arena().select(b.op(ScalarOp::Less, k, b.num(9)), last, both);
+  return b.arena().recursion(f, 3, {b.arena().param(0), b.num(1)},
+                             {b.arena().select(b.op(ScalarOp::Less, n, b.num(2)), k, some)});
+}
+
+/// A frame has what is needed behind its call; a call whose result is that of the function has none.
+TEST(Emitter, RecursionsKeepFramesOfWhatIsPending) {
+  Builder b;
+  Dialect dialect = plain(b.program);
+  dialect.frames = true;
+  dialect.recursion = "frames";
+  ExpressionEmitter emitter(dialect, 0);
+  emitter.emit(twoCalls(b));
+  const std::string text = emitter.takeStatements();
+  EXPECT_EQ(occurrences(text, ".fits("), 2) << text;
+  EXPECT_EQ(occurrences(text, "goto "), 3) << text;
+  EXPECT_THAT(text, HasSubstr("push(argument_1);")) << text;
+  EXPECT_EQ(occurrences(text, "push(argument_1)"), 1) << text;
+  EXPECT_EQ(occurrences(text, "push(argument_2)"), 2) << text;
+  EXPECT_EQ(occurrences(text, "push(called_"), 1) << text;
+  EXPECT_THAT(text, Not(HasSubstr("_self")));
+}
+
+TEST(Emitter, RecursionsInsideOfEachOtherAreFunctions) {
+  Builder b;
+  const uint32_t outer = b.arena().newLoop();
+  const ExprRef n = b.arena().loopVar(outer, 0, lcu::kIndex);
+  const uint32_t inner = b.arena().newLoop();
+  const ExprRef m = b.arena().loopVar(inner, 0, lcu::kIndex);
+  const ExprRef less = b.op(ScalarOp::Sub, m, b.num(1));
+  // inner(m) = m < 1 ? 0 : inner(m - 1) + outer(m - 1)
+  const ExprRef calls = b.op(ScalarOp::Add, b.arena().call(inner, {less}, {lcu::kIndex})[0],
+                             b.arena().call(outer, {less}, {lcu::kIndex})[0]);
+  const ExprRef result = b.arena().recursion(
+      inner, 1, {n}, {b.arena().select(b.op(ScalarOp::Less, m, b.num(1)), b.num(0), calls)})[0];
+  Dialect dialect = plain(b.program);
+  dialect.frames = true;
+  ExpressionEmitter emitter(dialect, 0);
+  emitter.emit(b.arena().recursion(outer, 1, {b.arena().param(0)}, {b.op(ScalarOp::Mul, result, n)}));
+  const std::string text = emitter.takeStatements();
+  EXPECT_EQ(occurrences(text, "_self, "), 4) << text;
+  EXPECT_THAT(text, Not(HasSubstr("goto"))) << text;
+}
+
 TEST(Emitter, ColumnsOfAnElementAreLoadedTogetherInLoops) {
   FlaggedLoop l;
   ExprArena& a = l.b.arena();

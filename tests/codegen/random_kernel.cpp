@@ -96,7 +96,7 @@ class Maker {
     ExprRef i = arena().param(0);
     if (options_.loops && depth > 0 && pick(3) == 0) {
       const ExprRef x = value(segmented, depth - 1);
-      return pick(2) ? repeated(x) : walked(x);
+      return pick(3) == 0 ? recursed(x) : pick(2) ? repeated(x) : walked(x);
     }
     if (depth > 0 && pick(2)) {
       ExprRef a = value(segmented, depth - 1), b = value(segmented, depth - 1);
@@ -197,6 +197,54 @@ class Maker {
                        {arena().boolean(false), arena().add(turn, arena().index(1)), next, more});
     return small(arena().loop(loop, {arena().boolean(false), arena().index(0), small(x), x},
                               arena().op(ScalarOp::Not, done), step)[3]);
+  }
+  /// What a function makes of x that calls itself on some of its ways: in branches, in a loop, and for its
+  /// own results.
+  ExprRef recursed(ExprRef x) {
+    const std::vector<ScalarType> types = {lcu::kIndex, ScalarType::Bool, ScalarType::Float32};
+    const uint32_t f = arena().newLoop();
+    const ExprRef depth = arena().loopVar(f, 0, lcu::kIndex), y = arena().loopVar(f, 1, lcu::kIndex),
+                  odd = arena().loopVar(f, 2, ScalarType::Bool);
+    const auto called = [&](ExprRef value, ExprRef flag) {
+      return arena().call(f, {arena().sub(depth, arena().index(1)), small(value), flag}, types);
+    };
+    const auto bit = [&](ExprRef e) { return arena().convert(e, lcu::kIndex); };
+    const auto first = called(arena().add(y, arena().index(pick(64))), arena().op(ScalarOp::Not, odd));
+    // Two calls, the second of which depends on the first, and what was there before both.
+    const auto second = called(arena().op(ScalarOp::Xor, first[0], y), first[1]);
+    std::vector<ExprRef> both = {
+        arena().sub(arena().add(first[0], arena().mul(arena().index(3), second[0])), bit(odd)),
+        arena().op(ScalarOp::Xor, first[1], second[1]),
+        arena().op(ScalarOp::Max, arena().op(ScalarOp::Add, first[2], arena().convert(small(y), types[2])),
+                   second[2])};
+    if (options_.canFail) both[0] = checked(both[0], arena().param(0));
+    // A loop with a call in each turn, whose variables others read.
+    const uint32_t loop = arena().newLoop();
+    const ExprRef turn = arena().loopVar(loop, 0, lcu::kIndex), sum = arena().loopVar(loop, 1, lcu::kIndex),
+                  any = arena().loopVar(loop, 2, ScalarType::Bool);
+    const auto inside = called(arena().add(sum, turn), any);
+    const auto looped = arena().loop(
+        loop, {arena().index(0), y, odd},
+        arena().op(ScalarOp::Less, turn, arena().op(ScalarOp::And, y, arena().index(3))),
+        {arena().add(turn, arena().index(1)),
+         arena().add(arena().op(ScalarOp::Xor, sum, inside[0]), arena().mul(turn, bit(inside[1]))),
+         inside[1]});
+    const std::vector<ExprRef> around = {arena().add(looped[1], y), arena().op(ScalarOp::Xor, looped[2], odd),
+                                         arena().convert(small(looped[0]), types[2])};
+    const auto same =
+        called(arena().mul(y, arena().index(2 * pick(9) + 1)), odd);  // its results are those of the function
+    const std::vector<std::vector<ExprRef>> ways = {both, around, same};
+    const size_t way = static_cast<size_t>(pick(3));
+    const auto some =
+        arena().select(arena().op(ScalarOp::Less, small(arena().add(y, depth)), arena().index(pick(64))),
+                       ways[way], ways[(way + 1 + static_cast<size_t>(pick(2))) % 3]);
+    const auto results = arena().select(arena().op(ScalarOp::Less, depth, arena().index(1)),
+                                        {y, odd, arena().convert(y, types[2])}, some);
+    const auto end = arena().recursion(f, 1,
+                                       {arena().op(ScalarOp::And, x, arena().index(3)), small(x),
+                                        arena().op(ScalarOp::Less, small(x), arena().index(30))},
+                                       results);
+    return small(arena().add(arena().add(end[0], bit(end[1])), arena().convert(end[2], lcu::kIndex)));
   }
   /// x, xor 0, 1, ... in up to seven turns.
   ExprRef repeated(ExprRef x) {

@@ -1,0 +1,392 @@
+#include "codegen/expression_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kelpie::codegen {
+
+using lcu::ExprKind;
+using lcu::ExprRef;
+
+namespace {
+
+/// Inline expressions longer than this get a name.
+constexpr size_t kMaxInlineLength = 72;
+
+/// Operations that get a name even if one other uses them: a later call of emit may use them, too, and
+/// compilers do not find out that code with branches (a division of 64 bits, a sine) or calls computes one
+/// value twice.
+bool takesLong(ExprRef e) {
+  if (e->kind != ExprKind::Op) return false;
+  if (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) return e->operands[1]->kind != ExprKind::Constant;
+  return e->op >= ScalarOp::Sqrt && e->op != ScalarOp::Floor;
+}
+
+/// Stem of the name of a node's value.
+std::string stemOf(ExprRef e, const Dialect& dialect) {
+  switch (e->kind) {
+    case ExprKind::Load:
+      return dialect.variableName(e->index) + "_at";
+    case ExprKind::Check:
+      return "checked";
+    case ExprKind::Convert:
+      return "converted";
+    case ExprKind::If:
+      return "chosen";
+    case ExprKind::Loop:
+      return "state";
+    case ExprKind::Op:
+      if (isComparison(e->op)) return "test";
+      return std::string(toString(e->op)) + "_";
+    default:
+      return "t";
+  }
+}
+
+/// Turns of loops between two questions whether to stop.
+constexpr int kTurns = 4096;
+
+}  // namespace
+
+void ExpressionEmitter::Run::line(Frame& f, const std::string& text, int deeper) {
+  f.text += std::string(static_cast<size_t>(f.indent + deeper), ' ') + text + "\n";
+}
+
+void ExpressionEmitter::Run::countUses(const std::vector<ExprRef>& roots) {
+  std::vector<ExprRef> work;
+  auto use = [&](ExprRef e) {
+    if (++uses[e] == 1) work.push_back(e);
+  };
+  for (ExprRef r : roots) use(r);
+  while (!work.empty()) {
+    ExprRef e = work.back();
+    work.pop_back();
+    if (emitter.available_.contains(e)) continue;
+    for (ExprRef o : e->operands) use(o);
+  }
+}
+
+std::string ExpressionEmitter::Run::run() {
+  enter(0, emitter.indent_);
+  const bool asks = schedule.hasLoop && !emitter.dialect_.interrupted.empty();
+  if ((schedule.hasLoop && schedule.hasCheck) || schedule.hasRecursion || asks) {
+    failed = emitter.freshName("failed");
+    line(frames.back(), "bool " + failed + " = false;");
+  }
+  if (asks) {
+    turns = emitter.freshName("turns");
+    line(frames.back(), fmt::format("uint32_t {} = {};", turns, kTurns));
+  }
+  if (schedule.hasRecursion) {
+    stack = emitter.freshName("stack");
+    line(frames.back(), fmt::format("k_recursion {}{{{}}};", stack, emitter.dialect_.recursion));
+  }
+  while (true) {
+    Frame& f = frames.back();
+    const ScheduleBlock& block = schedule.blocks[f.block];
+    if (f.branch == f.step && !f.atLast) {
+      ++f.step;  // its turn comes when all others are done
+      continue;
+    }
+    if (f.step == block.steps.size() && f.branch && !f.atLast) {
+      f.atLast = true;
+      f.step = *f.branch;
+      enterBranch(f, true);
+      continue;
+    }
+    if (f.step == block.steps.size()) {
+      if (f.loop && !f.branch) leaf(f);
+      if (frames.size() == 1) return f.text;
+      std::string text = std::move(f.text);
+      uint32_t finished = f.block;
+      for (const std::string& name : f.declared) locals.erase(name);
+      frames.pop_back();
+      if (frames.back().atLast) {
+        finishBranch(frames.back(), finished, std::move(text));
+      } else {
+        finishBlock(frames.back(), finished, std::move(text));
+      }
+      continue;
+    }
+    const ScheduleStep& step = block.steps[f.step];
+    switch (step.node->kind) {
+      case ExprKind::If:
+        enter(step.first, f.indent + 2);
+        break;
+      case ExprKind::Loop:
+        startLoop(f, step);
+        break;
+      case ExprKind::Recursion:
+        startRecursion(f, step);
+        break;
+      case ExprKind::Call:
+        call(f, step.node);
+        ++f.step;
+        break;
+      case ExprKind::Check:
+        check(f, step.node);
+        ++f.step;
+        break;
+      default:
+        operation(f, step.node);
+        ++f.step;
+    }
+  }
+}
+
+void ExpressionEmitter::Run::enter(uint32_t block, int indent) {
+  Frame frame;
+  frame.block = block;
+  frame.indent = indent;
+  frames.push_back(std::move(frame));
+}
+
+void ExpressionEmitter::Run::enterEnd(uint32_t block, int indent, ExprRef loop, std::vector<ExprRef> ends,
+                                      Facts facts) {
+  enter(block, indent);
+  Frame& f = frames.back();
+  f.branch = lastIf(schedule.blocks[block], ends);
+  f.loop = loop;
+  f.ends = std::move(ends);
+  f.facts = std::move(facts);
+}
+
+void ExpressionEmitter::Run::enterBranch(const Frame& f, bool then) {
+  const ScheduleStep& step = schedule.blocks[f.block].steps[*f.branch];
+  Facts facts = f.facts;
+  facts.emplace_back(step.node->operands[0], then);
+  enterEnd(then ? step.first : step.second, f.indent + 2, f.loop, endsOfBranch(step.node, then, f.ends),
+           std::move(facts));
+}
+
+void ExpressionEmitter::Run::finishBranch(Frame& f, uint32_t finished, std::string text) {
+  const ScheduleStep& step = schedule.blocks[f.block].steps[*f.branch];
+  if (finished == step.first) {
+    f.firstText = std::move(text);
+    enterBranch(f, false);
+    return;
+  }
+  line(f, fmt::format("if ({}) {{", emitter.textOf(step.node->operands[0]).text));
+  f.text += f.firstText;
+  if (!text.empty()) line(f, "} else {");
+  f.text += text;
+  line(f, "}");
+  f.step = schedule.blocks[f.block].steps.size();
+}
+
+void ExpressionEmitter::Run::leaf(Frame& f) {
+  const uint32_t flag = *endFlag(f.loop);
+  const auto known = knownValue(f.ends[flag], f.facts);
+  assign(f, f.loop, f.ends, known == false ? std::optional(flag) : std::nullopt);
+  if (known == true) {
+    line(f, "break;");
+  } else if (!known) {
+    line(f, fmt::format("if ({}) break;", emitter.loopVars_.at(loopVarKey(f.loop->index, flag))));
+  }
+}
+
+void ExpressionEmitter::Run::assign(Frame& f, ExprRef loop, const std::vector<ExprRef>& next,
+                                    std::optional<uint32_t> kept) {
+  struct Change {
+    std::string name, value;
+    ScalarType type;
+  };
+  std::vector<Change> changed;
+  for (uint32_t k = 0; k < loop->count; ++k) {
+    const std::string& name = emitter.loopVars_.at(loopVarKey(loop->index, k));
+    std::string value = emitter.textOf(next[k]).text;
+    if (k != kept && value != name) changed.push_back({name, std::move(value), next[k]->type});
+  }
+  if (changed.size() > 1) {
+    for (Change& change : changed) {
+      const std::string name = emitter.freshName("next");
+      line(f, fmt::format("const {} {} = {};", cTypeName(change.type), name, change.value));
+      change.value = name;
+    }
+  }
+  for (const Change& change : changed) line(f, change.name + " = " + change.value + ";");
+}
+
+void ExpressionEmitter::Run::declare(Frame& f, ScalarType type, const std::string& name,
+                                     const std::string& value, bool changes) {
+  if (!inFrames)
+    return line(f, fmt::format("{}{} {} = {};", changes ? "" : "const ", cTypeName(type), name, value));
+  line(f, fmt::format("{} {};", cTypeName(type), name));
+  line(f, fmt::format("{} = {};", name, value));
+  remember(f, type, name);
+}
+
+void ExpressionEmitter::Run::operation(Frame& f, ExprRef e) {
+  if (recorded(f, e)) return;
+  Text text = emitter.operationText(e);
+  if (uses[e] == 1 && text.text.size() <= kMaxInlineLength && !takesLong(e)) {
+    emitter.texts_[e] = std::move(text);
+    return;
+  }
+  std::string name = emitter.freshName(stemOf(e, emitter.dialect_));
+  declare(f, e->type, name, text.text);
+  if (isColumn(f, e)) line(f, fmt::format("k_loaded({});", name));
+  emitter.texts_[e] = {name, true};
+}
+
+bool ExpressionEmitter::Run::isColumn(const Frame& f, ExprRef e) const {
+  if (!emitter.dialect_.loadedCalls || !f.loop || e->kind != ExprKind::Load) return false;
+  if (e->type == ScalarType::Bool || e->type == ScalarType::Char) return false;
+  const auto& steps = schedule.blocks[f.block].steps;
+  return std::any_of(steps.begin(), steps.end(), [&](const ScheduleStep& step) {
+    return step.node->kind == ExprKind::Load && step.node != e && step.node->operands[0] == e->operands[0];
+  });
+}
+
+bool ExpressionEmitter::Run::recorded(Frame& f, ExprRef e) {
+  if (inFrames || !emitter.dialect_.record || !isColumn(f, e) || e->operands[0]->kind == ExprKind::Param)
+    return false;
+  std::vector<ExprRef> loads;
+  for (const ScheduleStep& step : schedule.blocks[f.block].steps) {
+    const ExprRef load = step.node;
+    if (load->kind == ExprKind::Load && load->operands[0] == e->operands[0] &&
+        (load->type == ScalarType::Int64 || load->type == ScalarType::Float64))
+      loads.push_back(load);
+  }
+  if (loads.size() < 2) return false;
+  if (loads.front() != e) return inRecords.contains(e);
+  const std::string text = emitter.dialect_.record(loads, emitter.textOf(e->operands[0]).text);
+  if (text.empty()) return false;
+  const std::string record = emitter.freshName("record");
+  line(f, fmt::format("const auto {} = {};", record, text));
+  for (size_t k = 0; k < loads.size(); ++k) {
+    const std::string name = emitter.freshName(stemOf(loads[k], emitter.dialect_));
+    const char* function = isFloat(loads[k]->type) ? "floatColumn" : "integerColumn";
+    line(f, fmt::format("const {} {} = {}({}.column[{}]);", cTypeName(loads[k]->type), name, function, record,
+                        k));
+    emitter.texts_[loads[k]] = {name, true};
+    inRecords.insert(loads[k]);
+  }
+  return true;
+}
+
+void ExpressionEmitter::Run::check(Frame& f, ExprRef e) {
+  std::string name = emitter.freshName(stemOf(e, emitter.dialect_));
+  const auto& o = e->operands;
+  declare(f, e->type, name, emitter.textOf(o[1]).text, true);
+  emitter.texts_[e] = {name, true};
+  const Dialect& d = emitter.dialect_;
+  if (d.checks == CheckForm::Assume) return;
+  const std::string condition = emitter.textOf(o[0]).text;
+  if (d.checks == CheckForm::Note && d.anyFloat && isFloat(e->type) && failed.empty()) {
+    line(f, fmt::format("{0} = {0} && ({1});", d.noted, condition));
+    return;
+  }
+  line(f, fmt::format("if (!({})) {{", condition));
+  line(f, record(e->index, emitter.textOf(o[3]).text, emitter.textOf(o[4]).text), 2);
+  line(f, fmt::format("{} = {};", name, emitter.textOf(o[2]).text), 2);
+  if (!failed.empty()) line(f, failed + " = true;", 2);
+  line(f, "}");
+}
+
+std::string ExpressionEmitter::Run::record(lcu::SiteId site, const std::string& payload0,
+                                           const std::string& payload1) const {
+  const Dialect& d = emitter.dialect_;
+  return d.checks == CheckForm::Note ? d.noted + " = false;" : d.fail(site, payload0, payload1);
+}
+
+std::vector<std::string> ExpressionEmitter::Run::textsOf(const std::vector<ExprRef>& es, bool atomic) const {
+  std::vector<std::string> texts;
+  for (ExprRef e : es) texts.push_back(atomic ? emitter.atomic(e) : emitter.textOf(e).text);
+  return texts;
+}
+
+void ExpressionEmitter::Run::startLoop(Frame& f, const ScheduleStep& step) {
+  ExprRef e = step.node;
+  auto initial = textsOf(loopInitial(e), false);
+  f.firstValues.clear();
+  for (uint32_t k = 0; k < e->count; ++k) {
+    std::string name = emitter.freshName(stemOf(e, emitter.dialect_));
+    declare(f, e->operands[k]->type, name, initial[k], true);
+    emitter.loopVars_[loopVarKey(e->index, k)] = name;
+    f.firstValues.push_back(name);
+  }
+  f.condition.clear();
+  enter(step.first, f.indent + 2);
+}
+
+void ExpressionEmitter::Run::finishBlock(Frame& f, uint32_t finished, std::string text) {
+  const ScheduleStep& step = schedule.blocks[f.block].steps[f.step];
+  bool first = finished == step.first;
+  if (step.node->kind == ExprKind::If) {
+    if (first) {
+      f.firstText = std::move(text);
+      f.firstValues = textsOf(thenValues(step.node), true);
+      enter(step.second, f.indent + 2);
+      return;
+    }
+    finishIf(f, step.node, text);
+  } else if (step.node->kind == ExprKind::Recursion) {
+    finishRecursion(f, step.node, text);
+  } else {
+    if (first) {
+      f.firstText = std::move(text);
+      f.condition = emitter.textOf(loopCondition(step.node)).text;
+      if (endFlag(step.node)) {
+        enterEnd(step.second, f.indent + 2, step.node, loopNext(step.node), {});
+      } else {
+        enter(step.second, f.indent + 2);
+      }
+      return;
+    }
+    finishLoop(f, step.node, text);
+  }
+  ++f.step;
+}
+
+void ExpressionEmitter::Run::finishIf(Frame& f, ExprRef e, const std::string& elseText) {
+  auto elseTexts = textsOf(elseValues(e), true);
+  std::vector<std::string> names;
+  auto types = thenValues(e);
+  bool plain = f.firstText.empty() && elseText.empty();
+  for (ExprRef v : types) {
+    names.push_back(emitter.freshName(stemOf(e, emitter.dialect_)));
+    if (!plain) remember(f, v->type, names.back());
+    if (!plain) line(f, fmt::format("{} {};", cTypeName(v->type), names.back()));
+  }
+  if (plain) {
+    for (size_t k = 0; k < names.size(); ++k) {
+      // Both sides are made of the value's type: C would otherwise widen small constants.
+      declare(f, types[k]->type, names[k],
+              fmt::format("{} ? {} : {}", emitter.atomic(e->operands[0]), f.firstValues[k], elseTexts[k]));
+    }
+  } else {
+    line(f, fmt::format("if ({}) {{", emitter.textOf(e->operands[0]).text));
+    f.text += f.firstText;
+    for (size_t k = 0; k < names.size(); ++k) line(f, names[k] + " = " + f.firstValues[k] + ";", 2);
+    line(f, "} else {");
+    f.text += elseText;
+    for (size_t k = 0; k < names.size(); ++k) line(f, names[k] + " = " + elseTexts[k] + ";", 2);
+    line(f, "}");
+  }
+  emitter.multiple_[e] = std::move(names);
+}
+
+void ExpressionEmitter::Run::finishLoop(Frame& f, ExprRef e, const std::string& bodyText) {
+  line(f, failed.empty() ? "while (true) {" : "while (!" + failed + ") {");
+  f.text += f.firstText;
+  if (!endFlag(e)) line(f, "if (!(" + f.condition + ")) break;", 2);
+  f.text += bodyText;
+  if (!endFlag(e)) {
+    Frame inside;
+    inside.indent = f.indent + 2;
+    assign(inside, e, loopNext(e), std::nullopt);
+    f.text += inside.text;
+  }
+  if (!turns.empty()) {
+    line(f, fmt::format("if (--{} == 0) {{", turns), 2);
+    line(f, fmt::format("{} = {};", turns, kTurns), 4);
+    line(f, fmt::format("if (({} = {})) break;", failed, emitter.dialect_.interrupted), 4);
+    line(f, "}", 2);
+  }
+  line(f, "}");
+  emitter.multiple_[e] = f.firstValues;
+}
+
+}  // namespace kelpie::codegen

@@ -1,0 +1,230 @@
+// Recursions as text: functions that call themselves, or loops over frames that they keep themselves.
+//
+//     fib(n) = if n < 2 then n else fib(n - 1) + fib(n - 2), with frames:
+//
+//     const auto recursion = [&](int64_t n) {
+//       values result;  uint32_t state = 0;
+//       while (true) {
+//         switch (state) {
+//           case 0: {
+//             if (n < 2) { chosen = n; }
+//             else {
+//               push(n); push(1);  n = n - 1;  state = 0;  goto again;
+//               case 1: pop(n);  called_1 = result;
+//               push(called_1); push(2);  n = n - 2;  state = 0;  goto again;
+//               case 2: pop(called_1);  called_2 = result;
+//               chosen = called_1 + called_2;
+//             }
+//             result = chosen;
+//             if (nothing is on the stack) return result;
+//             pop(state);
+//           }
+//         }
+//         again:;
+//       }
+//     };
+//
+// No variable is initialised where it is declared: the places where calls go on are jumped to.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/expression_run.h"
+
+namespace kelpie::codegen {
+
+using lcu::ExprKind;
+using lcu::ExprRef;
+
+void ExpressionEmitter::Run::remember(Frame& f, ScalarType type, const std::string& name) {
+  if (inFrames && locals.emplace(name, type).second) f.declared.push_back(name);
+}
+
+void ExpressionEmitter::Run::startRecursion(Frame& f, const ScheduleStep& step) {
+  ExprRef e = step.node;
+  const std::string name = emitter.freshName("recursion");
+  Function& function = functions[e->index] = {
+      e, emitter.freshName("values"), name + "_self", std::nullopt, "", "", name + "_again"};
+  f.firstValues = {name};
+  for (size_t k = 0; k < recursionArguments(e).size(); ++k)
+    emitter.loopVars_[loopVarKey(e->index, static_cast<uint32_t>(k))] = emitter.freshName("argument");
+  if (emitter.dialect_.frames) function.pending = pendingCalls(schedule, step);
+  if (!function.pending) return enter(step.first, f.indent + 2);
+  inFrames = &function;
+  function.state = emitter.freshName("state");
+  function.result = emitter.freshName("result");
+  enter(step.first, f.indent + 8);
+  for (size_t k = 0; k < recursionArguments(e).size(); ++k)
+    remember(frames.back(), recursionArguments(e)[k]->type,
+             emitter.loopVars_.at(loopVarKey(e->index, static_cast<uint32_t>(k))));
+}
+
+void ExpressionEmitter::Run::finishRecursion(Frame& f, ExprRef e, const std::string& body) {
+  const Function& function = functions.at(e->index);
+  const std::string& name = f.firstValues[0];
+  const auto arguments = recursionArguments(e), results = recursionResults(e);
+  std::vector<std::string> parameters, given;
+  if (!function.pending) {
+    parameters.push_back("const auto& " + function.self);
+    given.push_back(name);
+  }
+  std::string members;
+  for (size_t k = 0; k < results.size(); ++k)
+    members += fmt::format(" {} value_{};", cTypeName(results[k]->type), k);
+  for (uint32_t k = 0; k < arguments.size(); ++k) {
+    parameters.push_back(
+        fmt::format("{} {}", cTypeName(arguments[k]->type), emitter.loopVars_.at(loopVarKey(e->index, k))));
+    given.push_back(emitter.textOf(arguments[k]).text);
+  }
+  line(f, fmt::format("struct {} {{{} }};", function.values, members));
+  line(f,
+       fmt::format("const auto {} = [&]({}) -> {} {{", name, fmt::join(parameters, ", "), function.values));
+  if (function.pending) {
+    overFrames(f, function, results, body);
+  } else {
+    f.text += body;
+    const std::string out = emitter.freshName("result");
+    line(f, fmt::format("{} {};", function.values, out), 2);
+    giveBack(f, 2, out, results);
+    line(f, fmt::format("return {};", out), 2);
+  }
+  line(f, "};");
+  const std::string values = emitter.freshName("recursive");
+  line(f, fmt::format("const {} {} = {}({});", function.values, values, name, fmt::join(given, ", ")));
+  emitter.multiple_[e] = membersOf(values, results.size());
+}
+
+void ExpressionEmitter::Run::giveBack(Frame& f, int deeper, const std::string& out,
+                                      const std::vector<ExprRef>& results) const {
+  for (size_t k = 0; k < results.size(); ++k)
+    line(f, fmt::format("{}.value_{} = {};", out, k, emitter.textOf(results[k]).text), deeper);
+}
+
+void ExpressionEmitter::Run::overFrames(Frame& f, const Function& function,
+                                        const std::vector<ExprRef>& results, const std::string& body) {
+  inFrames = nullptr;
+  const std::string begin = emitter.freshName("begin");
+  line(f, fmt::format("{} {};", function.values, function.result), 2);
+  line(f, fmt::format("const uint32_t {} = {}.depth;", begin, stack), 2);
+  line(f, fmt::format("uint32_t {} = 0;", function.state), 2);
+  line(f, "while (true) {", 2);
+  line(f, fmt::format("k_meet({});", function.state), 4);
+  line(f, fmt::format("switch ({}) {{", function.state), 4);
+  line(f, "case 0: {", 6);
+  f.text += body;
+  giveBack(f, 8, function.result, results);
+  line(f, fmt::format("if ({}.depth == {}) return {};", stack, begin, function.result), 8);
+  line(f, fmt::format("{}.pop({});", stack, function.state), 8);
+  line(f, "}", 6);
+  line(f, "}", 4);
+  line(f, function.again + ":;", 4);
+  line(f, "}", 2);
+}
+
+std::vector<std::string> ExpressionEmitter::Run::kept(const std::vector<ExprRef>& uses) const {
+  std::vector<std::string> names;
+  std::unordered_set<ExprRef> seen;
+  std::vector<ExprRef> work(uses.rbegin(), uses.rend());
+  while (!work.empty()) {
+    const ExprRef e = work.back();
+    work.pop_back();
+    if (!seen.insert(e).second) continue;
+    std::string name;
+    if (e->kind == ExprKind::LoopVar) {
+      const auto it = emitter.loopVars_.find(loopVarKey(e->index, e->count));
+      if (it != emitter.loopVars_.end()) name = it->second;
+    } else if (e->kind == ExprKind::Project) {
+      const auto it = emitter.multiple_.find(e->operands[0]);
+      if (it != emitter.multiple_.end()) name = it->second[e->index];
+    } else if (const auto it = emitter.texts_.find(e); it != emitter.texts_.end()) {
+      name = it->second.text;
+      if (!locals.contains(name)) work.insert(work.end(), e->operands.rbegin(), e->operands.rend());
+    }
+    if (locals.contains(name) && std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  }
+  return names;
+}
+
+void ExpressionEmitter::Run::callInFrames(Frame& f, ExprRef e) {
+  Function& function = *inFrames;
+  const auto results = recursionResults(function.recursion);
+  std::vector<std::string> called;
+  for (const ExprRef result : results) {
+    called.push_back(emitter.freshName("called"));
+    line(f, fmt::format("{} {};", cTypeName(result->type), called.back()));
+  }
+  const auto useless = [&] {
+    for (const std::string& name : called) line(f, name + " = 0;", 2);
+    line(f, "} else {");
+  };
+  if (function.pending->last.contains(e)) {
+    line(f, fmt::format("if ({}) {{", failed));
+    useless();
+    beginAnew(f, e);
+  } else {
+    const std::vector<std::string> names = kept(function.pending->uses.at(e));
+    const uint32_t place = ++function.places;
+    line(f, fmt::format("if ({} || !{}.fits({})) {{", failed, stack, names.size() + 1));
+    line(f, fmt::format("if (!{}) {{", failed), 2);
+    line(f, record(tooDeep(function), "0", "0"), 4);
+    line(f, failed + " = true;", 4);
+    line(f, "}", 2);
+    useless();
+    for (const std::string& name : names) line(f, fmt::format("{}.push({});", stack, name), 2);
+    line(f, fmt::format("{}.push(uint32_t({}));", stack, place), 2);
+    beginAnew(f, e);
+    line(f, fmt::format("case {}:", place), 2);
+    for (auto name = names.rbegin(); name != names.rend(); ++name)
+      line(f, fmt::format("{}.pop({});", stack, *name), 2);
+    for (size_t k = 0; k < called.size(); ++k)
+      line(f, fmt::format("{} = {}.value_{};", called[k], function.result, k), 2);
+  }
+  line(f, "}");
+  for (size_t k = 0; k < called.size(); ++k) remember(f, results[k]->type, called[k]);
+  emitter.multiple_[e] = std::move(called);
+}
+
+void ExpressionEmitter::Run::beginAnew(Frame& f, ExprRef call) {
+  line(f, "{", 2);
+  std::vector<std::pair<std::string, std::string>> next;
+  for (uint32_t k = 0; k < call->operands.size(); ++k) {
+    const std::string& argument = emitter.loopVars_.at(loopVarKey(call->index, k));
+    const std::string text = emitter.textOf(call->operands[k]).text;
+    if (text == argument) continue;
+    next.emplace_back(argument, emitter.freshName("next"));
+    line(f, fmt::format("const {} {} = {};", cTypeName(call->operands[k]->type), next.back().second, text),
+         4);
+  }
+  for (const auto& [argument, value] : next) line(f, fmt::format("{} = {};", argument, value), 4);
+  line(f, "}", 2);
+  line(f, inFrames->state + " = 0;", 2);
+  line(f, fmt::format("goto {};", inFrames->again), 2);
+}
+
+lcu::SiteId ExpressionEmitter::Run::tooDeep(const Function& function) const {
+  return emitter.dialect_.stackSite.value_or(static_cast<lcu::SiteId>(function.recursion->constant.i));
+}
+
+void ExpressionEmitter::Run::call(Frame& f, ExprRef e) {
+  if (inFrames) return callInFrames(f, e);
+  const Function& function = functions.at(e->index);
+  const std::string name = emitter.freshName("called");
+  std::string given = function.self;
+  for (ExprRef argument : e->operands) given += ", " + emitter.textOf(argument).text;
+  line(f, fmt::format("{} {}{{}};", function.values, name));
+  line(f, fmt::format("if (!{} && !k_recurse({}, [&] {{ {} = {}({}); }})) {{", failed, stack, name,
+                      function.self, given));
+  line(f, record(tooDeep(function), "0", "0"), 2);
+  line(f, failed + " = true;", 2);
+  line(f, "}");
+  emitter.multiple_[e] = membersOf(name, e->count);
+}
+
+std::vector<std::string> ExpressionEmitter::Run::membersOf(const std::string& values, size_t count) {
+  std::vector<std::string> members;
+  for (size_t k = 0; k < count; ++k) members.push_back(fmt::format("{}.value_{}", values, k));
+  return members;
+}
+
+}  // namespace kelpie::codegen
