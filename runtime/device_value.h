@@ -7,6 +7,7 @@
 
 #include "ir/scalar.h"
 #include "runtime/buffer_pool.h"
+#include "runtime/host_copy.h"
 #include "runtime/interp/expression_code.h"
 
 namespace kelpie::runtime {
@@ -37,9 +38,17 @@ struct DeviceValue {
     return it == fetched_.end() ? nullptr : &it->second;
   }
   void remember(int64_t position, Register value) { fetched_.emplace(position, value); }
+  /// Whether the host has come for so many single elements that it will come for more.
+  bool isGoneThrough() const { return count && fetched_.size() >= 4; }
+  /// What it has of the array then.
+  HostCopy& copy() {
+    if (!copy_) copy_ = std::make_unique<HostCopy>(*count, static_cast<size_t>(sizeOf(type)));
+    return *copy_;
+  }
 
  private:
   std::unordered_map<int64_t, Register> fetched_;
+  std::unique_ptr<HostCopy> copy_;
 };
 
 struct PlanValue {

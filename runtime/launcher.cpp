@@ -247,7 +247,8 @@ void Launcher::allocateTogether(const std::vector<uint32_t>& group, const codege
   }
   const DeviceRef whole = context_.allocate(info.outputs[group[0]].type, end, info.outputs[group[0]].name);
   for (size_t j = 0; j < group.size(); ++j) {
-    auto part = std::make_shared<DeviceValue>(*whole);
+    auto part = std::make_shared<DeviceValue>();
+    part->type = whole->type;
     part->capacity = codegen::capacity(info.outputs[group[j]], extents);
     part->count = part->capacity;
     const int64_t next = j + 1 < group.size() ? starts[j + 1] : end;

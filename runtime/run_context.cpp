@@ -100,6 +100,8 @@ void RunContext::read(const std::vector<Wanted>& wanted) {
 }
 
 Register RunContext::fetch(DeviceValue& v, int64_t position) {
+  if (v.isGoneThrough())
+    if (const auto element = fetchAround(v, position)) return *element;
   if (const Register* known = v.known(position)) return *known;
   ++statistics.fetches;
   wanted_ = {{&v, position}};
@@ -107,6 +109,20 @@ Register RunContext::fetch(DeviceValue& v, int64_t position) {
   wanted_.resize(std::min(wanted_.size(), kMostWanted));
   read(wanted_);
   return *v.known(position);
+}
+
+std::optional<Register> RunContext::fetchAround(DeviceValue& v, int64_t position) {
+  HostCopy& copy = v.copy();
+  if (!copy.find(position)) {
+    if (const Register* known = v.known(position)) return *known;
+    const HostCopy::Piece piece = copy.next(position);
+    if (!piece.to) return std::nullopt;
+    ++statistics.fetches;
+    if (!pending) ++statistics.synchronisations;
+    synchronise();
+    download(piece.to, static_cast<std::byte*>(v.buffer->pointer()) + piece.offset, piece.bytes);
+  }
+  return loadElement(v.type, copy.find(position), 0);
 }
 
 int64_t RunContext::countOf(DeviceValue& v) {

@@ -81,6 +81,8 @@ class RunContext {
 
  private:
   void read(const std::vector<Wanted>& wanted);
+  /// The element, with what is around it (host_copy.h); none: there is no memory for that.
+  std::optional<Register> fetchAround(DeviceValue& v, int64_t position);
   void shrink(DeviceValue& v);
   std::vector<Wanted> wanted_;
 };

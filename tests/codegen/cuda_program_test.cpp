@@ -114,6 +114,29 @@ TEST(CudaPrograms, LaunchesAreTimed) {
   EXPECT_EQ(outcomes[0].targetStatistics.kernels[0].work.bytesWritten, 3000u * 8);
 }
 
+/// A loop of the host that goes through an array waits for many elements at once; also through a short one
+/// (offsets).
+TEST(CudaPrograms, TheHostReadsWhatIsAroundAnElement) {
+  RunnerOptions options;
+  options.target = [] {
+    return std::make_unique<runtime::cuda::CudaTarget>(std::make_unique<tests::EmulatedDevice>(7));
+  };
+  const std::vector<FormOutcome> outcomes = runProgram(
+      "function most(v, i, best) = if i == #v then best else most(v, i + 1, max(best, v[i]));"
+      "most({rem(i * 7919, 20011) : i in [0:20000]}, 0, 0);"
+      "function walk(next, i, steps) = if steps == 0 then i else walk(next, next[i], steps - 1);"
+      "walk({rem(i * 7919 + 1, 20011) : i in [0:20011]}, 0, 30000);"
+      "function lengths(v, i, k) = if i == #v then k else lengths(v, i + 1, rem(k * 31 + #v[i], 1009));"
+      "lengths({[0:rem(i, 5)] : i in [0:5000]}, 0, 0);"
+      "most([3], 0, 0) + most([] int, 0, 0);",
+      options);
+  ASSERT_FALSE(outcomes.empty());
+  for (const FormOutcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.difference, "") << outcome.lcu;
+    EXPECT_LE(outcome.targetStatistics.synchronisations, 60u) << outcome.lcu;
+  }
+}
+
 TEST(CudaPrograms, ScalarRecursion) {
   expectAgreement(
       "function ways(n) = if n < 2 then 1 else ways(n-1) + ways(n-2); {ways(n) : n in [0,1,5,12]};"
