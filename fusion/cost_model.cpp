@@ -103,8 +103,7 @@ double CostModel::estimate(ExprRef e) const {
 }
 
 double CostModel::bytesOf(lcu::VarId array) const {
-  const lcu::VarInfo& var = program_.vars[array];
-  return elements(var.extent) * sizeOf(var.type);
+  return elements(program_.vars[array].extent) * storedBytes(array);
 }
 
 double CostModel::storedBytes(lcu::VarId array) const {
