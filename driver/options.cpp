@@ -237,7 +237,10 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
         std::cerr << "kelpie --help lists the commands\n";
       return {std::nullopt, 2};
     }
-    return {std::nullopt, app.exit(error, std::cout, std::cerr) == 0 ? 0 : 2};
+    const int status = app.exit(error, std::cout, std::cerr) == 0 ? 0 : 2;
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) && options.profileFile == "true")
+      std::cerr << "A file for the profile is written behind `=`: --profile=FILE\n";
+    return {std::nullopt, status};
   }
   if (options.profileFile == "true") options.profileFile = "-";  // what CLI11 makes of a flag without value
   if (options.architectures.empty()) options.architectures = {90};

@@ -103,6 +103,13 @@ TEST_F(Command, AFileWithoutACommandIsNotGuessedAt) {
   EXPECT_THAT(word.messages, HasSubstr("`rum` is no command"));
 }
 
+TEST_F(Command, AFileOfAProfileNeedsAnEqualsSign) {
+  write("some.nesl", "1;");
+  const Outcome outcome = kelpie("run --profile " + path("some.prof") + " " + path("some.nesl"));
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.messages, HasSubstr("--profile=FILE"));
+}
+
 TEST_F(Command, KeepGoingRunsTheRest) {
   const Outcome outcome = run("1; 2 + ; undefined_name; 3;", "--target=reference --keep-going");
   EXPECT_EQ(outcome.output, "it = 1 : int\nit = 3 : int\n");
