@@ -112,6 +112,10 @@ Register RunContext::fetch(DeviceValue& v, int64_t position) {
 }
 
 std::optional<Register> RunContext::fetchAround(DeviceValue& v, int64_t position) {
+  if (target.hostAddressable()) {
+    synchronise();
+    return loadElement(v.type, v.buffer->pointer(), position);
+  }
   HostCopy& copy = v.copy();
   if (!copy.find(position)) {
     if (const Register* known = v.known(position)) return *known;
