@@ -25,6 +25,7 @@ struct ExpressionEmitter::Run {
     std::optional<PendingCalls> pending;
     std::string state, result, again;  ///< names of where to go on, of what a call gave back, of a label
     uint32_t places = 0;               ///< where calls go on, so far; 0 is the beginning
+    std::vector<std::string> soFar;    ///< by result: what last calls will be combined with; empty: nothing
   };
   std::unordered_map<uint32_t, Function> functions;    ///< of recursions, by id
   Function* inFrames = nullptr;                        ///< the one at hand, if it keeps frames
@@ -78,15 +79,19 @@ struct ExpressionEmitter::Run {
   /// The function is a lambda, so that it reads what is around it; it is given itself, if it does not keep
   /// frames.
   void finishRecursion(Frame& f, ExprRef e, const std::string& body);
-  void giveBack(Frame& f, int deeper, const std::string& out, const std::vector<ExprRef>& results) const;
+  void giveBack(Frame& f, int deeper, const std::string& out, const Function& function) const;
   /// A turn for each call that begins and for each that goes on.
-  void overFrames(Frame& f, const Function& function, const std::vector<ExprRef>& results,
-                  const std::string& body);
+  void overFrames(Frame& f, const Function& function, const std::string& body);
   /// Names of what the code behind a call uses and the code before it has computed.
   std::vector<std::string> kept(const std::vector<ExprRef>& uses) const;
   /// What is pending goes onto the stack, and the function begins anew; it goes on here.
   void callInFrames(Frame& f, ExprRef e);
+  /// The next arguments, and what the function has so far.
   void beginAnew(Frame& f, ExprRef call);
+  std::string identityOf(const Function& function, size_t result) const;
+  /// What the function has so far and another value.
+  std::string combined(const Function& function, size_t result, const std::string& a,
+                       const std::string& b) const;
   lcu::SiteId tooDeep(const Function& function) const;
   void call(Frame& f, ExprRef e);
   static std::vector<std::string> membersOf(const std::string& values, size_t count);

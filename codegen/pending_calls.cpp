@@ -1,5 +1,8 @@
 #include "codegen/pending_calls.h"
 
+#include <algorithm>
+#include <set>
+
 #include "codegen/loop_exits.h"
 
 namespace kelpie::codegen {
@@ -26,7 +29,7 @@ class Walk {
       const ExprRef e = step.node;
       if (e->kind == ExprKind::Call) {
         calls.uses[e].assign(uses.begin(), uses.end());
-        if (ends && k + 1 == none && areResults(*ends, e)) calls.last.insert(e);
+        if (ends) lastCall(b, k, *ends);
       }
       nested |= e->kind == ExprKind::Recursion || (e->kind == ExprKind::Call && e->index != recursion_);
       if (e->kind == ExprKind::If) {
@@ -52,11 +55,43 @@ class Walk {
   bool nested = false;  ///< inside of another recursion, or around one
 
  private:
-  static bool areResults(const std::vector<ExprRef>& ends, ExprRef call) {
-    for (size_t k = 0; k < ends.size(); ++k)
-      if (ends[k]->kind != ExprKind::Project || ends[k]->operands[0] != call || ends[k]->index != k)
-        return false;
-    return ends.size() == call->count;
+  /// Notes a call if everything behind it combines its results.
+  void lastCall(const ScheduleBlock& b, size_t place, const std::vector<ExprRef>& ends) {
+    const ExprRef call = b.steps[place].node;
+    std::set<ExprRef, ById> behind;
+    for (size_t k = place + 1; k < b.steps.size(); ++k) behind.insert(b.steps[k].node);
+    const auto isBehind = [&](ExprRef e) {
+      return behind.contains(e) || (e->kind == ExprKind::Project && e->operands[0] == call);
+    };
+    std::set<ExprRef, ById> combining;
+    std::vector<std::vector<ExprRef>> others;
+    std::vector<std::optional<ReduceOp>> operations = calls.operations;
+    operations.resize(ends.size());
+    for (size_t result = 0; result < ends.size(); ++result) {
+      others.emplace_back();
+      ExprRef e = ends[result];
+      while (e->kind == ExprKind::Op && behind.contains(e)) {
+        const std::optional<ReduceOp> operation = inAnyOrder(e);
+        if (!operation || (operations[result] && operations[result] != operation)) return;
+        const bool left = isBehind(e->operands[0]);
+        if (left == isBehind(e->operands[1])) return;
+        operations[result] = operation;
+        combining.insert(e);
+        others.back().push_back(e->operands[left ? 1 : 0]);
+        e = e->operands[left ? 0 : 1];
+      }
+      if (e->kind != ExprKind::Project || e->operands[0] != call || e->index != result) return;
+    }
+    if (ends.size() != call->count || combining.size() != behind.size()) return;
+    calls.last[call] = std::move(others);
+    calls.operations = std::move(operations);
+  }
+  static std::optional<ReduceOp> inAnyOrder(ExprRef e) {
+    if (isFloat(e->type)) return std::nullopt;
+    for (const ReduceOp op : {ReduceOp::Add, ReduceOp::Mul, ReduceOp::Max, ReduceOp::Min, ReduceOp::And,
+                              ReduceOp::Or, ReduceOp::Xor})
+      if (scalarOp(op) == e->op) return op;
+    return std::nullopt;
   }
 
   const Schedule& schedule_;
@@ -68,6 +103,7 @@ class Walk {
 std::optional<PendingCalls> pendingCalls(const Schedule& schedule, const ScheduleStep& recursion) {
   Walk walk(schedule, recursion.node->index);
   Uses uses;
+  walk.calls.operations.resize(schedule.blocks[recursion.first].roots.size());
   walk.block(recursion.first, uses, schedule.blocks[recursion.first].roots);
   if (walk.nested) return std::nullopt;
   return std::move(walk.calls);

@@ -8,14 +8,17 @@
 //       fib(n - 1): n          of n - 2
 //       fib(n - 2): fib(n - 1)
 //
-// In a loop everything is used that the loop uses anywhere: it may go around again. Nothing is pending behind
-// a call whose results are those of the function: it needs no frame, and the last of n such calls no n
-// frames.
+// In a loop everything is used that the loop uses anywhere: it may go around again.
+//
+// Nothing is pending behind a call whose results are those of the function: it needs no frame, and the last
+// of n such calls no n frames. Nor is it where all that is done with a result is to combine it with what was
+// computed before, by an operation for which order does not matter (integers and truth values): that is done
+// before the call, to what the function has so far. Of fib that is the second call: fib(n) = so far + n, or
+// fib(n - 1) is added to what there is so far, and n becomes n - 2.
 #pragma once
 
 #include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "codegen/expression_schedule.h"
@@ -28,7 +31,10 @@ struct ById {
 
 struct PendingCalls {
   std::map<lcu::ExprRef, std::vector<lcu::ExprRef>, ById> uses;  ///< of each Call
-  std::set<lcu::ExprRef, ById> last;                             ///< nothing is pending behind these
+  /// Calls behind which nothing is pending: for each result, what it is combined with before.
+  std::map<lcu::ExprRef, std::vector<std::vector<lcu::ExprRef>>, ById> last;
+  /// For each result, by which operation; none: these calls give it as it is.
+  std::vector<std::optional<ReduceOp>> operations;
 };
 
 /// None: another recursion is inside, whose body may call this one, or this one calls one around it.

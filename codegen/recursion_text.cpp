@@ -44,7 +44,7 @@ void ExpressionEmitter::Run::startRecursion(Frame& f, const ScheduleStep& step) 
   ExprRef e = step.node;
   const std::string name = emitter.freshName("recursion");
   Function& function = functions[e->index] = {
-      e, emitter.freshName("values"), name + "_self", std::nullopt, "", "", name + "_again"};
+      e, emitter.freshName("values"), name + "_self", std::nullopt, "", "", name + "_again", 0, {}};
   f.firstValues = {name};
   for (size_t k = 0; k < recursionArguments(e).size(); ++k)
     emitter.loopVars_[loopVarKey(e->index, static_cast<uint32_t>(k))] = emitter.freshName("argument");
@@ -53,6 +53,8 @@ void ExpressionEmitter::Run::startRecursion(Frame& f, const ScheduleStep& step) 
   inFrames = &function;
   function.state = emitter.freshName("state");
   function.result = emitter.freshName("result");
+  for (const auto& operation : function.pending->operations)
+    function.soFar.push_back(operation ? emitter.freshName("so_far") : "");
   enter(step.first, f.indent + 8);
   for (size_t k = 0; k < recursionArguments(e).size(); ++k)
     remember(frames.back(), recursionArguments(e)[k]->type,
@@ -80,12 +82,12 @@ void ExpressionEmitter::Run::finishRecursion(Frame& f, ExprRef e, const std::str
   line(f,
        fmt::format("const auto {} = [&]({}) -> {} {{", name, fmt::join(parameters, ", "), function.values));
   if (function.pending) {
-    overFrames(f, function, results, body);
+    overFrames(f, function, body);
   } else {
     f.text += body;
     const std::string out = emitter.freshName("result");
     line(f, fmt::format("{} {};", function.values, out), 2);
-    giveBack(f, 2, out, results);
+    giveBack(f, 2, out, function);
     line(f, fmt::format("return {};", out), 2);
   }
   line(f, "};");
@@ -95,24 +97,49 @@ void ExpressionEmitter::Run::finishRecursion(Frame& f, ExprRef e, const std::str
 }
 
 void ExpressionEmitter::Run::giveBack(Frame& f, int deeper, const std::string& out,
-                                      const std::vector<ExprRef>& results) const {
-  for (size_t k = 0; k < results.size(); ++k)
-    line(f, fmt::format("{}.value_{} = {};", out, k, emitter.textOf(results[k]).text), deeper);
+                                      const Function& function) const {
+  const auto results = recursionResults(function.recursion);
+  for (size_t k = 0; k < results.size(); ++k) {
+    std::string value = emitter.textOf(results[k]).text;
+    if (!function.soFar.empty() && !function.soFar[k].empty())
+      value = combined(function, k, function.soFar[k], value);
+    line(f, fmt::format("{}.value_{} = {};", out, k, value), deeper);
+  }
 }
 
-void ExpressionEmitter::Run::overFrames(Frame& f, const Function& function,
-                                        const std::vector<ExprRef>& results, const std::string& body) {
+std::string ExpressionEmitter::Run::identityOf(const Function& function, size_t result) const {
+  const ScalarType type = recursionResults(function.recursion)[result]->type;
+  return literalText(identity(*function.pending->operations[result], type));
+}
+
+std::string ExpressionEmitter::Run::combined(const Function& function, size_t result, const std::string& a,
+                                             const std::string& b) const {
+  const ScalarOp op = scalarOp(*function.pending->operations[result]);
+  const std::string_view symbol = infix(op, false);
+  const bool wraps = emitter.dialect_.wrapCalls &&
+                     isInt(recursionResults(function.recursion)[result]->type) &&
+                     (op == ScalarOp::Add || op == ScalarOp::Mul);
+  if (symbol.empty() || wraps) return fmt::format("{}({}, {})", functionName(op), a, b);
+  return fmt::format("{} {} ({})", a, symbol, b);
+}
+
+void ExpressionEmitter::Run::overFrames(Frame& f, const Function& function, const std::string& body) {
   inFrames = nullptr;
   const std::string begin = emitter.freshName("begin");
   line(f, fmt::format("{} {};", function.values, function.result), 2);
   line(f, fmt::format("const uint32_t {} = {}.depth;", begin, stack), 2);
   line(f, fmt::format("uint32_t {} = 0;", function.state), 2);
+  for (size_t k = 0; k < function.soFar.size(); ++k) {
+    const ScalarType type = recursionResults(function.recursion)[k]->type;
+    if (!function.soFar[k].empty())
+      line(f, fmt::format("{} {} = {};", cTypeName(type), function.soFar[k], identityOf(function, k)), 2);
+  }
   line(f, "while (true) {", 2);
   line(f, fmt::format("k_meet({});", function.state), 4);
   line(f, fmt::format("switch ({}) {{", function.state), 4);
   line(f, "case 0: {", 6);
   f.text += body;
-  giveBack(f, 8, function.result, results);
+  giveBack(f, 8, function.result, function);
   line(f, fmt::format("if ({}.depth == {}) return {};", stack, begin, function.result), 8);
   line(f, fmt::format("{}.pop({});", stack, function.state), 8);
   line(f, "}", 6);
@@ -163,7 +190,9 @@ void ExpressionEmitter::Run::callInFrames(Frame& f, ExprRef e) {
     useless();
     beginAnew(f, e);
   } else {
-    const std::vector<std::string> names = kept(function.pending->uses.at(e));
+    std::vector<std::string> names = kept(function.pending->uses.at(e));
+    for (const std::string& name : function.soFar)
+      if (!name.empty()) names.push_back(name);
     const uint32_t place = ++function.places;
     line(f, fmt::format("if ({} || !{}.fits({})) {{", failed, stack, names.size() + 1));
     line(f, fmt::format("if (!{}) {{", failed), 2);
@@ -186,20 +215,34 @@ void ExpressionEmitter::Run::callInFrames(Frame& f, ExprRef e) {
 }
 
 void ExpressionEmitter::Run::beginAnew(Frame& f, ExprRef call) {
+  const Function& function = *inFrames;
+  std::vector<std::pair<std::string, std::string>> next;  // names, values
   line(f, "{", 2);
-  std::vector<std::pair<std::string, std::string>> next;
-  for (uint32_t k = 0; k < call->operands.size(); ++k) {
-    const std::string& argument = emitter.loopVars_.at(loopVarKey(call->index, k));
-    const std::string text = emitter.textOf(call->operands[k]).text;
-    if (text == argument) continue;
-    next.emplace_back(argument, emitter.freshName("next"));
-    line(f, fmt::format("const {} {} = {};", cTypeName(call->operands[k]->type), next.back().second, text),
-         4);
+  const auto becomes = [&](const std::string& name, ScalarType type, const std::string& text) {
+    if (text == name) return;
+    next.emplace_back(name, emitter.freshName("next"));
+    line(f, fmt::format("const {} {} = {};", cTypeName(type), next.back().second, text), 4);
+  };
+  for (uint32_t k = 0; k < call->operands.size(); ++k)
+    becomes(emitter.loopVars_.at(loopVarKey(call->index, k)), call->operands[k]->type,
+            emitter.textOf(call->operands[k]).text);
+  const auto last = function.pending->last.find(call);
+  for (size_t k = 0; k < function.soFar.size(); ++k) {
+    if (function.soFar[k].empty()) continue;
+    std::string value = identityOf(function, k);
+    if (last != function.pending->last.end()) {
+      value = function.soFar[k];
+      for (const ExprRef other : last->second[k])
+        value = combined(
+            function, k, value,
+            other->kind == ExprKind::Constant ? literalText(other->constant) : emitter.textOf(other).text);
+    }
+    becomes(function.soFar[k], recursionResults(function.recursion)[k]->type, value);
   }
-  for (const auto& [argument, value] : next) line(f, fmt::format("{} = {};", argument, value), 4);
+  for (const auto& [name, value] : next) line(f, fmt::format("{} = {};", name, value), 4);
   line(f, "}", 2);
-  line(f, inFrames->state + " = 0;", 2);
-  line(f, fmt::format("goto {};", inFrames->again), 2);
+  line(f, function.state + " = 0;", 2);
+  line(f, fmt::format("goto {};", function.again), 2);
 }
 
 lcu::SiteId ExpressionEmitter::Run::tooDeep(const Function& function) const {

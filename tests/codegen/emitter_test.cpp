@@ -220,6 +220,34 @@ TEST(Emitter, RecursionsKeepFramesOfWhatIsPending) {
   EXPECT_THAT(text, Not(HasSubstr("_self")));
 }
 
+/// What a last call is added to is added before it.
+TEST(Emitter, NothingIsPendingWhereOrderIsOfNoConsequence) {
+  const auto frames = [](ScalarType type) {
+    Builder b;
+    const uint32_t f = b.arena().newLoop();
+    const ExprRef n = b.arena().loopVar(f, 0, lcu::kIndex);
+    const auto call = [&](int64_t less) {
+      return b.arena().call(f, {b.op(ScalarOp::Sub, n, b.num(less))}, {type})[0];
+    };
+    const ExprRef first = call(1), second = call(2);
+    const ExprRef sum = b.op(ScalarOp::Add, first, second);
+    const auto result = b.arena().recursion(
+        f, 3, {b.arena().param(0)},
+        {b.arena().select(b.op(ScalarOp::Less, n, b.num(2)), b.arena().convert(n, type), sum)});
+    Dialect dialect = plain(b.program);
+    dialect.frames = true;
+    ExpressionEmitter emitter(dialect, 0);
+    emitter.emit(result);
+    return emitter.takeStatements();
+  };
+  const std::string ints = frames(ScalarType::Int64), floats = frames(ScalarType::Float64);
+  EXPECT_EQ(occurrences(ints, ".fits("), 1) << ints;
+  EXPECT_THAT(ints, HasSubstr("so_far_1 + (called_1)")) << ints;
+  EXPECT_EQ(occurrences(ints, "push(so_far_1)"), 1) << ints;
+  EXPECT_EQ(occurrences(floats, ".fits("), 2) << floats;
+  EXPECT_THAT(floats, Not(HasSubstr("so_far"))) << floats;
+}
+
 TEST(Emitter, RecursionsInsideOfEachOtherAreFunctions) {
   Builder b;
   const uint32_t outer = b.arena().newLoop();

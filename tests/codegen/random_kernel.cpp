@@ -201,7 +201,8 @@ class Maker {
   /// What a function makes of x that calls itself on some of its ways: in branches, in a loop, and for its
   /// own results.
   ExprRef recursed(ExprRef x) {
-    const std::vector<ScalarType> types = {lcu::kIndex, ScalarType::Bool, ScalarType::Float32};
+    const std::vector<ScalarType> types = {lcu::kIndex, ScalarType::Bool,
+                                           pick(3) == 0 ? ScalarType::Float32 : ScalarType::Int32};
     const uint32_t f = arena().newLoop();
     const ExprRef depth = arena().loopVar(f, 0, lcu::kIndex), y = arena().loopVar(f, 1, lcu::kIndex),
                   odd = arena().loopVar(f, 2, ScalarType::Bool);
@@ -210,24 +211,25 @@ class Maker {
     };
     const auto bit = [&](ExprRef e) { return arena().convert(e, lcu::kIndex); };
     const auto first = called(arena().add(y, arena().index(pick(64))), arena().op(ScalarOp::Not, odd));
-    // Two calls, the second of which depends on the first, and what was there before both.
+    // Two calls, the second of which depends on the first, and what was there before both. Where results are
+    // combined by what is done in any order, nothing is pending behind the second.
+    const ExprRef known = arena().op(ScalarOp::Max, first[2], arena().convert(small(y), types[2])),
+                  sum = arena().add(first[0], bit(odd));
     const auto second = called(arena().op(ScalarOp::Xor, first[0], y), first[1]);
     std::vector<ExprRef> both = {
-        arena().sub(arena().add(first[0], arena().mul(arena().index(3), second[0])), bit(odd)),
-        arena().op(ScalarOp::Xor, first[1], second[1]),
-        arena().op(ScalarOp::Max, arena().op(ScalarOp::Add, first[2], arena().convert(small(y), types[2])),
-                   second[2])};
-    if (options_.canFail) both[0] = checked(both[0], arena().param(0));
+        pick(2) ? arena().add(sum, second[0]) : arena().sub(sum, arena().mul(arena().index(3), second[0])),
+        arena().op(ScalarOp::Xor, first[1], second[1]), arena().op(ScalarOp::Max, known, second[2])};
+    if (options_.canFail && pick(2)) both[0] = checked(both[0], arena().param(0));
     // A loop with a call in each turn, whose variables others read.
     const uint32_t loop = arena().newLoop();
-    const ExprRef turn = arena().loopVar(loop, 0, lcu::kIndex), sum = arena().loopVar(loop, 1, lcu::kIndex),
+    const ExprRef turn = arena().loopVar(loop, 0, lcu::kIndex), total = arena().loopVar(loop, 1, lcu::kIndex),
                   any = arena().loopVar(loop, 2, ScalarType::Bool);
-    const auto inside = called(arena().add(sum, turn), any);
+    const auto inside = called(arena().add(total, turn), any);
     const auto looped = arena().loop(
         loop, {arena().index(0), y, odd},
         arena().op(ScalarOp::Less, turn, arena().op(ScalarOp::And, y, arena().index(3))),
         {arena().add(turn, arena().index(1)),
-         arena().add(arena().op(ScalarOp::Xor, sum, inside[0]), arena().mul(turn, bit(inside[1]))),
+         arena().add(arena().op(ScalarOp::Xor, total, inside[0]), arena().mul(turn, bit(inside[1]))),
          inside[1]});
     const std::vector<ExprRef> around = {arena().add(looped[1], y), arena().op(ScalarOp::Xor, looped[2], odd),
                                          arena().convert(small(looped[0]), types[2])};
