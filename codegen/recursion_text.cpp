@@ -16,11 +16,10 @@
 //               chosen = called_1 + called_2;
 //             }
 //             result = chosen;
-//             if (nothing is on the stack) return result;
-//             pop(state);
+//             if (nothing is on the stack) state = done; else pop(state);
 //           }
 //         }
-//         again:;
+//         again: if (state == done) return result;
 //       }
 //     };
 //
@@ -135,16 +134,18 @@ void ExpressionEmitter::Run::overFrames(Frame& f, const Function& function, cons
       line(f, fmt::format("{} {} = {};", cTypeName(type), function.soFar[k], identityOf(function, k)), 2);
   }
   line(f, "while (true) {", 2);
-  line(f, fmt::format("k_meet({});", function.state), 4);
   line(f, fmt::format("switch ({}) {{", function.state), 4);
   line(f, "case 0: {", 6);
   f.text += body;
   giveBack(f, 8, function.result, function);
-  line(f, fmt::format("if ({}.depth == {}) return {};", stack, begin, function.result), 8);
-  line(f, fmt::format("{}.pop({});", stack, function.state), 8);
+  line(f, fmt::format("if ({}.depth == {}) {} = k_done;", stack, begin, function.state), 8);
+  line(f, fmt::format("else {}.pop({});", stack, function.state), 8);
   line(f, "}", 6);
   line(f, "}", 4);
+  // All ways lead here, also the one out: so the lanes of a warp meet here.
   line(f, function.again + ":;", 4);
+  line(f, fmt::format("k_meet({});", function.state), 4);
+  line(f, fmt::format("if ({} == k_done) return {};", function.state, function.result), 4);
   line(f, "}", 2);
 }
 

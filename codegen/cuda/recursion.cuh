@@ -68,7 +68,10 @@ KELPIE_DEVICE bool k_recurse(const k_recursion& recursion, const Call& call) {
   return true;
 }
 
-/// Lanes meet where each chooses where to go on: the compiler may not send one straight to a place it
+/// A place to go on at that is none: the first call is done.
+constexpr uint32_t k_done = ~0u;
+
+/// Lanes meet here before each goes on at its place: the compiler may not send one straight to a place it
 /// foresees.
 KELPIE_DEVICE void k_meet(uint32_t& place) {
 #if !defined(KELPIE_EMULATION)
