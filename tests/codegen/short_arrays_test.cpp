@@ -56,6 +56,12 @@ TEST(ShortArrays, ThroughCallsConditionsAndLoops) {
       "let some = if #rows > 10 then rows else [[1], [] int] in {sum(row) : row in some};");
 }
 
+TEST(ShortArrays, OfTextsThatAreCompared) {
+  expectExpected(
+      "words = wordify(\"a bb ccc dddd e ff\"); table = create_table({(w, #w) : w in words});"
+      "search_table(words ++ [\"xyz\"], table); {eql(a, b) : a in words; b in reverse(words)};");
+}
+
 /// At the end of a recursion offsets are constants.
 TEST(ShortArrays, OfRecursions) {
   expectExpected(
