@@ -23,7 +23,6 @@ using Clock = std::chrono::steady_clock;
 /// Something is not in the memory of the host yet, and a guess has come to its end.
 struct NotThere {};
 
-/// Seconds since.
 double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
@@ -85,7 +84,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
       sample.entered.push_back(enteredByAll_[k] * times);
       sample.inStep.push_back(inStepByAll_[k] * times);
     }
-    const bool all = chosen_.all() && grouped_ == n_;
+    const bool all = grouped_ == n_;
     const auto inWindows = 2 * static_cast<double>(chosen_.ofWindow());
     for (const Load& load : loads_) {
       const VisitedArray& array = arrays_[load.array];
@@ -166,6 +165,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
              std::less<>()(address, begin + producer.values.size() * sizeof(Register));
     });
   }
+
   /// How many elements pass before a cache has forgotten what it held: by what is loaded and stored.
   int64_t remembered() const {
     double bytes = 0;
@@ -206,8 +206,8 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
 
   /// An element under way that stands still, as it was when it met what is away.
   struct Standing {
-    size_t place;  ///< in the batch
-    int64_t i, s = 0, p = 0;
+    size_t place = 0;  ///< in the batch
+    int64_t i = 0, s = 0, p = 0;
     size_t stage = 0;
     std::vector<Register> registers = {};  ///< of the stage
     ExpressionCode::Progress progress = {};
@@ -220,26 +220,40 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
 
   /// What to look at next, if there is so much time left.
   std::optional<ChosenElements::Batch> next(double left) {
-    const auto isDone = [&] { return next_ == chosen_.batches(); };
-    if (chosen_.all()) return isDone() ? std::nullopt : std::optional(chosen_[next_++]);
+    if (n_ == 0) return std::nullopt;
     if (elements_ == 0) return smallGroups(1);  // tells how long they take
     const double ofElement = seconds_ / static_cast<double>(elements_);
     const double ofGroup = ofElement * codegen::kNeighbours;
-    const auto cheap = static_cast<int64_t>(left / 8 / (ofElement * ChosenElements::kInStep));
+    const bool suffices = ofGroup * static_cast<double>(chosen_.batches() - next_) < left;
+    if (next_ == 0 && chosen_.all() && suffices) {
+      everything_ = true;
+      forgetSmallGroups();
+    }
+    const bool isDone = next_ == chosen_.batches();
+    if (everything_) return isDone ? std::nullopt : std::optional(chosen_[next_++]);
+
+    const auto someSmallGroups = [&] {
+      const double number = left / 8 / (ofElement * ChosenElements::kInStep);
+      return smallGroups(static_cast<int64_t>(
+          std::clamp<double>(number, 1, codegen::kNeighbours / ChosenElements::kInStep)));
+    };
     if (loads_.empty()) {
       if (elements_ >= ChosenElements::kBatches * codegen::kNeighbours) return std::nullopt;
-      return smallGroups(std::clamp<int64_t>(cheap, 1, codegen::kNeighbours / ChosenElements::kInStep));
+      return someSmallGroups();
     }
-    if (isDone()) return std::nullopt;
-    // Where the time does not suffice for all, small groups see more of the launch: half of the time is
-    // theirs.
-    const bool suffices = ofGroup * static_cast<double>(chosen_.batches() - next_) < left;
+    if (isDone) return std::nullopt;
+    // Where the time does not suffice for all, small groups see more of the launch: half of it is theirs.
     const bool isTheirTurn = elements_ < 2 * (grouped_ + probed_);
-    if (ofGroup > left || (!suffices && isTheirTurn))
-      return smallGroups(std::clamp<int64_t>(cheap, 1, codegen::kNeighbours / ChosenElements::kInStep));
-    if (next_ == ChosenElements::kFirst)
+    if (ofGroup > left || (!suffices && isTheirTurn)) return someSmallGroups();
+    if (next_ == ChosenElements::kFirst && !chosen_.all())
       chosen_.chooseWindows(epilogue_ ? codegen::Streams() : streams_, remembered());
     return chosen_[next_++];
+  }
+  void forgetSmallGroups() {
+    std::fill(enteredByAll_.begin(), enteredByAll_.end(), 0);
+    std::fill(inStepByAll_.begin(), inStepByAll_.end(), 0);
+    for (Load& load : loads_) load.number = 0;
+    weight_ = 0;
   }
   ChosenElements::Batch smallGroups(int64_t number) {
     smallGroups_ += number;
@@ -266,17 +280,20 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   bool evaluateStanding(Deadline deadline) try {
     while (!standing_.empty()) {
       double guessing = 0;
-      std::erase_if(standing_, [&](Standing& element) {
+      size_t still = 0;
+      for (Standing& element : standing_) {
         const Clock::time_point begin = Clock::now();
-        if (begin >= deadline) throw DeadlinePassed{};
-        if (goOn(element)) return true;
+        if (begin >= deadline) return false;
+        if (goOn(element)) continue;
+        Standing& kept = standing_[still++];
+        if (&kept != &element) kept = std::move(element);
         guessing += secondsSince(begin);
-        if (guessing < kMostGuessing * wait_ && memory_->noted() < kMostNoted) return false;
+        if (guessing < kMostGuessing * wait_ && memory_->noted() < kMostNoted) continue;
         fetch();
         guessing = 0;
-        return false;
-      });
-      if (!standing_.empty()) fetch();
+      }
+      standing_.resize(still);
+      if (still > 0) fetch();
     }
     return true;
   } catch (const DeadlinePassed&) {
@@ -302,7 +319,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     // Of the others there are too many.
     const double times = kept > 0 ? static_cast<double>(places.size()) / kept : 0;
     // Neighbours resemble each other: what is spread counts by places, not by elements.
-    const double weight = chosen_.all() ? 1 : 1 / static_cast<double>(end - begin);
+    const double weight = everything_ ? 1 : 1 / static_cast<double>(end - begin);
     if (batch.kind != ChosenElements::Kind::OfWindow) {
       for (size_t k = 0; k < loads_.size(); ++k)
         loads_[k].number += weight * times * static_cast<double>(byLoad[k].size());
@@ -558,9 +575,10 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   const int64_t n_;
   ChosenElements chosen_;
   int64_t next_ = 0, smallGroups_ = 0;               ///< batches, small groups
+  bool everything_ = false;                          ///< all elements, each once
   std::vector<double> enteredByAll_, inStepByAll_;   ///< by block, by weight, as far as they are spread
   double weight_ = 0;                                ///< of these elements
-  int64_t elements_ = 0, grouped_ = 0, probed_ = 0;  ///< in all, in groups, in windows
+  int64_t elements_ = 0, grouped_ = 0, probed_ = 0;  ///< looked at in all, in groups, in windows
   double seconds_ = 0, wait_ = 20e-6;                ///< for all that; for the latest wait
 
   // Of the batch, by place: what its elements did, and which of them come next in visit().

@@ -243,24 +243,31 @@ TEST(ThunkSample, OfRemoteMemoryAreThoseOfTheHosts) {
 }
 
 /// Where the time does not suffice, what was looked at is spread over the launch: the last elements take many
-/// times longer than the first.
-TEST(ThunkSample, ThatAreCutShortAreSpread) {
-  constexpr int64_t kElements = 1 << 20, kOfTurn = 16;
-  for (const bool gathers : {false, true}) {
-    Builder b;
-    const VarId table = b.globalArray("table", testing::ints(scattered(64)));
-    const ExprRef sum =
-        loopOf(b, b.op(ScalarOp::Div, b.i(), b.num(kOfTurn)), b.num(0), [&](ExprRef k, ExprRef value) {
-          const ExprRef term = gathers ? b.at(table, b.op(ScalarOp::Rem, k, b.num(64))) : b.arena().mul(k, k);
-          return b.arena().add(value, term);
-        });
-    b.result(b.launch(b.map(b.flat(b.num(kElements)), {sum}), "k")[0]);
-    const codegen::ThunkSample sample = sampled(b, {.computes = false}).samples.at(0);
-    ASSERT_FALSE(sample.empty());
-    const double turns = 0.5 * kElements * kElements / kOfTurn;
-    EXPECT_NEAR(*std::max_element(sample.entered.begin(), sample.entered.end()) / turns, 1, 0.3);
-    for (const auto& load : sample.positions) EXPECT_NEAR(load.number / turns, 1, 0.3);
-  }
+/// times longer than the first. Of `elements` the last takes 65,536 turns.
+void expectSpread(int64_t elements, bool gathers) {
+  Builder b;
+  const VarId table = b.globalArray("table", testing::ints(scattered(64)));
+  const ExprRef turns = b.op(ScalarOp::Div, b.arena().mul(b.i(), b.num(65'536)), b.num(elements));
+  const ExprRef sum = loopOf(b, turns, b.num(0), [&](ExprRef k, ExprRef value) {
+    const ExprRef term = gathers ? b.at(table, b.op(ScalarOp::Rem, k, b.num(64))) : b.arena().mul(k, k);
+    return b.arena().add(value, term);
+  });
+  b.result(b.launch(b.map(b.flat(b.num(elements)), {sum}), "k")[0]);
+  const codegen::ThunkSample sample = sampled(b, {.computes = false}).samples.at(0);
+  ASSERT_FALSE(sample.empty());
+  const double all = 0.5 * 65'536 * static_cast<double>(elements);
+  EXPECT_NEAR(*std::max_element(sample.entered.begin(), sample.entered.end()) / all, 1, 0.3);
+  for (const auto& load : sample.positions) EXPECT_NEAR(load.number / all, 1, 0.3);
+}
+
+TEST(ThunkSample, OfManyElementsThatAreCutShortAreSpread) {
+  expectSpread(1 << 20, false);
+  expectSpread(1 << 20, true);
+}
+
+TEST(ThunkSample, OfFewElementsThatAreCutShortAreSpread) {
+  expectSpread(1 << 13, false);
+  expectSpread(1 << 13, true);
 }
 
 }  // namespace
