@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <unordered_set>
 
 #include "codegen/expression_schedule.h"
 
@@ -17,49 +16,44 @@ namespace {
 
 constexpr std::chrono::milliseconds kMostTime(300);  ///< for one launch
 
-/// The memory of a target as far as it is read. What many neighbours read is fetched some way ahead, the rest
-/// piece by piece, many at once.
+/// The memory of a target as far as it is read, piece by piece, many at once.
 class RemoteArrays final : public SampledMemory {
  public:
   explicit RemoteArrays(Target& target) : target_(target) {}
   ~RemoteArrays() override {
-    for (const auto& [end, array] : arrays_) munmap(array.begin, array.bytes);
+    for (const auto& [end, array] : arrays_) munmap(array.begin, array.mapped);
   }
   RemoteArrays(const RemoteArrays&) = delete;
   RemoteArrays& operator=(const RemoteArrays&) = delete;
 
   /// Where the host will find it; null: nowhere.
   DevicePointer add(DevicePointer remote, size_t bytes) {
-    void* memory = mmap(nullptr, bytes + kPiece, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    // Pages that nobody touches take no memory, nor do the states of their pieces.
+    const size_t pieces = (bytes + kPiece - 1) / kPiece, mapped = (pieces + 1) * kPiece + pieces;
+    void* memory =
+        mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
     auto* begin = static_cast<std::byte*>(memory);
-    arrays_[begin + bytes + kPiece] = {begin, static_cast<std::byte*>(remote), bytes + kPiece, bytes, {}, {}};
+    auto* states = reinterpret_cast<PieceState*>(begin + (pieces + 1) * kPiece);
+    arrays_[begin + bytes] = {begin, static_cast<std::byte*>(remote), bytes, mapped, states};
     return begin;
   }
 
-  void need(const std::byte* address) override {
-    const auto [array, first] = placeOf(address);
-    if (!array || array->fetched.contains(first)) return;
-    size_t end = first;
-    while (end < first + kAhead && end < array->pieces() && array->fetched.insert(end).second) ++end;
-    const size_t from = first * kPiece;
-    failed_ |= target_
-                   .download(array->begin + from, array->remote + from,
-                             std::min(end * kPiece, array->remoteBytes) - from)
-                   .has_value();
-  }
-
-  bool holds(const std::byte* address) override {
-    const auto [array, piece] = placeOf(address);
-    if (!array || array->fetched.contains(piece)) return true;
-    if (array->noted.insert(piece).second) {
+  Presence find(const std::byte* address) override {
+    const auto found = arrays_.upper_bound(address);
+    if (found == arrays_.end() || address < found->second.begin) return Presence::Nowhere;
+    const Array& array = found->second;
+    const size_t piece = static_cast<size_t>(address - array.begin) / kPiece;
+    if (array.states[piece] == PieceState::Here) return Presence::Here;
+    if (array.states[piece] == PieceState::Away) {
+      array.states[piece] = PieceState::Noted;
       const size_t from = piece * kPiece;
-      noted_.push_back(
-          {array->begin + from, array->remote + from, std::min(kPiece, array->remoteBytes - from)});
+      noted_.push_back({array.begin + from, array.remote + from, std::min(kPiece, array.bytes - from)});
+      states_.push_back(array.states + piece);
     }
-    return false;
+    return Presence::Away;
   }
+  size_t noted() const override { return noted_.size(); }
 
   void fetch() override {
     for (size_t k = 0; k < noted_.size(); k += kAtOnce) {
@@ -67,36 +61,26 @@ class RemoteArrays final : public SampledMemory {
       const auto some = std::span(noted_).subspan(k, std::min(kAtOnce, noted_.size() - k));
       failed_ |= target_.read(some, error).has_value() || error;
     }
+    for (PieceState* state : states_) *state = PieceState::Here;
     noted_.clear();
-    for (auto& [end, array] : arrays_) array.fetched.merge(array.noted);
-    for (auto& [end, array] : arrays_) array.noted.clear();
+    states_.clear();
   }
   bool failed() const { return failed_; }
 
  private:
   static constexpr size_t kPiece = 128;    ///< no element lies across two
-  static constexpr size_t kAhead = 32;     ///< pieces fetched together
   static constexpr size_t kAtOnce = 2000;  ///< pieces read in one wait: what a target has room for
+  enum class PieceState : uint8_t { Away, Noted, Here };
   struct Array {
     std::byte *begin, *remote;
-    size_t bytes, remoteBytes;
-    std::unordered_set<size_t> fetched, noted;
-    size_t pieces() const { return (remoteBytes + kPiece - 1) / kPiece; }
+    size_t bytes, mapped;
+    PieceState* states;  ///< by piece
   };
-  struct Place {
-    Array* array;  ///< null: a cell, or nothing of ours; nothing is to be fetched
-    size_t piece;
-  };
-  Place placeOf(const std::byte* address) {
-    const auto found = arrays_.upper_bound(address);
-    if (found == arrays_.end() || address < found->second.begin) return {nullptr, 0};
-    const size_t piece = static_cast<size_t>(address - found->second.begin) / kPiece;
-    return {piece < found->second.pieces() ? &found->second : nullptr, piece};
-  }
 
   Target& target_;
   std::map<const std::byte*, Array> arrays_;  ///< by their end
   std::vector<HostRead> noted_;
+  std::vector<PieceState*> states_;  ///< of those
   bool failed_ = false;
 };
 
@@ -164,8 +148,9 @@ codegen::ThunkSample ThunkSampler::look(const LaunchRequest& request, const std:
     arguments[k].pointer =
         remote.add(arguments[k].pointer, array ? bytes[k] : static_cast<size_t>(sizeOf(parameter.type)));
     if (!arguments[k].pointer) return {};
-    if (!array) remote.need(static_cast<const std::byte*>(arguments[k].pointer));
+    if (!array) remote.find(static_cast<const std::byte*>(arguments[k].pointer));
   }
+  remote.fetch();  // the cells
   LaunchRequest onHost = request;
   onHost.arguments = arguments;
   codegen::ThunkSample sample = sampleThunks(*known.code, onHost, bytes, &remote, streams, kMostTime);

@@ -39,6 +39,12 @@ template <typename T>
 void writeAt(void* array, int64_t position, T value) {
   std::memcpy(static_cast<char*>(array) + position * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
 }
+
+/// Anywhere, if the position is.
+const std::byte* addressOf(const void* array, int64_t position, ScalarType type) {
+  const auto offset = static_cast<uintptr_t>(position) * static_cast<uintptr_t>(sizeOf(type));
+  return reinterpret_cast<const std::byte*>(reinterpret_cast<uintptr_t>(array) + offset);
+}
 }  // namespace
 
 Register loadElement(ScalarType type, const void* array, int64_t position) {
@@ -459,15 +465,18 @@ constexpr size_t kMostStack = (size_t{1} << 29) / sizeof(Register);
 }  // namespace
 
 void ExpressionCode::run(Register* r, const void* const* arrays, Environment& environment, uint64_t& gathered,
-                         uint64_t* entered, Trace* trace) const {
-  bool failed = false;
-  std::vector<Register> stack, passed;  // saved registers and, last, where to go on; arguments on their way
+                         uint64_t* entered, Trace* trace, Progress* progress) const {
+  Progress own;
+  Progress& at = progress ? *progress : own;
+  bool& failed = at.failed;
+  std::vector<Register>& stack = at.stack;  // saved registers and, last, where to go on
+  std::vector<Register> passed;             // arguments on their way
   const auto save = [&](const Function& function, size_t next) {
     stack.insert(stack.end(), r + function.low, r + function.high);
     stack.push_back({.i = static_cast<int64_t>(next)});
   };
   const size_t end = code_.size();
-  for (size_t pc = 0; pc < end; ++pc) {
+  for (size_t pc = at.next; pc < end; ++pc) {
     const Instruction& i = code_[pc];
     switch (i.code) {
       case Code::AddI:
@@ -537,7 +546,8 @@ void ExpressionCode::run(Register* r, const void* const* arrays, Environment& en
         break;
       case Code::Load:
         if (trace) {
-          trace->loads(static_cast<const std::byte*>(arrays[i.index]) + r[i.a].i * sizeOf(i.type), i.gathers);
+          at.next = pc;
+          trace->loads(addressOf(arrays[i.index], r[i.a].i, i.type), i.gathers);
           if (i.gathers) trace->gathers(i.payload0, r[i.a].i);
         }
         r[i.result] = loadElement(i.type, arrays[i.index], r[i.a].i);
@@ -610,6 +620,7 @@ void ExpressionCode::run(Register* r, const void* const* arrays, Environment& en
         break;
     }
   }
+  at = {};
 }
 
 }  // namespace kelpie::runtime

@@ -85,6 +85,14 @@ class ExpressionCode {
 
   /// Loads that are not at parameter 0 or 1, by block of the schedule and step.
   const std::vector<lcu::ExprRef>& gathers() const { return gathers_; }
+  /// How far an evaluation has come. One that Trace::loads has ended goes on from there, with the registers
+  /// that it had, at the load that was to be made.
+  struct Progress {
+    size_t next = 0;
+    bool failed = false;
+    std::vector<Register> stack;  ///< of recursions
+  };
+
   /// Tells of loads while they are made.
   class Trace {
    public:
@@ -101,8 +109,9 @@ class ExpressionCode {
   /// Runs over `registers`. `arrays` by array slot. Adds to `gathered` the bytes read by loads that are not
   /// at parameter 0 or 1, and in Kernel mode to `entered`, by block of the schedule, how often those were
   /// entered that have steps; block 0 is not counted. `trace` may be null.
+  /// `progress`, which may be null, is where to begin; it is as at the beginning when all is done.
   void run(Register* registers, const void* const* arrays, Environment& environment, uint64_t& gathered,
-           uint64_t* entered = nullptr, Trace* trace = nullptr) const;
+           uint64_t* entered = nullptr, Trace* trace = nullptr, Progress* progress = nullptr) const;
 
  private:
   enum class Code : uint8_t {

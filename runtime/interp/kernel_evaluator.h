@@ -56,13 +56,16 @@ struct DeadlinePassed {};
 std::optional<DeviceError> evaluateKernel(const KernelCode& code, const LaunchRequest& request,
                                           LaunchWork& work, std::optional<Deadline> deadline = std::nullopt);
 
-/// The memory behind the arguments, where it has to be fetched before it is read.
+/// The memory behind the arguments, where it has to be fetched before it is read. Before that it is readable,
+/// and may hold anything.
 class SampledMemory {
  public:
+  enum class Presence : uint8_t { Here, Away, Nowhere };
   virtual ~SampledMemory() = default;
-  virtual void need(const std::byte* address) = 0;   ///< it is there afterwards
-  virtual bool holds(const std::byte* address) = 0;  ///< whether it is there; if not, it is noted
-  virtual void fetch() = 0;                          ///< all that was noted
+  /// Whether what lies at an address is there, or is not of any argument. What is away is noted.
+  virtual Presence find(const std::byte* address) = 0;
+  virtual size_t noted() const = 0;  ///< pieces
+  virtual void fetch() = 0;          ///< all that was noted, in one wait
 };
 
 /// Evaluates the thunks for some of the elements, and writes nothing. `bytes` of the arrays by parameter;

@@ -237,7 +237,8 @@ class LaunchEvaluation {
     if (x.param[1]) x.registers[*x.param[1]].i = s;
     if (x.param[2]) x.registers[*x.param[2]].i = p;
     log_.key = keyBase_ + i;
-    x.code->run(x.registers.data(), x.arrays.data(), log_, work_.bytesRead, x.entered, trace_);
+    x.code->run(x.registers.data(), x.arrays.data(), log_, work_.bytesRead, x.entered, trace_,
+                progress_);
   }
   Register result(const Instance& x, size_t k) const { return x.registers[(*x.results)[k]]; }
 
@@ -575,6 +576,7 @@ class LaunchEvaluation {
   int64_t keyBase_ = 0;
   ErrorLog log_;
   ExpressionCode::Trace* trace_ = nullptr;
+  ExpressionCode::Progress* progress_ = nullptr;
   std::vector<uint64_t> ofCombine_;  ///< what operators enter: nobody asks
   std::unordered_map<VarId, const void*> arrays_;
   std::unordered_map<VarId, int64_t> sizes_;

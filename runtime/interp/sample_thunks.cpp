@@ -1,169 +1,31 @@
 // Thunks evaluated for some of a launch's elements (codegen/thunk_sample.h).
-#include <array>
+//
+// Memory that has to be fetched. An element that meets something that is away stands still: what it has done
+// is kept, and it goes on from there when all that was noted has been fetched in one wait. Before it stands
+// still it *guesses*: it goes on with what happens to be in memory and notes what else it meets that is away,
+// and nothing else of that counts. A guess is right where positions do not depend on what was loaded: then
+// one wait suffices for a loop. It reaches about as far as guesses proved right before, and ends at an
+// address of no array.
 #include <cmath>
-#include <unordered_set>
+#include <unordered_map>
 
+#include "runtime/interp/chosen_elements.h"
 #include "runtime/interp/launch_evaluation.h"
 #include "runtime/interp/lock_step.h"
-#include "runtime/interp/repeated_draws.h"
+#include "runtime/interp/visited_array.h"
 
 namespace kelpie::runtime {
 
 namespace {
 
-constexpr int64_t kNeighbours = codegen::kNeighbours;
-constexpr int64_t kInStep = 32;
+using Clock = std::chrono::steady_clock;
 
-/// Something is not in the memory of the host yet; the element is to be evaluated again.
+/// Something is not in the memory of the host yet, and a guess has come to its end.
 struct NotThere {};
 
-/// Which elements are looked at: all, or groups of neighbours that are spread evenly, and many short runs of
-/// neighbours in each of two windows. The former tell most, the latter whether a place is visited again soon.
-/// A window is what a launch works on while a cache remembers: neighbours of one element, or a few neighbours
-/// in each of so many streams (codegen/streams.h).
-class ChosenElements {
- public:
-  struct Batch {
-    std::vector<std::pair<int64_t, int64_t>> runs;  ///< begin, end
-    int window = -1;                                ///< of short runs
-  };
-  explicit ChosenElements(int64_t elements) : n_(elements) {
-    groups_ = (elements + kNeighbours - 1) / kNeighbours;
-    complete_ = groups_ <= 2 * kGroups;
-  }
-  bool complete() const { return complete_; }
-  /// Batches before windows are chosen, and in all.
-  int64_t first() const { return complete_ ? groups_ : kFirst; }
-  int64_t batches() const { return complete_ ? groups_ : 2 * kGroups; }
-  int64_t ofWindow() const { return streams_ * ofStream_; }
-  /// `elements` of a window.
-  void chooseWindows(codegen::Streams streams, int64_t elements) {
-    rounds_ = std::clamp<int64_t>(streams.rounds, 1, std::max<int64_t>(1, n_ / (3 * kNeighbours)));
-    elements = std::clamp<int64_t>(elements, kNeighbours, n_ / 3 / rounds_);
-    streams_ = std::clamp<int64_t>(streams.number, 1, elements / kRun);
-    ofStream_ = elements / streams_ / kRun * kRun;
-    // Anywhere in the windows: at even distances nobody would meet what a neighbour visits.
-    const int64_t all = ofWindow() / kRun;
-    uint64_t seed = 0;
-    for (std::vector<int64_t>& runs : runs_) {
-      std::unordered_set<int64_t> chosen;
-      while (static_cast<int64_t>(runs.size()) < std::min(all, kGroups / 2 * kRuns))
-        if (const int64_t run = mixed(++seed) % all; chosen.insert(run).second) runs.push_back(run);
-    }
-  }
-  /// Any first few are spread, too.
-  Batch operator[](int64_t k) const {
-    if (complete_) return {{{k * kNeighbours, std::min(n_, (k + 1) * kNeighbours)}}, -1};
-    // The first are groups, the last are of windows; between them they alternate.
-    if (k < kFirst) return group(k);
-    if (k >= 2 * kGroups - kFirst) return inWindow(k - kGroups);
-    return (k - kFirst) % 2 == 0 ? inWindow((k - kFirst) / 2) : group(kFirst + (k - kFirst) / 2);
-  }
-
- private:
-  static constexpr int64_t kGroups = 48, kStride = 19;  ///< without a common divisor
-  static constexpr int64_t kFirst = 2;                  ///< groups
-  static constexpr int64_t kRun = 8, kRuns = kNeighbours / kRun;
-
-  Batch group(int64_t number) const {
-    const int64_t place = number * kStride % kGroups;
-    const int64_t first = place * groups_ / kGroups, end = (place + 1) * groups_ / kGroups;
-    const auto seed = static_cast<uint64_t>(2 * number + 1);
-    const int64_t group = first + mixed(seed) % std::max<int64_t>(1, end - first);
-    return {{{group * kNeighbours, std::min(n_, (group + 1) * kNeighbours)}}, -1};
-  }
-  Batch inWindow(int64_t number) const {
-    Batch batch;
-    batch.window = static_cast<int>(number % 2);
-    const std::vector<int64_t>& runs = runs_[static_cast<size_t>(batch.window)];
-    const int64_t ofStream = ofStream_ / kRun, length = n_ / rounds_ / streams_;
-    const int64_t firstRound = (1 + batch.window) * rounds_ / 3 * (n_ / rounds_);
-    const auto from = static_cast<size_t>(number / 2 * kRuns);
-    for (size_t r = from; r < std::min(runs.size(), from + kRuns); ++r) {
-      const int64_t begin =
-          firstRound + runs[r] / ofStream * length + (1 + batch.window) * length / 3 - ofStream_ / 2;
-      const int64_t first = begin + runs[r] % ofStream * kRun;
-      batch.runs.emplace_back(first, first + kRun);
-    }
-    return batch;
-  }
-
-  static int64_t mixed(uint64_t seed) {
-    seed *= 0x9e3779b97f4a7c15u;
-    seed = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9u;
-    return static_cast<int64_t>((seed ^ seed >> 27) * 0x94d049bb133111ebu >> 33);
-  }
-
-  int64_t n_, groups_ = 0;
-  int64_t rounds_ = 1;                        ///< in one of which a window is
-  int64_t streams_ = 1, ofStream_ = 0;        ///< of a window, and elements of it in each
-  std::array<std::vector<int64_t>, 2> runs_;  ///< by window: numbers of those that are looked at
-  bool complete_ = true;
-};
-
-/// What is visited of one array.
-class VisitedArray {
- public:
-  /// `bytes` of the array, `width` of an element; `inOrder`: element i loads it at i, too.
-  VisitedArray(double bytes, int64_t width, bool inOrder)
-      : bytes_(bytes),
-        width_(width),
-        loadedInOrder_(inOrder),
-        everywhere_(bytes / 64, 1),
-        inWindow_(bytes / 64, 2) {}
-
-  /// Before the positions of a run, which are added load by load.
-  void beginRun(int64_t begin, int64_t end) {
-    sectors_.clear();
-    granules_.clear();
-    blocks_.clear();
-    for (int64_t i = begin; i < end && loadedInOrder_; ++i) insert(i);
-    inOrder_ = static_cast<double>(granules_.size());
-  }
-  void insert(int64_t position) {
-    sectors_.insert(position * width_ / 32);
-    granules_.insert(position * width_ / 64);
-    blocks_.insert(position * width_ / 1024);
-  }
-  size_t sectors() const { return sectors_.size(); }
-  size_t granules() const { return granules_.size(); }
-  size_t blocks() const { return blocks_.size(); }
-  void endRun(int window) {
-    if (window >= 0) {
-      inWindow_.add(granules_, static_cast<size_t>(window));
-      return;
-    }
-    everywhere_.add(granules_);
-    gathered_ += static_cast<double>(granules_.size()) - inOrder_;
-  }
-
-  /// Share of the granules gathered that were not visited shortly before; `looked` elements in groups,
-  /// `probed` ones in the windows.
-  double fresh(const ChosenElements& chosen, double looked, double probed) const {
-    if (gathered_ == 0) return 1;
-    if (chosen.complete()) return std::min(1.0, everywhere_.distinct() / everywhere_.number());
-    if (probed == 0) return 1;
-    const auto windows = 2 * static_cast<double>(chosen.ofWindow());
-    const double distinct = inWindow_.among(windows / probed);
-    const double inOrder = (everywhere_.number() - gathered_) / looked * windows;
-    return std::clamp((distinct - inOrder) / (gathered_ / looked * windows), 0.0, 1.0);
-  }
-  /// Of the groups, in pieces of 64.
-  double gatheredBytes() const { return 64 * gathered_; }
-  /// Bytes.
-  double visited(const ChosenElements& chosen) const {
-    return std::min(bytes_, 64 * (chosen.complete() ? everywhere_.distinct() : everywhere_.all()));
-  }
-
- private:
-  double bytes_;
-  int64_t width_;
-  bool loadedInOrder_;
-  std::unordered_set<int64_t> sectors_, granules_, blocks_;  ///< of the run at hand
-  double inOrder_ = 0;  ///< granules of the run at hand that are loaded in order
-  RepeatedDraws everywhere_, inWindow_;
-  double gathered_ = 0;
-};
+double secondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 }  // namespace
 
@@ -183,7 +45,11 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
         inStep_{LockStep(codegen::scheduleExpressions(codegen::eagerThunks(soac_))),
                 LockStep(codegen::scheduleExpressions(codegen::lateThunks(soac_)))},
         memory_(memory),
-        streams_(streams) {
+        streams_(streams),
+        n_(epilogue_ ? launch.m_ : launch.n_),
+        chosen_(n_),
+        enteredByAll_(entered_.size()),
+        inStepByAll_(entered_.size()) {
     for (const ExpressionCode* code : {&code_.thunks, &code_.late})
       for (const lcu::ExprRef load : code->gathers()) loads_.push_back({arrayOf(load, bytes)});
     addProducers(b);
@@ -197,45 +63,55 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
                          false);
   }
 
-  /// Appends what it finds to the sample; all zero if the deadline comes before the first group is done.
-  void run(codegen::ThunkSample& sample, Deadline deadline) {
-    const int64_t n = epilogue_ ? launch_.m_ : launch_.n_;
-    ChosenElements chosen(n);
-    std::vector<double> entered(entered_.size()), inStep(entered_.size());
-    double looked = 0, probed = 0;
-    for (int64_t k = 0; k < chosen.batches(); ++k) {
-      if (k == chosen.first())
-        chosen.chooseWindows(epilogue_ ? codegen::Streams() : streams_, remembered(looked));
-      const ChosenElements::Batch batch = chosen[k];
-      if (!evaluate(batch, deadline)) break;
-      for (const auto& [begin, end] : batch.runs) {
-        (batch.window < 0 ? looked : probed) += static_cast<double>(end - begin);
-        visit(begin, end, batch.window);
-      }
-      if (batch.window < 0) addGroup(entered, inStep);
+  /// Looks at some more elements. False: it has seen enough, or cannot see more before the deadline.
+  bool advance(Deadline deadline) {
+    const Clock::time_point begin = Clock::now();
+    const std::optional<ChosenElements::Batch> batch =
+        next(std::chrono::duration<double>(deadline - begin).count());
+    if (!batch || !evaluate(*batch, deadline)) return false;
+    nextPlace_ = 0;
+    for (const auto& [first, end] : batch->runs) visit(first, end, *batch);
+    elements_ += batch->elements();
+    seconds_ += secondsSince(begin);
+    return true;
+  }
+  double seconds() const { return seconds_; }
+
+  /// Appends what it found to the sample; all zero if it was nothing.
+  void appendTo(codegen::ThunkSample& sample) const {
+    const double times = weight_ > 0 ? static_cast<double>(n_) / weight_ : 0;
+    for (size_t k = 0; k < enteredByAll_.size(); ++k) {
+      sample.entered.push_back(enteredByAll_[k] * times);
+      sample.inStep.push_back(inStepByAll_[k] * times);
     }
-    const double times = looked > 0 ? static_cast<double>(n) / looked : 0;
-    for (size_t k = 0; k < entered.size(); ++k) {
-      sample.entered.push_back(entered[k] * times);
-      sample.inStep.push_back(inStep[k] * times);
-    }
+    const bool all = grouped_ == n_;
+    const auto inWindows = 2 * static_cast<double>(chosen_.ofWindow());
     for (const Load& load : loads_) {
       const VisitedArray& array = arrays_[load.array];
       codegen::ThunkSample::Positions found = load.found;
-      found.fresh = found.sectors * array.fresh(chosen, looked, probed);
-      found.visited = found.number * array.visited(chosen);
+      if (found.number > 0) {
+        found.fresh = found.sectors * array.fresh(all, static_cast<double>(grouped_),
+                                                  static_cast<double>(probed_), inWindows);
+        found.visited = found.number * array.visited(all);
+      } else {  // no group was looked at, or none loads here: anywhere
+        found = {1, 1, 1, 1, 1, array.bytes()};
+      }
       sample.positions.emplace_back();
-      sample.positions.back().add(found, times);
+      sample.positions.back().add(found, times * load.number / found.number);
     }
   }
 
  private:
-  static constexpr size_t kMostPositions = 1 << 16;  ///< of a batch
-  static constexpr size_t kMostSteps = 1 << 13;      ///< of a path
+  static constexpr size_t kMostPositions = size_t{1} << 20;  ///< of a batch
+  static constexpr size_t kMostSteps = 1 << 13;              ///< of a path
+  static constexpr size_t kLeastGuess = 8, kMostGuess = 1 << 13;
+  static constexpr size_t kMostNoted = 2000;  ///< pieces before they are fetched
+  static constexpr double kMostGuessing = 6;  ///< waits that guesses take before they are fetched
 
   struct Load {
     size_t array;
-    codegen::ThunkSample::Positions found = {};
+    codegen::ThunkSample::Positions found = {};  ///< in groups; small ones do not tell how near others are
+    double number = 0;                           ///< by weight
   };
   /// A map of the kernel whose elements the thunks read: it is evaluated before them.
   struct Producer {
@@ -289,20 +165,9 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
              std::less<>()(address, begin + producer.values.size() * sizeof(Register));
     });
   }
-  void produce(int64_t i, int64_t s, int64_t p) {
-    placeResults(i);
-    producing_ = true;
-    for (Producer& producer : producers_) {
-      launch_.evaluate(producer.thunks, i, s, p);
-      for (size_t j = 0; j < producer.values.size(); ++j)
-        storeElement(producer.soac->pull[j]->type, &producer.values[j], 0,
-                     launch_.result(producer.thunks, producer.soac->effects.size() + j));
-    }
-    producing_ = false;
-  }
 
   /// How many elements pass before a cache has forgotten what it held: by what is loaded and stored.
-  int64_t remembered(double looked) const {
+  int64_t remembered() const {
     double bytes = 0;
     for (const auto& parameter : launch_.info_.parameters) {
       const bool inOrder =
@@ -318,7 +183,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     }
     for (const auto& output : launch_.info_.outputs)
       if (output.extent == codegen::ExtentKind::Elements) bytes += sizeOf(output.type);
-    for (const VisitedArray& array : arrays_) bytes += array.gatheredBytes() / looked;
+    for (const VisitedArray& array : arrays_) bytes += array.gatheredBytes() / static_cast<double>(grouped_);
     return static_cast<int64_t>(codegen::kRemembered / std::max(1.0, bytes));
   }
   /// Number of what is known of the array.
@@ -339,77 +204,169 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     return known->second;
   }
 
-  /// Evaluates the elements, those first that need nothing more from elsewhere. False: the time is over.
-  bool evaluate(const ChosenElements::Batch& batch, Deadline deadline) {
-    std::vector<std::pair<size_t, int64_t>> waiting;  // place in the batch, element
-    for (const auto& [begin, end] : batch.runs)
-      for (int64_t i = begin; i < end; ++i) waiting.emplace_back(waiting.size(), i);
-    const size_t blocks = entered_.size();
-    done_.assign(waiting.size() * blocks, 0);
-    positions_.assign(waiting.size(), {});
-    for (std::vector<LockStep::Path>& paths : paths_) paths.assign(waiting.size(), {});
-    size_t seen = 0;
-    try {
-      while (!waiting.empty()) {
-        if (std::chrono::steady_clock::now() >= deadline) return false;
-        std::erase_if(waiting, [&](const auto& next) {
-          const auto [place, i] = next;
-          if (!element(i)) return false;
-          seen += seen_.size();
-          if (seen <= kMostPositions) positions_[place] = seen_;
-          std::copy(entered_.begin(), entered_.end(), done_.begin() + static_cast<ptrdiff_t>(place * blocks));
-          for (size_t late : {0, 1}) paths_[late][place] = path_[late];
-          return true;
-        });
-        if (!waiting.empty()) memory_->fetch();
-      }
-    } catch (const DeadlinePassed&) {
-      launch_.trace_ = nullptr;
-      return false;
+  /// An element under way that stands still, as it was when it met what is away.
+  struct Standing {
+    size_t place = 0;  ///< in the batch
+    int64_t i = 0, s = 0, p = 0;
+    size_t stage = 0;
+    std::vector<Register> registers = {};  ///< of the stage
+    ExpressionCode::Progress progress = {};
+    std::vector<std::vector<Register>> produced = {};
+    std::vector<uint64_t> entered = {};
+    std::vector<std::pair<uint32_t, int64_t>> seen = {};
+    std::array<LockStep::Path, 2> path = {};
+    size_t guessed = 0;  ///< steps that it went on
+  };
+
+  /// What to look at next, if there is so much time left.
+  std::optional<ChosenElements::Batch> next(double left) {
+    if (n_ == 0) return std::nullopt;
+    if (elements_ == 0) return smallGroups(1);  // tells how long they take
+    const double ofElement = seconds_ / static_cast<double>(elements_);
+    const double ofGroup = ofElement * codegen::kNeighbours;
+    const bool suffices = ofGroup * static_cast<double>(chosen_.batches() - next_) < left;
+    if (next_ == 0 && chosen_.all() && suffices) {
+      everything_ = true;
+      forgetSmallGroups();
     }
-    next_ = 0;
-    return true;
+    const bool isDone = next_ == chosen_.batches();
+    if (everything_) return isDone ? std::nullopt : std::optional(chosen_[next_++]);
+
+    const auto someSmallGroups = [&] {
+      const double number = left / 8 / (ofElement * ChosenElements::kInStep);
+      return smallGroups(static_cast<int64_t>(
+          std::clamp<double>(number, 1, codegen::kNeighbours / ChosenElements::kInStep)));
+    };
+    if (loads_.empty()) {
+      if (elements_ >= ChosenElements::kBatches * codegen::kNeighbours) return std::nullopt;
+      return someSmallGroups();
+    }
+    if (isDone) return std::nullopt;
+    // Where the time does not suffice for all, small groups see more of the launch: half of it is theirs.
+    const bool isTheirTurn = elements_ < 2 * (grouped_ + probed_);
+    if (ofGroup > left || (!suffices && isTheirTurn)) return someSmallGroups();
+    if (next_ == ChosenElements::kFirst && !chosen_.all())
+      chosen_.chooseWindows(epilogue_ ? codegen::Streams() : streams_, remembered());
+    return chosen_[next_++];
+  }
+  void forgetSmallGroups() {
+    std::fill(enteredByAll_.begin(), enteredByAll_.end(), 0);
+    std::fill(inStepByAll_.begin(), inStepByAll_.end(), 0);
+    for (Load& load : loads_) load.number = 0;
+    weight_ = 0;
+  }
+  ChosenElements::Batch smallGroups(int64_t number) {
+    smallGroups_ += number;
+    return chosen_.smallGroups(smallGroups_ - number, number);
   }
 
-  /// The positions of the next elements that were evaluated, a run of neighbours.
-  void visit(int64_t begin, int64_t end, int window) {
+  /// False: the time is over.
+  bool evaluate(const ChosenElements::Batch& batch, Deadline deadline) {
+    standing_.clear();
+    for (const auto& [begin, end] : batch.runs)
+      for (int64_t i = begin; i < end; ++i) standing_.push_back({standing_.size(), i});
+    done_.assign(standing_.size() * entered_.size(), 0);
+    positions_.assign(standing_.size(), std::nullopt);
+    for (std::vector<LockStep::Path>& paths : paths_) paths.assign(standing_.size(), {});
+    seenByBatch_ = 0;
+    launch_.log_.setDeadline(deadline);
+    launch_.trace_ = this;
+    launch_.progress_ = &progress_;
+    const bool done = evaluateStanding(deadline);
+    launch_.trace_ = nullptr;
+    launch_.progress_ = nullptr;
+    return done;
+  }
+  bool evaluateStanding(Deadline deadline) try {
+    while (!standing_.empty()) {
+      double guessing = 0;
+      size_t still = 0;
+      for (Standing& element : standing_) {
+        const Clock::time_point begin = Clock::now();
+        if (begin >= deadline) return false;
+        if (goOn(element)) continue;
+        Standing& kept = standing_[still++];
+        if (&kept != &element) kept = std::move(element);
+        guessing += secondsSince(begin);
+        if (guessing < kMostGuessing * wait_ && memory_->noted() < kMostNoted) continue;
+        fetch();
+        guessing = 0;
+      }
+      standing_.resize(still);
+      if (still > 0) fetch();
+    }
+    return true;
+  } catch (const DeadlinePassed&) {
+    return false;
+  }
+
+  void fetch() {
+    const Clock::time_point begin = Clock::now();
+    memory_->fetch();
+    wait_ = secondsSince(begin);
+  }
+
+  /// What the next elements did, a run of neighbours.
+  void visit(int64_t begin, int64_t end, const ChosenElements::Batch& batch) {
+    const auto places = std::span(positions_).subspan(nextPlace_, static_cast<size_t>(end - begin));
+    std::vector<std::vector<int64_t>> byLoad(loads_.size());
+    double kept = 0;
+    for (const auto& positions : places) {
+      if (!positions) continue;
+      ++kept;
+      for (const auto& [load, position] : *positions) byLoad[load].push_back(position);
+    }
+    // Of the others there are too many.
+    const double times = kept > 0 ? static_cast<double>(places.size()) / kept : 0;
+    // Neighbours resemble each other: what is spread counts by places, not by elements.
+    const double weight = everything_ ? 1 : 1 / static_cast<double>(end - begin);
+    if (batch.kind != ChosenElements::Kind::OfWindow) {
+      for (size_t k = 0; k < loads_.size(); ++k)
+        loads_[k].number += weight * times * static_cast<double>(byLoad[k].size());
+      addEntered(nextPlace_, nextPlace_ + places.size(), weight);
+      weight_ += weight * static_cast<double>(places.size());
+    }
+    nextPlace_ += places.size();
+    if (batch.kind == ChosenElements::Kind::SmallGroups) return;
+
     for (VisitedArray& array : arrays_) array.beginRun(begin, end);
-    for (uint32_t k = 0; k < loads_.size(); ++k) {
+    for (size_t k = 0; k < loads_.size(); ++k) {
       VisitedArray& array = arrays_[loads_[k].array];
       const size_t sectors = array.sectors(), granules = array.granules(), blocks = array.blocks();
-      double number = 0;
-      for (size_t place = next_; place < next_ + static_cast<size_t>(end - begin); ++place) {
-        for (const auto& [load, position] : positions_[place]) {
-          if (load != k) continue;
-          array.insert(position);
-          ++number;
-        }
-      }
-      if (window >= 0) continue;
+      for (const int64_t position : byLoad[k]) array.insert(position);
+      if (batch.kind == ChosenElements::Kind::OfWindow) continue;
       codegen::ThunkSample::Positions& found = loads_[k].found;
-      found.number += number;
-      found.sectors += static_cast<double>(array.sectors() - sectors);
-      found.granules += static_cast<double>(array.granules() - granules);
-      found.blocks += static_cast<double>(array.blocks() - blocks);
+      found.number += times * static_cast<double>(byLoad[k].size());
+      found.sectors += times * static_cast<double>(array.sectors() - sectors);
+      found.granules += times * static_cast<double>(array.granules() - granules);
+      found.blocks += times * static_cast<double>(array.blocks() - blocks);
     }
-    for (VisitedArray& array : arrays_) array.endRun(window);
-    next_ += static_cast<size_t>(end - begin);
+    for (VisitedArray& array : arrays_) {
+      if (batch.kind == ChosenElements::Kind::Groups) {
+        array.endGroup();
+      } else {
+        array.endRunOf(batch.window);
+      }
+    }
+    (batch.kind == ChosenElements::Kind::Groups ? grouped_ : probed_) += end - begin;
   }
 
-  void addGroup(std::vector<double>& entered, std::vector<double>& inStep) const {
-    const size_t blocks = entered.size(), elements = blocks == 0 ? 0 : done_.size() / blocks;
-    for (size_t k = 0; k < done_.size(); ++k) entered[k % blocks] += static_cast<double>(done_[k]);
-    for (size_t first = 0; first < elements; first += kInStep) {
-      const size_t end = std::min<size_t>(elements, first + kInStep);
-      addInStep(first, end, 0, 0, code_.thunks.blockCount(), inStep);
-      addInStep(first, end, 1, code_.thunks.blockCount(), blocks, inStep);
+  /// What the elements at these places of the batch entered.
+  void addEntered(size_t begin, size_t end, double weight) {
+    const size_t blocks = entered_.size();
+    constexpr auto kInStep = static_cast<size_t>(ChosenElements::kInStep);
+    for (size_t k = begin * blocks; k < end * blocks; ++k)
+      enteredByAll_[k % blocks] += weight * static_cast<double>(done_[k]);
+    for (size_t first = begin; first < end; first += kInStep) {
+      const size_t last = std::min(end, first + kInStep);
+      addInStep(first, last, 0, 0, code_.thunks.blockCount(), weight);
+      addInStep(first, last, 1, code_.thunks.blockCount(), blocks, weight);
     }
   }
 
   /// Of the eager thunks or the late ones, whose blocks are firstBlock and so on, for elements that go in
   /// step. Where their paths are not known, the one that enters a block most often counts for all.
-  void addInStep(size_t first, size_t end, size_t late, size_t firstBlock, size_t endBlock,
-                 std::vector<double>& inStep) const {
+  void addInStep(size_t first, size_t end, size_t late, size_t firstBlock, size_t endBlock, double weight) {
     const size_t blocks = entered_.size();
     std::vector<double> together(endBlock - firstBlock);
     std::vector<const LockStep::Path*> paths;
@@ -426,54 +383,132 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
               std::max(together[k - firstBlock], static_cast<double>(done_[e * blocks + k]));
     }
     for (size_t k = firstBlock; k < endBlock; ++k)
-      inStep[k] += static_cast<double>(end - first) * together[k - firstBlock];
+      inStepByAll_[k] += weight * static_cast<double>(end - first) * together[k - firstBlock];
   }
 
-  void loads(const std::byte* address, bool gathers) override {
+  void loads(const std::byte* address, bool /*gathers*/) override {
     if (!memory_ || isResult(address)) return;
-    if (!gathers) {
-      memory_->need(address);
-    } else if (!memory_->holds(address)) {
-      throw NotThere{};
+    step();
+    const SampledMemory::Presence presence = memory_->find(address);
+    if (presence == SampledMemory::Presence::Here) return;
+    if (presence == SampledMemory::Presence::Nowhere) {
+      if (guessing_) throw NotThere{};
+      return;
     }
+    if (!guessing_) beginToGuess();
   }
   void gathers(uint32_t number, int64_t position) override {
-    if (!producing_ && seen_.size() < kMostPositions) seen_.emplace_back(firstGather_ + number, position);
+    if (tells() && seen_.size() < kMostPositions) seen_.emplace_back(firstGather_ + number, position);
   }
   void enters(uint32_t block) override {
+    step();
     LockStep::Path& path = path_[ofLate_];
-    if (!producing_ && path.size() < kMostSteps) path.push_back(block);
+    if (tells() && path.size() < kMostSteps) path.push_back(block);
   }
-
-  /// Leaves in `entered_` and `seen_` what evaluating it did. False: it has to wait.
-  bool element(int64_t i) {
-    std::fill(entered_.begin(), entered_.end(), 0);
+  /// Of producers and guesses nothing is told.
+  bool tells() const { return stage_ >= eager() && !guessing_; }
+  /// Counts what an element does, and ends guesses that are long enough.
+  void step() {
+    ++steps_;
+    if (guessing_ && steps_ >= guess_) throw NotThere{};
+  }
+  /// What is done until here is kept.
+  void beginToGuess() {
+    Standing& kept = *element_;
+    if (kept.guessed > 0) adaptGuess(steps_ >= kept.guessed);
+    kept.stage = stage_;
+    kept.registers = instance(stage_).registers;
+    kept.progress = progress_;
+    kept.produced.clear();
+    for (const Producer& producer : producers_) kept.produced.push_back(producer.values);
+    kept.entered = entered_;
+    kept.seen = std::move(seen_);
+    kept.path = std::move(path_);
+    kept.guessed = guess_;
     seen_.clear();
     for (LockStep::Path& path : path_) path.clear();
-    setLate(false);
-    launch_.trace_ = this;
-    producing_ = false;
-    size_t next = soac_.effects.size();
-    try {
-      const auto [s, p] = epilogue_ ? std::pair<int64_t, int64_t>{0, i} : segmentOf(i);
-      produce(i, s, p);
-      launch_.evaluate(thunks_, i, s, p);
-      entered_[0] = 1;
-      if (soac_.kind == SoacKind::Filter && launch_.result(thunks_, next).i != 0) {
-        setLate(true);
-        launch_.evaluate(late_, i, s, p);
-        setLate(false);
-        entered_[code_.thunks.blockCount()] = 1;
-      }
-    } catch (const NotThere&) {
-      launch_.trace_ = nullptr;
-      return false;
+    guessing_ = true;
+    steps_ = 0;
+  }
+  void adaptGuess(bool right) {
+    guess_ = right ? std::min(2 * guess_, kMostGuess) : std::max(guess_ / 2, kLeastGuess);
+  }
+
+  // Stages of an element: its segment, the producers, the eager thunks, the late ones.
+  size_t eager() const { return 1 + producers_.size(); }
+  size_t late() const { return eager() + 1; }
+  Instance& instance(size_t stage) {
+    return stage < eager() ? producers_[stage - 1].thunks : stage == eager() ? thunks_ : late_;
+  }
+
+  /// Evaluates an element as far as memory is there. False: it stands still.
+  bool goOn(Standing& element) {
+    element_ = &element;
+    stage_ = element.stage;
+    guessing_ = false;
+    steps_ = 0;
+    if (stage_ == 0) {
+      std::fill(entered_.begin(), entered_.end(), 0);
+      seen_.clear();
+      for (LockStep::Path& path : path_) path.clear();
+      progress_ = {};
+    } else {
+      instance(stage_).registers.swap(element.registers);
+      progress_ = std::move(element.progress);
+      for (size_t k = 0; k < producers_.size(); ++k)
+        std::copy(element.produced[k].begin(), element.produced[k].end(), producers_[k].values.begin());
+      std::copy(element.entered.begin(), element.entered.end(), entered_.begin());
+      seen_ = std::move(element.seen);
+      path_ = std::move(element.path);
+      placeResults(element.i);
     }
+    setLate(stage_ == late());
+    try {
+      if (stage_ == 0) {
+        if (!findSegment(element)) return false;
+        placeResults(element.i);
+        ++stage_;
+      }
+      while (evaluateStage(element)) ++stage_;
+    } catch (const NotThere&) {
+    }
+    if (guessing_) return false;
+    if (element.guessed > 0) adaptGuess(true);
+    store(element.place);
+    return true;
+  }
+  /// False: it was the last.
+  bool evaluateStage(const Standing& element) {
+    launch_.evaluate(instance(stage_), element.i, element.s, element.p);
+    if (stage_ < eager()) {
+      Producer& producer = producers_[stage_ - 1];
+      for (size_t j = 0; j < producer.values.size(); ++j)
+        storeElement(producer.soac->pull[j]->type, &producer.values[j], 0,
+                     launch_.result(producer.thunks, producer.soac->effects.size() + j));
+      return true;
+    }
+    const size_t next = soac_.effects.size();
+    if (stage_ == eager()) {
+      entered_[0] = 1;
+      if (soac_.kind != SoacKind::Filter || launch_.result(thunks_, next).i == 0) return false;
+      setLate(true);
+      return true;
+    }
+    entered_[code_.thunks.blockCount()] = 1;
+    return false;
+  }
+  /// What evaluating the element did.
+  void store(size_t place) {
+    setLate(false);
+    size_t next = soac_.effects.size();
     const bool writes =
         soac_.kind == SoacKind::Permute && (!soac_.where || launch_.result(thunks_, next++).i != 0);
     if (writes) gathers(static_cast<uint32_t>(loads_.size() - 1), launch_.result(thunks_, next).i);
-    launch_.trace_ = nullptr;
-    return true;
+    seenByBatch_ += seen_.size();
+    if (seenByBatch_ <= kMostPositions) positions_[place] = seen_;
+    std::copy(entered_.begin(), entered_.end(),
+              done_.begin() + static_cast<ptrdiff_t>(place * entered_.size()));
+    for (size_t late : {0, 1}) paths_[late][place] = path_[late];
   }
 
   void setLate(bool late) {
@@ -481,25 +516,45 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     firstGather_ = late ? static_cast<uint32_t>(code_.thunks.gathers().size()) : 0;
   }
 
-  /// Segment of an element, and its place in it.
-  std::pair<int64_t, int64_t> segmentOf(int64_t i) const {
-    if (!segmented_) return {0, i};
-    const LaunchRequest& request = launch_.request_;
-    if (!launch_.offsets_)
-      return {i / std::max<int64_t>(request.extents.length, 1),
-              i % std::max<int64_t>(request.extents.length, 1)};
-    const int64_t* offsets = launch_.offsets_;
-    const auto at = [&](int64_t k) {
-      if (memory_) memory_->need(reinterpret_cast<const std::byte*>(offsets + k));
-      return offsets[k];
-    };
+  /// Segment of an element, and its place in it. False: offsets have to be fetched.
+  bool findSegment(Standing& element) {
+    const int64_t i = element.i;
+    element.s = 0;
+    element.p = i;
+    if (epilogue_ || !segmented_) return true;
+    if (!launch_.offsets_) {
+      const int64_t length = std::max<int64_t>(launch_.request_.extents.length, 1);
+      element.s = i / length;
+      element.p = i % length;
+      return true;
+    }
     int64_t s = 0;  // the last one that begins at i or before
     for (int64_t end = launch_.m_; end - s > 1;) {
+      if (!findMiddles(s, end, kLevels)) return false;
       const int64_t middle = s + (end - s) / 2;
-      (at(middle) <= i ? s : end) = middle;
+      (launch_.offsets_[middle] <= i ? s : end) = middle;
     }
-    return {s, i - at(s)};
+    if (!isOffsetHere(s)) return false;
+    element.s = s;
+    element.p = i - launch_.offsets_[s];
+    return true;
   }
+  /// Whether the middle is there; otherwise what may come next is noted, too.
+  bool findMiddles(int64_t s, int64_t end, int levels) {
+    if (end - s <= 1) return isOffsetHere(s);
+    const int64_t middle = s + (end - s) / 2;
+    if (isOffsetHere(middle)) return true;
+    if (levels > 1) {
+      findMiddles(s, middle, levels - 1);
+      findMiddles(middle, end, levels - 1);
+    }
+    return false;
+  }
+  bool isOffsetHere(int64_t k) {
+    const auto* address = reinterpret_cast<const std::byte*>(launch_.offsets_ + k);
+    return !memory_ || memory_->find(address) != SampledMemory::Presence::Away;
+  }
+  static constexpr int kLevels = 5;  ///< of a search that are fetched together
 
   LaunchEvaluation& launch_;
   const Soac& soac_;
@@ -510,21 +565,40 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   const std::array<LockStep, 2> inStep_;  ///< of the eager thunks and of the late ones
   bool segmented_ = soac_.space.segmented();
   std::vector<Producer> producers_;
-  bool producing_ = false;  ///< a producer is evaluated, of which nothing is told
   SampledMemory* memory_;
   const codegen::Streams streams_;
   std::vector<Load> loads_;  ///< at computed positions, then of a Permute
   std::vector<VisitedArray> arrays_;
   std::unordered_map<VarId, size_t> numbers_;  ///< in arrays_
-  // Of the elements of the batch: `entered_` and `seen_`, and which of them come next in visit().
+
+  // What was looked at so far.
+  const int64_t n_;
+  ChosenElements chosen_;
+  int64_t next_ = 0, smallGroups_ = 0;               ///< batches, small groups
+  bool everything_ = false;                          ///< all elements, each once
+  std::vector<double> enteredByAll_, inStepByAll_;   ///< by block, by weight, as far as they are spread
+  double weight_ = 0;                                ///< of these elements
+  int64_t elements_ = 0, grouped_ = 0, probed_ = 0;  ///< looked at in all, in groups, in windows
+  double seconds_ = 0, wait_ = 20e-6;                ///< for all that; for the latest wait
+
+  // Of the batch, by place: what its elements did, and which of them come next in visit().
+  std::vector<Standing> standing_;
   std::vector<uint64_t> done_;
-  std::vector<std::vector<std::pair<uint32_t, int64_t>>> positions_;
+  std::vector<std::optional<std::vector<std::pair<uint32_t, int64_t>>>> positions_;  ///< none: too many
   std::array<std::vector<LockStep::Path>, 2> paths_;
-  size_t next_ = 0;
-  std::vector<std::pair<uint32_t, int64_t>> seen_;  ///< gather and position, of the element
-  std::array<LockStep::Path, 2> path_;              ///< of the element, in the eager thunks and the late ones
+  size_t seenByBatch_ = 0, nextPlace_ = 0;
+
+  // Of the element.
+  Standing* element_ = nullptr;
+  size_t stage_ = 0;
+  ExpressionCode::Progress progress_;
+  std::vector<std::pair<uint32_t, int64_t>> seen_;  ///< gather and position
+  std::array<LockStep::Path, 2> path_;              ///< in the eager thunks and the late ones
   size_t ofLate_ = 0;                               ///< which thunks are at hand
   uint32_t firstGather_ = 0;                        ///< where their numbers begin
+  bool guessing_ = false;
+  size_t steps_ = 0;   ///< since it went on or began to guess
+  size_t guess_ = 64;  ///< steps of a guess
 };
 
 std::vector<uint32_t> LaunchEvaluation::mapsReadBy(uint32_t b) const {
@@ -566,21 +640,27 @@ codegen::ThunkSample LaunchEvaluation::sample(std::span<const size_t> bytes, Sam
   bindParameters();
   for (const Soac& soac : kernel_.bindings)
     for (VarId v : soac.results) arrays_.try_emplace(v, nullptr);
-  const auto end = std::chrono::steady_clock::now() + most;
+  std::vector<std::unique_ptr<SampledBinding>> bindings(kernel_.bindings.size());
+  std::vector<SampledBinding*> open;
+  for (uint32_t b = 0; b < bindings.size(); ++b) {
+    if (!tells(b) || !canBeSampled(b)) continue;
+    bindings[b] = std::make_unique<SampledBinding>(*this, b, bytes, memory, streams);
+    open.push_back(bindings[b].get());
+  }
+  // In turns, so that what one of them does not need is there for the others.
+  for (const Deadline end = Clock::now() + most; !open.empty();) {
+    const auto least = std::min_element(
+        open.begin(), open.end(), [](const auto* a, const auto* b) { return a->seconds() < b->seconds(); });
+    const auto left = std::max(end - Clock::now(), Deadline::duration(0));
+    if (!(*least)->advance(Clock::now() + left / static_cast<int64_t>(open.size()))) open.erase(least);
+  }
   codegen::ThunkSample sample;
   for (uint32_t b = 0; b < kernel_.bindings.size(); ++b) {
     const KernelCode::Binding& code = code_.bindings()[b];
     const size_t blocks = sample.entered.size() + code.thunks.blockCount() + code.late.blockCount();
     const size_t positions = sample.positions.size() + code.thunks.gathers().size() +
                              code.late.gathers().size() + (kernel_.bindings[b].kind == SoacKind::Permute);
-    if (tells(b) && canBeSampled(b)) {
-      const auto now = std::chrono::steady_clock::now();
-      int64_t left = 0;
-      for (uint32_t later = b; later < kernel_.bindings.size(); ++later) left += tells(later);
-      const Deadline deadline = now + std::max(end - now, Deadline::duration(0)) / left;
-      log_.setDeadline(deadline);
-      SampledBinding(*this, b, bytes, memory, streams).run(sample, deadline);
-    }
+    if (bindings[b]) bindings[b]->appendTo(sample);
     sample.entered.resize(blocks);
     sample.inStep.resize(blocks);
     sample.positions.resize(positions);

@@ -1,0 +1,274 @@
+// Samples of thunks (runtime/thunk_sampler.h), where the memory of a launch is not that of the host and every
+// look at it takes a wait.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "runtime/host_target.h"
+#include "tests/fusion/random_program.h"
+
+namespace kelpie::fusion {
+namespace {
+
+using kelpie::testing::Builder;
+using lcu::ExprRef;
+using lcu::VarId;
+
+class Elsewhere final : public runtime::HostTarget {
+ public:
+  struct Options {
+    bool remote = true;
+    std::chrono::milliseconds wait{0};
+    bool computes = true;  ///< what launches compute
+  };
+  explicit Elsewhere(const Options& options) : HostTarget(0), options_(options) {}
+  std::string name() const override { return "elsewhere"; }
+  bool hostAddressable() const override { return !options_.remote; }
+  runtime::Failure read(std::span<const runtime::HostRead> reads,
+                        std::optional<runtime::DeviceError>& error) override {
+    wait();
+    if (auto failure = synchronise(error)) return failure;
+    for (const runtime::HostRead& r : reads) HostTarget::download(r.to, r.from, r.bytes);
+    return std::nullopt;
+  }
+  runtime::Failure download(void* to, runtime::DevicePointer from, size_t bytes) override {
+    wait();
+    return HostTarget::download(to, from, bytes);
+  }
+  int waits() const { return waits_; }
+
+ protected:
+  runtime::Failure execute(const runtime::LaunchRequest& request,
+                           std::optional<runtime::DeviceError>& error) override {
+    if (options_.computes) interpret(request, error);
+    return std::nullopt;
+  }
+
+ private:
+  void wait() {
+    ++waits_;
+    std::this_thread::sleep_for(options_.wait);
+  }
+
+  Options options_;
+  int waits_ = 0;
+};
+
+struct Sampled {
+  std::vector<codegen::ThunkSample> samples;  ///< by kernel
+  int waits;                                  ///< that they took
+};
+
+Sampled sampled(Builder& b, const Elsewhere::Options& where) {
+  const auto run = [&](bool sample) {
+    auto target = std::make_unique<Elsewhere>(where);
+    const Elsewhere& elsewhere = *target;
+    runtime::Executor executor(std::move(target));
+    runtime::RunOptions options;
+    options.sampleThunks = sample;
+    runtime::RunStatistics statistics;
+    b.run(executor, options, &statistics);
+    Sampled result{{}, elsewhere.waits()};
+    for (const runtime::KernelStatistics& kernel : statistics.kernels)
+      result.samples.push_back(kernel.sample);
+    return result;
+  };
+  const int others = run(false).waits;
+  Sampled result = run(true);
+  result.waits -= others;
+  return result;
+}
+Sampled onHost(Builder& b) { return sampled(b, {.remote = false}); }
+Sampled remotely(Builder& b, std::chrono::milliseconds wait = {}) { return sampled(b, {.wait = wait}); }
+
+void expectEqual(const codegen::ThunkSample& a, const codegen::ThunkSample& b) {
+  EXPECT_EQ(a.entered, b.entered);
+  EXPECT_EQ(a.inStep, b.inStep);
+  ASSERT_EQ(a.positions.size(), b.positions.size());
+  for (size_t k = 0; k < a.positions.size(); ++k) {
+    const auto &x = a.positions[k], &y = b.positions[k];
+    EXPECT_EQ(x.number, y.number);
+    EXPECT_EQ(x.sectors, y.sectors);
+    EXPECT_EQ(x.granules, y.granules);
+    EXPECT_EQ(x.blocks, y.blocks);
+    EXPECT_EQ(x.fresh, y.fresh);
+    EXPECT_EQ(x.visited, y.visited);
+  }
+}
+
+std::vector<int64_t> scattered(int64_t elements) {
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < elements; ++i) places.push_back((i * 77773 + 41) % elements);
+  return places;
+}
+
+/// A loop over k < turns, and one more variable.
+ExprRef loopOf(Builder& b, ExprRef turns, ExprRef initial,
+               const std::function<ExprRef(ExprRef k, ExprRef value)>& next) {
+  const uint32_t id = b.arena().newLoop();
+  const ExprRef k = b.arena().loopVar(id, 0, ScalarType::Int64);
+  const ExprRef value = b.arena().loopVar(id, 1, ScalarType::Int64);
+  return b.arena().loop(id, {b.num(0), initial}, b.op(ScalarOp::Less, k, turns),
+                        {b.arena().add(k, b.num(1)), next(k, value)})[1];
+}
+
+/// The sum of what lies at 64 places that are known before anything is loaded.
+ExprRef sumOfPlaces(Builder& b, VarId table, int64_t length) {
+  return loopOf(b, b.num(64), b.num(0), [&](ExprRef k, ExprRef sum) {
+    const ExprRef place = b.arena().add(b.arena().mul(b.i(), b.num(7919)), b.arena().mul(k, b.num(104729)));
+    return b.arena().add(sum, b.at(table, b.op(ScalarOp::Rem, place, b.num(length))));
+  });
+}
+
+TEST(ThunkSample, LoopsThatGatherAtKnownPlacesTakeFewWaits) {
+  constexpr int64_t kLength = 1 << 18;
+  Builder b;
+  const VarId table = b.globalArray("table", testing::ints(scattered(kLength)));
+  b.result(b.launch(b.map(b.flat(b.num(256)), {sumOfPlaces(b, table, kLength)}), "k")[0]);
+  const Sampled remote = remotely(b, std::chrono::milliseconds(2));
+  EXPECT_LT(remote.waits, 16);  // it were 68 with one piece of each element in a wait
+  ASSERT_EQ(remote.samples.at(0).positions.size(), 1u);
+  EXPECT_EQ(remote.samples.at(0).positions[0].number, 64 * 256);
+  expectEqual(remote.samples[0], onHost(b).samples.at(0));
+}
+
+/// Of many elements each group is as cheap.
+TEST(ThunkSample, ManyGroupsThatGatherAtKnownPlaces) {
+  constexpr int64_t kLength = 1 << 18;
+  Builder b;
+  const VarId table = b.globalArray("table", testing::ints(scattered(kLength)));
+  b.result(b.launch(b.map(b.flat(b.num(4 * 256)), {sumOfPlaces(b, table, kLength)}), "k")[0]);
+  const Sampled remote = remotely(b, std::chrono::milliseconds(2));
+  EXPECT_LT(remote.waits, 32);
+  expectEqual(remote.samples.at(0), onHost(b).samples.at(0));
+}
+
+TEST(ThunkSample, ChainsOfPointersTakeAWaitForEach) {
+  constexpr int64_t kLength = 1 << 16;
+  Builder b;
+  const VarId table = b.globalArray("table", testing::ints(scattered(kLength)));
+  const ExprRef last =
+      loopOf(b, b.num(10), b.i(), [&](ExprRef /*k*/, ExprRef place) { return b.at(table, place); });
+  b.result(b.launch(b.map(b.flat(b.num(512)), {last}), "k")[0]);
+  const Sampled remote = remotely(b, std::chrono::milliseconds(2));
+  EXPECT_GE(remote.waits, 10);
+  EXPECT_LT(remote.waits, 30);
+  ASSERT_EQ(remote.samples.at(0).positions.size(), 1u);
+  EXPECT_EQ(remote.samples.at(0).positions[0].number, 10 * 512);
+  expectEqual(remote.samples[0], onHost(b).samples.at(0));
+}
+
+/// What is not there yet may be any position: far outside of the array, and one at which a loop stays.
+TEST(ThunkSample, WrongGuessesChangeNothing) {
+  constexpr int64_t kLength = 1 << 12;
+  std::vector<int64_t> far, next;
+  for (const int64_t place : scattered(kLength)) far.push_back((place + (int64_t{1} << 40)) * 3);
+  for (int64_t i = 0; i < kLength; ++i) next.push_back(1 + i % 3);
+  Builder b;
+  const VarId table = b.globalArray("far", testing::ints(far)),
+              steps = b.globalArray("steps", testing::ints(next));
+  auto& a = b.arena();
+  const ExprRef place = a.sub(b.op(ScalarOp::Div, b.at(table, a.sub(b.num(kLength - 1), b.i())), b.num(3)),
+                              b.num(int64_t{1} << 40));
+  // From a place to one further on until the end; where a step is 0 it stays for ever.
+  const uint32_t id = a.newLoop();
+  const ExprRef at = a.loopVar(id, 0, ScalarType::Int64);
+  const ExprRef end = a.loop(id, {b.op(ScalarOp::Max, place, b.num(kLength - 200))},
+                             b.op(ScalarOp::Less, at, b.num(kLength - 3)), {a.add(at, b.at(steps, at))})[0];
+  const ExprRef back = b.at(table, b.at(steps, b.op(ScalarOp::Div, b.num(1000), b.at(steps, place))));
+  b.result(
+      b.launch(b.filter(b.flat(table), {a.add(end, back)}, b.op(ScalarOp::Less, b.num(7), place)), "k")[1]);
+  const Sampled remote = remotely(b);
+  EXPECT_GT(remote.samples.at(0).entered.at(0), 0);
+  expectEqual(remote.samples.at(0), onHost(b).samples.at(0));
+}
+
+/// A recursion that is endless where what it loads is 0.
+TEST(ThunkSample, GuessesEndInRecursions) {
+  constexpr int64_t kLength = 1 << 14;
+  Builder b;
+  const VarId table = b.globalArray("table", testing::ints(std::vector<int64_t>(kLength, 1)));
+  auto& a = b.arena();
+  const uint32_t id = a.newLoop();
+  const ExprRef x = a.loopVar(id, 0, ScalarType::Int64);
+  const ExprRef left = a.sub(x, b.at(table, b.op(ScalarOp::Rem, a.mul(x, b.num(511)), b.num(kLength))));
+  const ExprRef twice = a.add(a.call(id, {left}, {ScalarType::Int64})[0], b.num(1));
+  const ExprRef depth = a.recursion(id, 0, {b.op(ScalarOp::Rem, b.i(), b.num(20))},
+                                    {a.select(b.op(ScalarOp::LessEqual, x, b.num(0)), b.num(0), twice)})[0];
+  b.result(b.launch(b.map(b.flat(b.num(1024)), {depth}), "k")[0]);
+  const Sampled remote = remotely(b);
+  EXPECT_EQ(remote.samples.at(0).entered.at(0), 1024);
+  expectEqual(remote.samples.at(0), onHost(b).samples.at(0));
+}
+
+/// Segments are found by their offsets, and maps of the kernel are evaluated for others that read them.
+TEST(ThunkSample, SegmentsAndMapsOfTheKernel) {
+  constexpr int64_t kLength = 1 << 14;
+  std::vector<int64_t> offsets = {0};
+  while (offsets.back() < kLength)
+    offsets.push_back(std::min(kLength, offsets.back() + static_cast<int64_t>(offsets.size()) * 5 % 13));
+  Builder b;
+  const auto [starts, values] = b.globalNested("values", offsets, testing::ints(scattered(kLength)));
+  lcu::Soac first = b.map(b.segmented(starts, values), {b.at(values, b.at(values))});
+  b.named(first, "first");
+  lcu::Soac second = b.map(
+      b.segmented(starts, values),
+      {b.arena().add(
+          b.p(), b.at(values, b.arena().add(b.s(), b.op(ScalarOp::Rem, b.at(first.results[0]), b.num(5)))))});
+  b.named(second, "second");
+  const std::vector<VarId> results = {first.results[0], second.results[0]};
+  b.kernel({first, second}, results);
+  for (const VarId v : results) b.result(v);
+  const Sampled remote = remotely(b);
+  const Sampled host = onHost(b);
+  ASSERT_EQ(remote.samples.at(0).positions.size(), 2u);
+  EXPECT_EQ(remote.samples[0].positions[1].number, kLength);
+  expectEqual(remote.samples[0], host.samples.at(0));
+}
+
+TEST(ThunkSample, OfRemoteMemoryAreThoseOfTheHosts) {
+  int compared = 0;
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    kelpie::testing::RandomProgram here(seed, 12, false), there(seed, 12, false);
+    const Sampled host = onHost(here.b), remote = remotely(there.b);
+    ASSERT_EQ(host.samples.size(), remote.samples.size());
+    for (size_t k = 0; k < host.samples.size(); ++k) {
+      SCOPED_TRACE(::testing::Message() << "seed " << seed << ", kernel " << k);
+      expectEqual(host.samples[k], remote.samples[k]);
+      compared += !host.samples[k].empty();
+    }
+  }
+  EXPECT_GT(compared, 50);
+}
+
+/// Where the time does not suffice, what was looked at is spread over the launch: the last elements take many
+/// times longer than the first. Of `elements` the last takes 65,536 turns.
+void expectSpread(int64_t elements, bool gathers) {
+  Builder b;
+  const VarId table = b.globalArray("table", testing::ints(scattered(64)));
+  const ExprRef turns = b.op(ScalarOp::Div, b.arena().mul(b.i(), b.num(65'536)), b.num(elements));
+  const ExprRef sum = loopOf(b, turns, b.num(0), [&](ExprRef k, ExprRef value) {
+    const ExprRef term = gathers ? b.at(table, b.op(ScalarOp::Rem, k, b.num(64))) : b.arena().mul(k, k);
+    return b.arena().add(value, term);
+  });
+  b.result(b.launch(b.map(b.flat(b.num(elements)), {sum}), "k")[0]);
+  const codegen::ThunkSample sample = sampled(b, {.computes = false}).samples.at(0);
+  ASSERT_FALSE(sample.empty());
+  const double all = 0.5 * 65'536 * static_cast<double>(elements);
+  EXPECT_NEAR(*std::max_element(sample.entered.begin(), sample.entered.end()) / all, 1, 0.3);
+  for (const auto& load : sample.positions) EXPECT_NEAR(load.number / all, 1, 0.3);
+}
+
+TEST(ThunkSample, OfManyElementsThatAreCutShortAreSpread) {
+  expectSpread(1 << 20, false);
+  expectSpread(1 << 20, true);
+}
+
+TEST(ThunkSample, OfFewElementsThatAreCutShortAreSpread) {
+  expectSpread(1 << 13, false);
+  expectSpread(1 << 13, true);
+}
+
+}  // namespace
+}  // namespace kelpie::fusion
