@@ -30,8 +30,9 @@ class Annealer {
     const Deadline deadline(seconds);
     const double unit = typicalCost();
     const int64_t nodes = static_cast<int64_t>(movable_.size());
-    const int64_t moves =
-        std::min(nodes * std::min(kMostMovesOfANode, kMovesOfANodeByNodes * nodes), kMostMoves);
+    // What is small is solved exactly at once; a good beginning is worth time where that takes long.
+    const int64_t ofANode = std::min(kMostMovesOfANode, nodes * std::max(kMovesOfANodeByNodes, nodes / 4));
+    const int64_t moves = std::min(nodes * ofANode, kMostMoves);
     double temperature = kHottest * unit;
     const double cooling =
         std::pow(kColdest / kHottest, 1.0 / static_cast<double>(std::max<int64_t>(1, moves / kRound)));
@@ -55,7 +56,7 @@ class Annealer {
 
  private:
   static constexpr int64_t kRound = 1024;  ///< moves between two looks at the clock
-  static constexpr int64_t kMovesOfANodeByNodes = 300, kMostMovesOfANode = 10'000, kMostMoves = 20'000'000;
+  static constexpr int64_t kMovesOfANodeByNodes = 30, kMostMovesOfANode = 10'000, kMostMoves = 20'000'000;
 
   void indexNeighbours() {
     const int n = problem_.nodes;
