@@ -24,7 +24,7 @@ constexpr TargetCosts kCuda{
     .access = 8.11e-08,
     .address = 1.12e-07,
     .iteration = 5.29e-09,
-    .call = 6e-05,
+    .call = 1.4e-05,
     .operation = 5.53e-08,
     .integerOperation = 8.19e-08,
     .integerProduct = 7.94e-08,

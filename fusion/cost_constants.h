@@ -30,7 +30,7 @@ struct TargetCosts {
   double access;            ///< a load or store in order, beyond its bytes
   double address;           ///< a load at a computed position, beside what it waits for
   double iteration;         ///< one turn of a loop
-  double call;              ///< of a recursion inside a thunk
+  double call;              ///< of a recursion inside a thunk, that leaves something pending
   double operation;         ///< of floats: add, multiply, compare
   double integerOperation;  ///< of integers and truth values: add, compare, choose, shift
   double integerProduct;

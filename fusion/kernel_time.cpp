@@ -13,6 +13,7 @@
 #include "codegen/kernel_analysis.h"
 #include "codegen/keyed_segments.h"
 #include "codegen/loop_exits.h"
+#include "codegen/pending_calls.h"
 #include "fusion/dependence_graph.h"
 
 namespace kelpie::fusion {
@@ -240,7 +241,7 @@ class Account {
     sampled_ = blocks_ < sample_.entered.size() && sample_.entered[blocks_] > 0;
     blocks_ += schedule.blocks.size();
     const ElementFacts facts(roots, model_.arrayBits());
-    const std::unordered_set<ExprRef> exits = exitsOfLoops(schedule);
+    const std::unordered_set<ExprRef> exits = exitsOfLoops(schedule), last = lastCalls(schedule);
     const Homes homes(schedule, roots);
     const std::unordered_set<ExprRef> counted =
         model_.costs().lockStep ? countedInLoops(schedule, threads) : std::unordered_set<ExprRef>();
@@ -257,16 +258,18 @@ class Account {
           if (again || step.node->kind == ExprKind::If) continue;
           const double turns = (model_.costs().lockStep ? inStep : threads)[nested];
           if (counted.contains(step.node)) continue;
-          if (step.node->kind == ExprKind::Recursion) {
-            pass_->memory.dependent += turns * model_.costs().call;
-          } else {
-            time.integers += turns * model_.costs().iteration;
-          }
+          if (step.node->kind != ExprKind::Recursion) time.integers += turns * model_.costs().iteration;
         }
         const bool load = step.node->kind == ExprKind::Load;
         const ThunkSample::Positions positions =
             load && !codegen::loadsInOrder(step.node) ? nextPositions() : ThunkSample::Positions();
         if (again) continue;
+        if (step.node->kind == ExprKind::Call) {
+          if (last.contains(step.node))
+            time.integers += inStep[b] * model_.costs().iteration;
+          else
+            pass_->memory.dependent += inStep[b] * model_.costs().call;
+        }
         if (role == BindingRole::Element) time.lookUps += lookUps(schedule, step, inStep, inStep[b]);
         if (load && model_.costs().lockStep && !codegen::loadsInOrder(step.node) && facts.varies(step.node))
           time.integers += inStep[b] * facts.needed(step.node) * shareOf(step.node) * model_.costs().address;
@@ -351,6 +354,19 @@ class Account {
           return true;
       }
     });
+  }
+
+  /// Calls that leave nothing pending: a turn of a loop (codegen/pending_calls.h).
+  static std::unordered_set<ExprRef> lastCalls(const Schedule& schedule) {
+    std::unordered_set<ExprRef> calls;
+    for (const codegen::ScheduleBlock& block : schedule.blocks) {
+      for (const ScheduleStep& step : block.steps) {
+        if (step.node->kind != ExprKind::Recursion) continue;
+        if (const auto pending = codegen::pendingCalls(schedule, step))
+          for (const auto& [call, others] : pending->last) calls.insert(call);
+      }
+    }
+    return calls;
   }
 
   /// What decides where a loop ends, and passes nothing on (codegen/loop_exits.h): the Ifs by which a turn
