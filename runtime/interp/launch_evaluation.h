@@ -237,8 +237,7 @@ class LaunchEvaluation {
     if (x.param[1]) x.registers[*x.param[1]].i = s;
     if (x.param[2]) x.registers[*x.param[2]].i = p;
     log_.key = keyBase_ + i;
-    x.code->run(x.registers.data(), x.arrays.data(), log_, work_.bytesRead, x.entered, trace_,
-                progress_);
+    x.code->run(x.registers.data(), x.arrays.data(), log_, work_.bytesRead, x.entered, trace_, progress_);
   }
   Register result(const Instance& x, size_t k) const { return x.registers[(*x.results)[k]]; }
 
