@@ -137,7 +137,7 @@ ExpressionEmitter::Text ExpressionEmitter::operationText(ExprRef e) const {
 }
 
 std::vector<std::string> ExpressionEmitter::emit(const std::vector<ExprRef>& roots) {
-  Run run{*this, scheduleExpressions(roots, available_), {}, "", "", "", {}, nullptr, {}, {}, {}};
+  Run run{*this, scheduleExpressions(roots, available_), {}, "", "", "", {}, nullptr, {}, {}, {}, {}, {}};
   run.countUses(roots);
   out_ += run.run();
   for (const ScheduleStep& step : run.schedule.blocks[0].steps) available_.insert(step.node);

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -56,6 +57,8 @@ struct Dialect {
   /// An expression that tells whether to stop: loops ask now and then, and end. Empty: they do not ask.
   std::string interrupted;
   bool wrapCalls = false;
+  /// Where integers are divided and the remainder is wanted, too: k_remainder(a, b, k_div(a, b)).
+  bool remainderCalls = false;
   /// `and`, `or` of bools as && and ||. The assembler of CUDA 13.0 (ptxas, all levels but -O0) gets
   /// `(x >= 0) & (x < 1)` on a widened int32 wrong, seen on an H200; the short-circuit form is right.
   bool shortCircuit = false;
@@ -115,6 +118,8 @@ class ExpressionEmitter {
   std::unordered_map<lcu::ExprRef, std::vector<std::string>> multiple_;  ///< values of multi-valued ones
   std::unordered_map<uint64_t, std::string> loopVars_;                   ///< (loop, number) -> name
   std::unordered_set<lcu::ExprRef> available_;
+  std::map<std::pair<lcu::ExprRef, lcu::ExprRef>, lcu::ExprRef>
+      quotients_;  ///< of the scope, by their operands
 };
 
 }  // namespace kelpie::codegen

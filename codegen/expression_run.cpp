@@ -69,6 +69,7 @@ void ExpressionEmitter::Run::countUses(const std::vector<ExprRef>& roots) {
 
 std::string ExpressionEmitter::Run::run() {
   enter(0, emitter.indent_);
+  if (emitter.dialect_.remainderCalls) findQuotients();
   const bool asks = schedule.hasLoop && !emitter.dialect_.interrupted.empty();
   if ((schedule.hasLoop && schedule.hasCheck) || schedule.hasRecursion || asks) {
     failed = emitter.freshName("failed");
@@ -101,6 +102,7 @@ std::string ExpressionEmitter::Run::run() {
       std::string text = std::move(f.text);
       uint32_t finished = f.block;
       for (const std::string& name : f.declared) locals.erase(name);
+      for (const ExprRef quotient : f.divided) divided.erase(quotient);
       frames.pop_back();
       if (frames.back().atLast) {
         finishBranch(frames.back(), finished, std::move(text));
@@ -218,8 +220,9 @@ void ExpressionEmitter::Run::declare(Frame& f, ScalarType type, const std::strin
 }
 
 void ExpressionEmitter::Run::operation(Frame& f, ExprRef e) {
-  if (recorded(f, e)) return;
-  Text text = emitter.operationText(e);
+  if (recorded(f, e) || divided.contains(e)) return;
+  const std::optional<Text> ofQuotient = remainder(f, e);
+  Text text = ofQuotient ? *ofQuotient : emitter.operationText(e);
   if (uses[e] == 1 && text.text.size() <= kMaxInlineLength && !takesLong(e)) {
     emitter.texts_[e] = std::move(text);
     return;
@@ -228,6 +231,46 @@ void ExpressionEmitter::Run::operation(Frame& f, ExprRef e) {
   declare(f, e->type, name, text.text);
   if (isColumn(f, e)) line(f, fmt::format("k_loaded({});", name));
   emitter.texts_[e] = {name, true};
+  if (e->kind == ExprKind::Op && e->op == ScalarOp::Div) named(f, e);
+}
+
+void ExpressionEmitter::Run::findQuotients() {
+  for (const ScheduleBlock& block : schedule.blocks) {
+    for (const ScheduleStep& step : block.steps) {
+      const ExprRef e = step.node;
+      if (e->kind == ExprKind::Op && e->op == ScalarOp::Div && isInt(e->type) && takesLong(e))
+        quotients[{e->operands[0], e->operands[1]}] = e;
+    }
+  }
+}
+
+std::optional<ExpressionEmitter::Text> ExpressionEmitter::Run::remainder(Frame& f, ExprRef e) {
+  // Frames of calls do not know that the quotient is wanted.
+  if (e->kind != ExprKind::Op || e->op != ScalarOp::Rem || inFrames) return std::nullopt;
+  const std::pair<ExprRef, ExprRef> operands(e->operands[0], e->operands[1]);
+  const auto before = emitter.quotients_.find(operands), known = quotients.find(operands);
+  if (before == emitter.quotients_.end() && known == quotients.end()) return std::nullopt;
+  const ExprRef quotient = before != emitter.quotients_.end() ? before->second : known->second;
+  if (before == emitter.quotients_.end() && !divided.contains(quotient)) {
+    const std::string name = emitter.freshName(stemOf(quotient, emitter.dialect_));
+    declare(f, quotient->type, name, emitter.operationText(quotient).text);
+    emitter.texts_[quotient] = {name, true};
+    named(f, quotient);
+  }
+  const auto argument = [&](ExprRef x) {
+    return x->kind == ExprKind::Constant && !emitter.texts_.contains(x) ? literalText(x->constant)
+                                                                        : emitter.textOf(x).text;
+  };
+  return Text{fmt::format("k_remainder({}, {}, {})", argument(e->operands[0]), argument(e->operands[1]),
+                          emitter.textOf(quotient).text),
+              true};
+}
+
+void ExpressionEmitter::Run::named(Frame& f, ExprRef quotient) {
+  const auto known = quotients.find({quotient->operands[0], quotient->operands[1]});
+  if (known == quotients.end() || !divided.insert(quotient).second) return;
+  f.divided.push_back(quotient);
+  if (frames.size() == 1) emitter.quotients_[known->first] = quotient;
 }
 
 bool ExpressionEmitter::Run::isColumn(const Frame& f, ExprRef e) const {

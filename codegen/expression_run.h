@@ -40,6 +40,7 @@ struct ExpressionEmitter::Run {
     std::vector<std::string> firstValues;  ///< If: the then values; Loop: the names of the variables
     std::string condition;
     std::vector<std::string> declared;  ///< of `locals`
+    std::vector<ExprRef> divided;       ///< of `divided`
     /// In a block that ends a step of a loop that is left at its leaves (loop_exits.h):
     ExprRef loop = nullptr;
     std::vector<ExprRef> ends;     ///< its variables' next values
@@ -48,6 +49,8 @@ struct ExpressionEmitter::Run {
     bool atLast = false;           ///< it is its turn
   };
   std::vector<Frame> frames;
+  std::map<std::pair<ExprRef, ExprRef>, ExprRef> quotients;  ///< of what is divided by what is no constant
+  std::unordered_set<ExprRef> divided;                       ///< those that have a name in scope
   static void line(Frame& f, const std::string& text, int deeper = 0);
   void countUses(const std::vector<ExprRef>& roots);
   std::string run();
@@ -66,6 +69,11 @@ struct ExpressionEmitter::Run {
                bool changes = false);
   void remember(Frame& f, ScalarType type, const std::string& name);
   void operation(Frame& f, ExprRef e);
+  /// Quotients that remainders can be made of.
+  void findQuotients();
+  /// The text of a remainder whose quotient is computed somewhere, too; the quotient has a name then.
+  std::optional<Text> remainder(Frame& f, ExprRef e);
+  void named(Frame& f, ExprRef quotient);
   /// Whether `e` is a number loaded in a step of a loop beside others from the same position.
   bool isColumn(const Frame& f, ExprRef e) const;
   /// Loads all columns of an element with the first one.

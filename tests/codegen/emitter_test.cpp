@@ -189,6 +189,36 @@ TEST(Emitter, LeavesMayNotKnowWhetherTheyEndTheLoop) {
   EXPECT_THAT(text, HasSubstr("if (state_1) break;")) << text;
 }
 
+/// A remainder is made of the quotient of the same integers, if that is computed anywhere; each in its scope.
+TEST(Emitter, RemaindersAreMadeOfQuotients) {
+  Builder b;
+  VarId xs = b.var("xs", VarKind::Array, lcu::kIndex), ys = b.var("ys", VarKind::Array, lcu::kIndex);
+  const ExprRef x = b.at(xs), y = b.at(ys);
+  const ExprRef quotient = b.op(ScalarOp::Div, x, y), remainder = b.op(ScalarOp::Rem, x, y);
+  Dialect dialect = plain(b.program);
+  dialect.remainderCalls = true;
+  const auto text = [&](const std::vector<std::vector<ExprRef>>& calls) {
+    ExpressionEmitter emitter(dialect, 0);
+    std::string all;
+    for (const auto& roots : calls)
+      for (const std::string& value : emitter.emit(roots)) all += value + ";";
+    return emitter.takeStatements() + all;
+  };
+  for (const std::string& t :
+       {text({{remainder, quotient}}), text({{quotient, remainder}}), text({{quotient}, {remainder}})}) {
+    EXPECT_EQ(occurrences(t, "k_div("), 1) << t;
+    EXPECT_THAT(t, HasSubstr(", div_1)")) << t;
+  }
+  EXPECT_THAT(text({{remainder}}), Not(HasSubstr("k_remainder")));
+  // Only a branch wants the quotient, which is there in time; of two branches each divides for itself.
+  const ExprRef zero = b.num(0), less = b.op(ScalarOp::Less, x, y), more = b.op(ScalarOp::Less, y, b.num(9));
+  const std::string inside = text({{remainder, b.arena().select(less, quotient, zero)}});
+  EXPECT_EQ(occurrences(inside, "k_div("), 1) << inside;
+  const std::string apart = text({{b.arena().select(less, b.op(ScalarOp::Add, quotient, x), zero),
+                                   b.arena().select(more, b.op(ScalarOp::Add, remainder, y), zero)}});
+  EXPECT_EQ(occurrences(apart, "k_div("), 2) << apart;
+}
+
 /// f(n, k) = n < 2 ? k : k < 9 ? f(n - 1, k + n) : k + f(n - 1, k) * f(n - 2, n)
 std::vector<ExprRef> twoCalls(Builder& b) {
   const uint32_t f = b.arena().newLoop();

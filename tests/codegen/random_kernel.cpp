@@ -100,7 +100,9 @@ class Maker {
     }
     if (depth > 0 && pick(2)) {
       ExprRef a = value(segmented, depth - 1), b = value(segmented, depth - 1);
-      switch (pick(5)) {
+      switch (pick(6)) {
+        case 5:
+          return divided(a, b);
         case 0:
           return arena().add(a, b);
         case 1:
@@ -144,6 +146,22 @@ class Maker {
         return small(arena().param(2));
       default:
         return small(arena().param(1));
+    }
+  }
+
+  /// Made of a quotient and a remainder of the same two numbers, in one of several places.
+  ExprRef divided(ExprRef a, ExprRef b) {
+    const ExprRef quotient = arena().op(ScalarOp::Div, a, b), remainder = arena().op(ScalarOp::Rem, a, b);
+    const ExprRef less = arena().op(ScalarOp::Less, a, b);
+    switch (pick(4)) {
+      case 0:
+        return arena().sub(remainder, small(quotient));
+      case 1:
+        return arena().select(less, remainder, small(quotient));
+      case 2:
+        return arena().add(arena().select(less, arena().add(remainder, a), b), small(quotient));
+      default:
+        return arena().select(less, arena().op(ScalarOp::Max, small(quotient), remainder), remainder);
     }
   }
 
