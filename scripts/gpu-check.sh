@@ -43,7 +43,7 @@ step() {
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$out/gpu.txt"
 
 tests() {
-  step test_gpu 150 $(program test_gpu) || grep -m3 -A6 'Failure' "$out/test_gpu.log" | cut -c1-400
+  step test_gpu 220 $(program test_gpu) || grep -m3 -A6 'Failure' "$out/test_gpu.log" | cut -c1-400
 }
 
 # Small runs under compute-sanitizer: two random kernels of each kind have all skeletons; sizes leave out long sorts, which are CUB's but for one

@@ -96,7 +96,7 @@ class Maker {
     ExprRef i = arena().param(0);
     if (options_.loops && depth > 0 && pick(3) == 0) {
       const ExprRef x = value(segmented, depth - 1);
-      return pick(3) == 0 ? recursed(x) : pick(2) ? repeated(x) : walked(x);
+      return pick(5) == 0 ? recursed(x) : pick(2) ? repeated(x) : walked(x);
     }
     if (depth > 0 && pick(2)) {
       ExprRef a = value(segmented, depth - 1), b = value(segmented, depth - 1);
