@@ -139,6 +139,28 @@ __global__ void __launch_bounds__(1024, 1)
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
 
+/// Milliseconds of a launch, the median.
+template <class Launch>
+float median(const Launch& launch) {
+  cudaEvent_t begin, end;
+  cudaEventCreate(&begin);
+  cudaEventCreate(&end);
+  std::vector<float> times;
+  for (int k = 0; k < 11; ++k) {
+    constexpr int kLaunches = 4;
+    cudaEventRecord(begin);
+    for (int j = 0; j < kLaunches; ++j) launch();
+    cudaEventRecord(end);
+    check(cudaEventSynchronize(end));
+    float ms = 0;
+    cudaEventElapsedTime(&ms, begin, end);
+    if (k > 1) times.push_back(ms / kLaunches);
+  }
+  check(cudaGetLastError());
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
 struct Bench {
   float *v, *xs, *out;
   int* columns;
@@ -147,23 +169,8 @@ struct Bench {
   void run(const char* what, bool mostlyL1 = false) const {
     auto* const kernel = products<kStream, kGather>;
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, mostlyL1 ? 0 : -1));
-    cudaEvent_t begin, end;
-    cudaEventCreate(&begin);
-    cudaEventCreate(&end);
-    std::vector<float> times;
-    for (int k = 0; k < 11; ++k) {
-      constexpr int kLaunches = 4;
-      cudaEventRecord(begin);
-      for (int j = 0; j < kLaunches; ++j) kernel<<<kNonzeros / 1024, 256>>>(v, xs, columns, out);
-      cudaEventRecord(end);
-      check(cudaEventSynchronize(end));
-      float ms = 0;
-      cudaEventElapsedTime(&ms, begin, end);
-      if (k > 1) times.push_back(ms / kLaunches);
-    }
-    check(cudaGetLastError());
-    std::sort(times.begin(), times.end());
-    std::printf("%-64s %.4f ms\n", what, times[times.size() / 2]);
+    const float ms = median([&] { kernel<<<kNonzeros / 1024, 256>>>(v, xs, columns, out); });
+    std::printf("%-64s %.4f ms\n", what, ms);
   }
 
   /// Clusters of 2^clusterBits blocks keep `kept` numbers of a vector of `size`, if they can.
@@ -193,26 +200,12 @@ struct Bench {
       return;
     }
     config.gridDim = clusters * clusterBlocks;
-    cudaEvent_t begin, end;
-    cudaEventCreate(&begin);
-    cudaEventCreate(&end);
-    std::vector<float> times;
-    for (int k = 0; k < 11; ++k) {
-      constexpr int kLaunches = 4;
-      cudaEventRecord(begin);
-      for (int j = 0; j < kLaunches; ++j)
-        check(cudaLaunchKernelEx(&config, kernel, static_cast<const float*>(v), static_cast<const float*>(xs),
-                                 static_cast<const int*>(columns), out, clusterBits, unsigned(kept)));
-      cudaEventRecord(end);
-      check(cudaEventSynchronize(end));
-      float ms = 0;
-      cudaEventElapsedTime(&ms, begin, end);
-      if (k > 1) times.push_back(ms / kLaunches);
-    }
-    check(cudaGetLastError());
-    std::sort(times.begin(), times.end());
+    const float ms = median([&] {
+      check(cudaLaunchKernelEx(&config, kernel, static_cast<const float*>(v), static_cast<const float*>(xs),
+                               static_cast<const int*>(columns), out, clusterBits, unsigned(kept)));
+    });
     std::printf("%7ld of %7ld kept by %2d clusters of %2d, %4d threads, %d loads     %.4f ms\n", long(kept),
-                long(size), clusters, clusterBlocks, threads, 4 * kUnrolled, times[times.size() / 2]);
+                long(size), clusters, clusterBlocks, threads, 4 * kUnrolled, ms);
   }
 };
 
