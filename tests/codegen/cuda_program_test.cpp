@@ -171,6 +171,18 @@ TEST(CudaPrograms, RecursionInFrames) {
       "{bad(w, n) : n in [5, 1]; w in [[1, 2, 3], [6, 2, 0]]};");
 }
 
+/// Functions of different types that call each other are recursions inside of each other: these call
+/// functions.
+TEST(CudaPrograms, RecursionsInsideOfEachOther) {
+  expectAgreement(
+      "function weight(n, k) : (int, int) -> float; function size(n) : int -> int;"
+      "function weight(n, k) : (int, int) -> float = if n <= 0 then 0.5"
+      "  else weight(n - 1, k) * 0.5 + float(size(n - 2)) + weight(n - 2, k + 1);"
+      "function size(n) : int -> int = if n <= 0 then 1 else size(n - 1) + trunc(weight(n - 3, n)) + size(n "
+      "- 2);"
+      "{size(n) : n in [0:9]}; {weight(n, 1) : n in [0:7]};");
+}
+
 /// Loops instead of stacks (flatten/linear_recursion.h).
 TEST(CudaPrograms, LinearRecursion) {
   expectAgreement(
