@@ -32,6 +32,16 @@ bool followsElements(ExprRef position) {
   return (isElement(a) && !b->usesParam) || (isElement(b) && !a->usesParam);
 }
 
+/// Whether it is the same for all elements of a segment: it is computed in front of the loop over these, with
+/// what it becomes a part of, and need not have a name (segment_scope.cpp).
+bool isOfSegment(ExprRef e) {
+  const auto anyParam = [e](bool segment) {
+    return lcu::anyNode(
+        {e}, [=](ExprRef node) { return node->kind == ExprKind::Param && (node->index == 1) == segment; });
+  };
+  return anyParam(true) && !anyParam(false);
+}
+
 }  // namespace
 
 void KernelText::segmentsOfElements() {
@@ -93,7 +103,8 @@ void KernelText::findTiledPulls(const Indices& bindings) {
       const bool element =
           e->kind == ExprKind::Load && !producer_.contains(e->index) && followsElements(e->operands[0]);
       const bool there = computed.contains(e->kind == ExprKind::Project ? e->operands[0] : e);
-      if (there && !element) tiledPulls_[{b, c}] = keepers.try_emplace(e, b, c).first->second;
+      if (there && !element && !isOfSegment(e))
+        tiledPulls_[{b, c}] = keepers.try_emplace(e, b, c).first->second;
     }
   }
 }

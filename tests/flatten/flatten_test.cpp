@@ -220,6 +220,17 @@ TEST(Flatten, ScalarRecursionCompiled) {
     EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
 }
 
+// What a filter hands on belongs to the segment, and a sum beside it uses a conversion of that alone.
+TEST(Flatten, FiltersOfWhatSegmentsHaveCompiled) {
+  RunnerOptions options;
+  options.fused = options.compiled = true;
+  const char* const nesl =
+      "ws = {rem(i * 7, 5) : i in [0:200]}; rows = {[0:rem(i * 31, 60)] : i in [0:200]};"
+      "{(sum({int32(w) + int32(x) : x in row}), {w : x in row | rem(x, 3) == 1}) : w in ws; row in rows};";
+  for (const FormOutcome& outcome : runProgram(nesl, options))
+    EXPECT_EQ(outcome.difference, "") << outcome.lcu;
+}
+
 TEST(Flatten, ScalarRecursionIsOneKernel) {
   const std::string nesl =
       "function ways(n) = if n < 2 then 1 else ways(n-1) + ways(n-2); {ways(n) : n in [3,4]};";
