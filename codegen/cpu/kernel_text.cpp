@@ -317,9 +317,11 @@ void KernelText::firstPass(uint32_t level) {
   bool parts = segmented();  // only segments that are cut matter
   Indices passes;
   for (uint32_t b : bindings) {
+    // What a scan of all elements carries on is that of the whole block.
+    if (soac(b).kind == SoacKind::Scan && !soac(b).space.segmented()) parts = false;
     if (!isPass(soac(b).kind) || info_.bindings[b].level != level) continue;
     passes.push_back(b);
-    if (soac(b).kind != SoacKind::Scan || !soac(b).space.segmented()) parts = false;
+    if (soac(b).kind != SoacKind::Scan) parts = false;
   }
   line("");
   line(format("// What is carried from block to block{}.", level > 0 ? format(", level {}", level + 1) : ""));

@@ -231,6 +231,21 @@ TEST(Flatten, FiltersOfWhatSegmentsHaveCompiled) {
     EXPECT_EQ(outcome.difference, "") << outcome.lcu;
 }
 
+// Scans of segments that go on from block to block, over what a scan of all elements makes in the same
+// kernel.
+TEST(Flatten, ScansOfScansOfAllElementsCompiled) {
+  RunnerOptions options;
+  options.fused = options.compiled = true;
+  const char* const nesl =
+      "xs = {rem(i * 7919, 101) : i in [0:40000]};"
+      "let sums = plus_scan(xs); rows = partition(sums, dist(5000, 8)) in {max_scan({rem(x, 1009) : x in r}) "
+      ": r in rows};"
+      "let sums = plus_scan(xs); rows = partition(sums, dist(5000, 8))"
+      "  in {plus_scan({if y > 500 then 1 else 0 : y in max_scan({rem(x, 1009) : x in r})}) : r in rows};";
+  for (const FormOutcome& outcome : runProgram(nesl, options))
+    EXPECT_EQ(outcome.difference, "") << outcome.lcu;
+}
+
 TEST(Flatten, ScalarRecursionIsOneKernel) {
   const std::string nesl =
       "function ways(n) = if n < 2 then 1 else ways(n-1) + ways(n-2); {ways(n) : n in [3,4]};";
