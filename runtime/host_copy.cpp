@@ -19,11 +19,14 @@ HostCopy::Piece HostCopy::next(int64_t position) {
   const size_t pieces = std::bit_floor(std::min(++reads_, kMostBytes / kPieceBytes));
   const size_t first = static_cast<size_t>(position / inPiece_) / pieces * pieces;
   const size_t end = std::min(first + pieces, here_.size());
-  std::fill(here_.begin() + static_cast<std::ptrdiff_t>(first),
-            here_.begin() + static_cast<std::ptrdiff_t>(end), true);
   const size_t offset = first * kPieceBytes;
   return {bytes_.get() + offset, offset,
           std::min(end * kPieceBytes, static_cast<size_t>(elements_) * width_) - offset};
+}
+
+void HostCopy::arrived(const Piece& piece) {
+  const auto first = here_.begin() + static_cast<std::ptrdiff_t>(piece.offset / kPieceBytes);
+  std::fill_n(first, (piece.bytes + kPieceBytes - 1) / kPieceBytes, true);
 }
 
 }  // namespace kelpie::runtime

@@ -30,9 +30,10 @@ class HostCopy {
     std::byte* to;
     size_t offset, bytes;  ///< in the array
   };
-  /// What is to be read for an element that is not here; counts as here from now on. Nothing, if there is no
-  /// memory.
+  /// What is to be read for an element that is not here. Nothing, if there is no memory.
   Piece next(int64_t position);
+  /// It has been read: its elements are here from now on.
+  void arrived(const Piece& piece);
 
  private:
   struct Free {

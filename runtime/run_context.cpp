@@ -125,6 +125,7 @@ std::optional<Register> RunContext::fetchAround(DeviceValue& v, int64_t position
     if (!pending) ++statistics.synchronisations;
     synchronise();
     download(piece.to, static_cast<std::byte*>(v.buffer->pointer()) + piece.offset, piece.bytes);
+    copy.arrived(piece);
   }
   return loadElement(v.type, copy.find(position), 0);
 }

@@ -18,6 +18,8 @@ int reads(const std::vector<int32_t>& remote, const std::vector<int64_t>& positi
       const runtime::HostCopy::Piece piece = copy.next(position);
       EXPECT_LE(piece.offset + piece.bytes, remote.size() * sizeof(int32_t));
       std::memcpy(piece.to, reinterpret_cast<const std::byte*>(remote.data()) + piece.offset, piece.bytes);
+      EXPECT_EQ(copy.find(position), nullptr);  // whoever fails to read it will want it again
+      copy.arrived(piece);
       ++count;
     }
     int32_t element;
