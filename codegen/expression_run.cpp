@@ -14,15 +14,6 @@ namespace {
 /// Inline expressions longer than this get a name.
 constexpr size_t kMaxInlineLength = 72;
 
-/// Operations that get a name even if one other uses them: a later call of emit may use them, too, and
-/// compilers do not find out that code with branches (a division of 64 bits, a sine) or calls computes one
-/// value twice.
-bool takesLong(ExprRef e) {
-  if (e->kind != ExprKind::Op) return false;
-  if (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) return e->operands[1]->kind != ExprKind::Constant;
-  return e->op >= ScalarOp::Sqrt && e->op != ScalarOp::Floor;
-}
-
 /// Stem of the name of a node's value.
 std::string stemOf(ExprRef e, const Dialect& dialect) {
   switch (e->kind) {
@@ -48,6 +39,12 @@ std::string stemOf(ExprRef e, const Dialect& dialect) {
 constexpr int kTurns = 4096;
 
 }  // namespace
+
+bool ExpressionEmitter::Run::takesLong(ExprRef e) {
+  if (e->kind != ExprKind::Op) return false;
+  if (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) return e->operands[1]->kind != ExprKind::Constant;
+  return e->op >= ScalarOp::Sqrt && e->op != ScalarOp::Floor;
+}
 
 void ExpressionEmitter::Run::line(Frame& f, const std::string& text, int deeper) {
   f.text += std::string(static_cast<size_t>(f.indent + deeper), ' ') + text + "\n";

@@ -25,6 +25,7 @@ struct ExpressionEmitter::Run {
     std::optional<PendingCalls> pending;
     std::string state, result, again;  ///< names of where to go on, of what a call gave back, of a label
     uint32_t places = 0;               ///< where calls go on, so far; 0 is the beginning
+    bool pushesState = false;          ///< frames tell where to go on; else there is one place
     std::vector<std::string> soFar;    ///< by result: what last calls will be combined with; empty: nothing
   };
   std::unordered_map<uint32_t, Function> functions;    ///< of recursions, by id
@@ -51,6 +52,10 @@ struct ExpressionEmitter::Run {
   std::vector<Frame> frames;
   std::map<std::pair<ExprRef, ExprRef>, ExprRef> quotients;  ///< of what is divided by what is no constant
   std::unordered_set<ExprRef> divided;                       ///< those that have a name in scope
+  /// Operations that get a name even if one other uses them: a later call of emit may use them, too, and
+  /// compilers do not find out that code with branches (a division of 64 bits, a sine) or calls computes one
+  /// value twice.
+  static bool takesLong(ExprRef e);
   static void line(Frame& f, const std::string& text, int deeper = 0);
   void countUses(const std::vector<ExprRef>& roots);
   std::string run();
@@ -90,8 +95,14 @@ struct ExpressionEmitter::Run {
   void giveBack(Frame& f, int deeper, const std::string& out, const Function& function) const;
   /// A turn for each call that begins and for each that goes on.
   void overFrames(Frame& f, const Function& function, const std::string& body);
-  /// Names of what the code behind a call uses and the code before it has computed.
-  std::vector<std::string> kept(const std::vector<ExprRef>& uses) const;
+  struct Kept {
+    std::string name;
+    ExprRef node;
+  };
+  /// What the code behind a call uses and the code before it has computed.
+  std::vector<Kept> kept(const std::vector<ExprRef>& uses) const;
+  /// Takes out what is quickly computed from the others.
+  std::vector<Kept> takeComputable(std::vector<Kept>& values) const;
   /// What is pending goes onto the stack, and the function begins anew; it goes on here.
   void callInFrames(Frame& f, ExprRef e);
   /// The next arguments, and what the function has so far.

@@ -72,6 +72,7 @@ class Scheduler {
     collect(roots);
     computeNeeds();
     place(roots);
+    for (ScheduleBlock& block : schedule_.blocks) delayLastCall(block.steps);
   }
   Schedule take() { return std::move(schedule_); }
 
@@ -200,6 +201,25 @@ class Scheduler {
         tasks.push_back({body->second, {}});
       }
     }
+  }
+
+  static void delayLastCall(std::vector<ScheduleStep>& steps) {
+    const auto isCall = [](const ScheduleStep& step) { return step.node->kind == ExprKind::Call; };
+    const auto last = std::find_if(steps.rbegin(), steps.rend(), isCall);
+    if (last == steps.rend()) return;
+    const auto call = last.base() - 1;
+    std::unordered_set<ExprRef> behind;
+    std::stable_partition(call, steps.end(), [&](const ScheduleStep& step) {
+      const ExprRef e = step.node;
+      const bool simple =
+          e->kind == ExprKind::Op || e->kind == ExprKind::Convert || e->kind == ExprKind::Load;
+      const auto isBehind = [&](ExprRef operand) {
+        return behind.contains(operand->kind == ExprKind::Project ? operand->operands[0] : operand);
+      };
+      if (simple && std::none_of(e->operands.begin(), e->operands.end(), isBehind)) return true;
+      behind.insert(e);
+      return false;
+    });
   }
 
   const std::unordered_set<ExprRef>& available_;

@@ -43,7 +43,7 @@ void ExpressionEmitter::Run::startRecursion(Frame& f, const ScheduleStep& step) 
   ExprRef e = step.node;
   const std::string name = emitter.freshName("recursion");
   Function& function = functions[e->index] = {
-      e, emitter.freshName("values"), name + "_self", std::nullopt, "", "", name + "_again", 0, {}};
+      e, emitter.freshName("values"), name + "_self", std::nullopt, "", "", name + "_again", 0, false, {}};
   f.firstValues = {name};
   for (size_t k = 0; k < recursionArguments(e).size(); ++k)
     emitter.loopVars_[loopVarKey(e->index, static_cast<uint32_t>(k))] = emitter.freshName("argument");
@@ -139,7 +139,10 @@ void ExpressionEmitter::Run::overFrames(Frame& f, const Function& function, cons
   f.text += body;
   giveBack(f, 8, function.result, function);
   line(f, fmt::format("if ({}.depth == {}) {} = k_done;", stack, begin, function.state), 8);
-  line(f, fmt::format("else {}.pop({});", stack, function.state), 8);
+  line(f,
+       function.pushesState ? fmt::format("else {}.pop({});", stack, function.state)
+                            : fmt::format("else {} = 1;", function.state),
+       8);
   line(f, "}", 6);
   line(f, "}", 4);
   // All ways lead here, also the one out: so the lanes of a warp meet here.
@@ -149,8 +152,9 @@ void ExpressionEmitter::Run::overFrames(Frame& f, const Function& function, cons
   line(f, "}", 2);
 }
 
-std::vector<std::string> ExpressionEmitter::Run::kept(const std::vector<ExprRef>& uses) const {
-  std::vector<std::string> names;
+std::vector<ExpressionEmitter::Run::Kept> ExpressionEmitter::Run::kept(
+    const std::vector<ExprRef>& uses) const {
+  std::vector<Kept> values;
   std::unordered_set<ExprRef> seen;
   std::vector<ExprRef> work(uses.rbegin(), uses.rend());
   while (!work.empty()) {
@@ -159,6 +163,7 @@ std::vector<std::string> ExpressionEmitter::Run::kept(const std::vector<ExprRef>
     if (!seen.insert(e).second) continue;
     std::string name;
     if (e->kind == ExprKind::LoopVar) {
+      if (e->index == inFrames->recursion->index && inFrames->pending->invariant[e->count]) continue;
       const auto it = emitter.loopVars_.find(loopVarKey(e->index, e->count));
       if (it != emitter.loopVars_.end()) name = it->second;
     } else if (e->kind == ExprKind::Project) {
@@ -168,10 +173,36 @@ std::vector<std::string> ExpressionEmitter::Run::kept(const std::vector<ExprRef>
       name = it->second.text;
       if (!locals.contains(name)) work.insert(work.end(), e->operands.rbegin(), e->operands.rend());
     }
-    if (locals.contains(name) && std::find(names.begin(), names.end(), name) == names.end())
-      names.push_back(name);
+    const auto isIt = [&](const Kept& other) { return other.name == name; };
+    if (locals.contains(name) && std::none_of(values.begin(), values.end(), isIt))
+      values.push_back({name, e});
   }
-  return names;
+  return values;
+}
+
+std::vector<ExpressionEmitter::Run::Kept> ExpressionEmitter::Run::takeComputable(
+    std::vector<Kept>& values) const {
+  std::vector<Kept> computable;
+  for (size_t k = 0; k < values.size();) {
+    const ExprRef e = values[k].node;
+    const bool divides = e->op == ScalarOp::Div || e->op == ScalarOp::Rem;
+    const bool quick = e->kind == ExprKind::Convert || (e->kind == ExprKind::Op && !takesLong(e) && !divides);
+    const auto isThere = [&](const Kept& operand) {
+      const auto isIt = [&](const Kept& value) { return value.name == operand.name; };
+      return std::any_of(values.begin(), values.end(), isIt) ||
+             std::any_of(computable.begin(), computable.end(), isIt);
+    };
+    const std::vector<Kept> operands = quick ? kept(e->operands) : std::vector<Kept>();
+    if (quick && std::all_of(operands.begin(), operands.end(), isThere)) {
+      computable.push_back(values[k]);
+      values.erase(values.begin() + static_cast<ptrdiff_t>(k));
+    } else {
+      ++k;
+    }
+  }
+  std::sort(computable.begin(), computable.end(),
+            [](const Kept& a, const Kept& b) { return a.node->id < b.node->id; });  // operands first
+  return computable;
 }
 
 void ExpressionEmitter::Run::callInFrames(Frame& f, ExprRef e) {
@@ -191,24 +222,35 @@ void ExpressionEmitter::Run::callInFrames(Frame& f, ExprRef e) {
     useless();
     beginAnew(f, e);
   } else {
-    std::vector<std::string> names = kept(function.pending->uses.at(e));
-    for (const std::string& name : function.soFar)
-      if (!name.empty()) names.push_back(name);
+    std::vector<Kept> values = kept(function.pending->uses.at(e));
+    const std::vector<Kept> computable = takeComputable(values);
+    std::vector<std::string> names;
+    for (const Kept& value : values) names.push_back(value.name);
+    const std::vector<bool>& goesOn = function.pending->goesOn.at(e);
+    for (size_t k = 0; k < function.soFar.size(); ++k)
+      if (!function.soFar[k].empty() && !goesOn[k]) names.push_back(function.soFar[k]);
     const uint32_t place = ++function.places;
-    line(f, fmt::format("if ({} || !{}.fits({})) {{", failed, stack, names.size() + 1));
+    const bool pushesState = function.pending->places > 1 || names.empty();
+    function.pushesState |= pushesState;
+    line(f, fmt::format("if ({} || !{}.fits({})) {{", failed, stack, names.size() + (pushesState ? 1 : 0)));
     line(f, fmt::format("if (!{}) {{", failed), 2);
     line(f, record(tooDeep(function), "0", "0"), 4);
     line(f, failed + " = true;", 4);
     line(f, "}", 2);
     useless();
     for (const std::string& name : names) line(f, fmt::format("{}.push({});", stack, name), 2);
-    line(f, fmt::format("{}.push(uint32_t({}));", stack, place), 2);
+    if (pushesState) line(f, fmt::format("{}.push(uint32_t({}));", stack, place), 2);
     beginAnew(f, e);
     line(f, fmt::format("case {}:", place), 2);
     for (auto name = names.rbegin(); name != names.rend(); ++name)
       line(f, fmt::format("{}.pop({});", stack, *name), 2);
-    for (size_t k = 0; k < called.size(); ++k)
-      line(f, fmt::format("{} = {}.value_{};", called[k], function.result, k), 2);
+    for (const Kept& value : computable)
+      line(f, fmt::format("{} = {};", value.name, emitter.operationText(value.node).text), 2);
+    for (size_t k = 0; k < called.size(); ++k) {
+      line(f, fmt::format("{} = {}.value_{};", goesOn[k] ? function.soFar[k] : called[k], function.result, k),
+           2);
+      if (goesOn[k]) line(f, fmt::format("{} = {};", called[k], identityOf(function, k)), 2);
+    }
   }
   line(f, "}");
   for (size_t k = 0; k < called.size(); ++k) remember(f, results[k]->type, called[k]);
@@ -230,6 +272,7 @@ void ExpressionEmitter::Run::beginAnew(Frame& f, ExprRef call) {
   const auto last = function.pending->last.find(call);
   for (size_t k = 0; k < function.soFar.size(); ++k) {
     if (function.soFar[k].empty()) continue;
+    if (last == function.pending->last.end() && function.pending->goesOn.at(call)[k]) continue;
     std::string value = identityOf(function, k);
     if (last != function.pending->last.end()) {
       value = function.soFar[k];

@@ -36,21 +36,51 @@ struct ThunkSample {
       visited += weight * other.visited;
     }
   };
+  /// Of a division whose size its operands tell (dividesByWords): how many warps did it, and in how many of
+  /// them some thread had operands that take two words, and some had such as take one.
+  struct Division {
+    double number = 0, ofLong = 0, ofShort = 0;
+    void add(const Division& other, double weight) {
+      number += weight * other.number;
+      ofLong += weight * other.ofLong;
+      ofShort += weight * other.ofShort;
+    }
+  };
+  /// Of a call of a recursion over frames that leaves something pending: how many warps made it, and how many
+  /// depths of stacks these were at, summed: threads of a warp need not be at the same.
+  struct Call {
+    double number = 0, depths = 0;
+    void add(const Call& other, double weight) {
+      number += weight * other.number;
+      depths += weight * other.depths;
+    }
+  };
   /// By block: how often it was entered. An outermost one: by how many elements; 0: it is not known, because
   /// the binding needs what others of the kernel compute.
   std::vector<double> entered;
   /// The same where 32 neighbours go in step: what the one of them does that enters most counts for all.
   std::vector<double> inStep;
+  /// The same of those 32 neighbours alone that have most to do, as far as one has seen: what the slowest
+  /// warp of each launch does.
+  std::vector<double> longest;
   std::vector<Positions> positions;
+  std::vector<Division> divisions;
+  std::vector<Call> calls;  ///< of all Calls; those that leave nothing pending are never made
 
   bool empty() const { return entered.empty(); }
   void add(const ThunkSample& other, double weight = 1) {
     entered.resize(other.entered.size());
     inStep.resize(other.inStep.size());
+    longest.resize(other.longest.size());
     positions.resize(other.positions.size());
+    divisions.resize(other.divisions.size());
+    calls.resize(other.calls.size());
     for (size_t k = 0; k < entered.size(); ++k) entered[k] += weight * other.entered[k];
     for (size_t k = 0; k < inStep.size(); ++k) inStep[k] += weight * other.inStep[k];
+    for (size_t k = 0; k < longest.size(); ++k) longest[k] += weight * other.longest[k];
     for (size_t k = 0; k < positions.size(); ++k) positions[k].add(other.positions[k], weight);
+    for (size_t k = 0; k < divisions.size(); ++k) divisions[k].add(other.divisions[k], weight);
+    for (size_t k = 0; k < calls.size(); ++k) calls[k].add(other.calls[k], weight);
   }
 };
 
@@ -58,6 +88,16 @@ struct ThunkSample {
 inline bool loadsInOrder(lcu::ExprRef load) {
   const lcu::ExprRef position = load->operands[0];
   return position->kind == lcu::ExprKind::Param && position->index < 2;
+}
+
+/// A quotient or remainder of 64-bit integers that takes long where one of them is negative or has more than
+/// 32 bits (isLong): code for GPUs tests that.
+inline bool dividesByWords(lcu::ExprRef e) {
+  return e->kind == lcu::ExprKind::Op && (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) &&
+         e->operands[0]->type == ScalarType::Int64 && e->operands[1]->kind != lcu::ExprKind::Constant;
+}
+inline bool isLong(int64_t dividend, int64_t divisor) {
+  return (static_cast<uint64_t>(dividend) | static_cast<uint64_t>(divisor)) >> 32 != 0;
 }
 
 /// Elements of a group of neighbours.

@@ -50,13 +50,23 @@ Json jsonOf(const codegen::ThunkSample& sample) {
   Json positions = Json::array();
   for (const auto& p : sample.positions)
     positions.push_back({p.number, p.sectors, p.granules, p.blocks, p.fresh, p.visited});
-  return {{"entered", sample.entered}, {"inStep", sample.inStep}, {"positions", std::move(positions)}};
+  Json divisions = Json::array();
+  for (const auto& d : sample.divisions) divisions.push_back({d.number, d.ofLong, d.ofShort});
+  Json calls = Json::array();
+  for (const auto& c : sample.calls) calls.push_back({c.number, c.depths});
+  return {{"entered", sample.entered},         {"inStep", sample.inStep},
+          {"longest", sample.longest},         {"positions", std::move(positions)},
+          {"divisions", std::move(divisions)}, {"calls", std::move(calls)}};
 }
 
 codegen::ThunkSample sampleOf(const Json& json) {
-  codegen::ThunkSample sample{json.at("entered"), json.at("inStep"), {}};
+  codegen::ThunkSample sample{
+      json.at("entered"), json.at("inStep"), json.value("longest", Json::array()), {}, {}, {}};
   for (const Json& p : json.at("positions"))
     sample.positions.push_back({p.at(0), p.at(1), p.at(2), p.at(3), p.at(4), p.at(5)});
+  for (const Json& d : json.value("divisions", Json::array()))
+    sample.divisions.push_back({d.at(0), d.at(1), d.at(2)});
+  for (const Json& c : json.value("calls", Json::array())) sample.calls.push_back({c.at(0), c.at(1)});
   return sample;
 }
 

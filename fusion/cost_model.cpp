@@ -309,7 +309,8 @@ bool isPowerOfTwo(ExprRef divisor) {
 
 }  // namespace
 
-double CostModel::operation(ExprRef e, const ElementFacts& facts) const {
+double CostModel::operation(ExprRef e, const ElementFacts& facts,
+                            const std::optional<DivisionSizes>& sizes) const {
   const auto simple = [&](ScalarType type, double time) {
     const bool narrow = costs_.lockStep ? sizeOf(type) == 4 : sizeOf(type) <= 4;
     return narrow ? costs_.narrow * time : time;
@@ -362,6 +363,7 @@ double CostModel::operation(ExprRef e, const ElementFacts& facts) const {
                      : simple(type, costs_.constantDivision);
       }
       if (few) return take.fewDivided * costs_.integerDivision;
+      if (sizes) return sizes->ofLong * costs_.longDivision + sizes->ofShort * costs_.integerDivision;
       return std::max(facts.bits(e->operands[0]), facts.bits(e->operands[1])) > kQuick
                  ? costs_.longDivision
                  : costs_.integerDivision;
@@ -550,7 +552,7 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   const bool scans = std::any_of(members.begin(), members.end(), [](const SoacTime& member) {
     return member.kind == SoacKind::Scan && member.collective > 0;
   });
-  double arithmetic = 0, integers = 0, collective = 0, exposed = 0, further = 0, first = 0;
+  double arithmetic = 0, integers = 0, collective = 0, exposed = 0, further = 0, first = 0, longest = 0;
   bool numbered = false, folds = false;
   double borders = 0;
   for (const SoacTime& member : members) {
@@ -561,6 +563,7 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
     integers += member.integers;
     collective += member.collective;
     exposed += member.exposed;
+    longest += member.longest;
     numbered |= member.numbered && !member.rows && !member.keyed;
     if (member.kind == SoacKind::Reduce && scans) further += member.further;  // what threads hold for both
     if (member.collective == 0) continue;
@@ -585,8 +588,9 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   // Warps that fold segments work by themselves, and load a tile ahead.
   const bool hidden = numbered || (costs_.lockStep && folds && collective == 0);
   const double working = passes * arithmetic + collective + (hidden ? segmentTime(members) : 0);
-  return costs_.launch + both(moving, working, overlap) + exposed + memory.dependent + further - first +
-         (hidden ? 0 : segmentTime(members));
+  const double time = both(moving, working, overlap) + exposed + memory.dependent + further - first +
+                      (hidden ? 0 : segmentTime(members));
+  return costs_.launch + std::max(time, costs_.alone * longest);
 }
 
 double CostModel::collectiveBytes(const lcu::Soac& soac) const {

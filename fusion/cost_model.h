@@ -44,6 +44,7 @@ struct SoacTime {
   double lookUps = 0;                 ///< time of elements for what depends on their segment or a condition
   bool rows = false;   ///< a reduction whose loads depend on the segment or on the position alone
   bool keyed = false;  ///< ... or one of `elements` positions, whose keys tell the segment
+  double longest = 0;  ///< what those 32 elements take that have most to do, as part of the above
 };
 
 /// How near each other the positions are at which neighbouring elements load or store.
@@ -72,6 +73,12 @@ struct GatherTime {
 struct PermuteTime {
   double memory = 0, shared = 0, exposed = 0;
   double all() const { return memory + shared + exposed; }
+};
+
+/// Of the warps that divide integers, the shares in which some thread needs the long way, and the short one
+/// (codegen/thunk_sample.h).
+struct DivisionSizes {
+  double ofLong = 0, ofShort = 1;
 };
 
 struct SizeClasses {
@@ -116,8 +123,9 @@ class CostModel {
   SoacTime timeOf(const lcu::Soac& soac, double elements, double segments) const;
   /// Whether an operation is one of integers or truth values.
   static bool ofIntegers(lcu::ExprRef e);
-  /// One operation on one element.
-  double operation(lcu::ExprRef e, const ElementFacts& facts) const;
+  /// One operation on one element; how large integers are that it divides, if that is known.
+  double operation(lcu::ExprRef e, const ElementFacts& facts,
+                   const std::optional<DivisionSizes>& sizes = std::nullopt) const;
   /// A load at a computed position.
   GatherTime gather(const Places& places) const;
   /// Of loads by many threads: memory and the caches work at the same time.

@@ -53,6 +53,8 @@ bool goesByRows(const lcu::Kernel& kernel, const codegen::KernelInfo& info) {
   }
   return true;
 }
+/// About how many values a call of a function keeps.
+constexpr size_t kFunctionValues = 6;
 constexpr double kRowsTogether = 8, kRowThreads = 256, kManyRows = 1 << 17;
 
 /// Where compilers compute what a schedule has in a loop: arithmetic that no turn changes, in front of it.
@@ -144,10 +146,12 @@ class Account {
 
   double run(double bytesWritten) {
     for (size_t b = 0; b < kernel_.bindings.size(); ++b) {
-      const size_t blocks = blocks_, positions = positions_;
+      const size_t blocks = blocks_, positions = positions_, divisions = divisions_, calls = calls_;
       for (size_t pass : passesOf_[b]) {  // short maps are in all passes that read them
         blocks_ = blocks;
         positions_ = positions;
+        divisions_ = divisions;
+        calls_ = calls;
         pass_ = &passes_[pass];
         binding(kernel_.bindings[b], info_.bindings[b].role);
       }
@@ -238,10 +242,12 @@ class Account {
     const Schedule schedule = codegen::scheduleExpressions(roots);
     const std::vector<double> threads = entries(schedule, times, sample_.entered);
     const std::vector<double> inStep = entries(schedule, times, sample_.inStep);
+    const std::vector<double> longest = longestOf(schedule, times);
     sampled_ = blocks_ < sample_.entered.size() && sample_.entered[blocks_] > 0;
     blocks_ += schedule.blocks.size();
     const ElementFacts facts(roots, model_.arrayBits());
-    const std::unordered_set<ExprRef> exits = exitsOfLoops(schedule), last = lastCalls(schedule);
+    const std::unordered_set<ExprRef> exits = exitsOfLoops(schedule);
+    const Frames frames = framesOf(schedule);
     const Homes homes(schedule, roots);
     const std::unordered_set<ExprRef> counted =
         model_.costs().lockStep ? countedInLoops(schedule, threads) : std::unordered_set<ExprRef>();
@@ -258,17 +264,20 @@ class Account {
           if (again || step.node->kind == ExprKind::If) continue;
           const double turns = (model_.costs().lockStep ? inStep : threads)[nested];
           if (counted.contains(step.node)) continue;
-          if (step.node->kind != ExprKind::Recursion) time.integers += turns * model_.costs().iteration;
+          if (step.node->kind == ExprKind::Recursion) continue;
+          time.integers += turns * model_.costs().iteration;
+          time.longest += longest[nested] * model_.costs().iteration;
         }
         const bool load = step.node->kind == ExprKind::Load;
         const ThunkSample::Positions positions =
             load && !codegen::loadsInOrder(step.node) ? nextPositions() : ThunkSample::Positions();
+        const std::optional<DivisionSizes> sizes =
+            codegen::dividesByWords(step.node) ? nextDivision() : std::nullopt;
+        const ThunkSample::Call made = step.node->kind == ExprKind::Call ? nextCall() : ThunkSample::Call();
         if (again) continue;
         if (step.node->kind == ExprKind::Call) {
-          if (last.contains(step.node))
-            time.integers += inStep[b] * model_.costs().iteration;
-          else
-            pass_->memory.dependent += inStep[b] * model_.costs().call;
+          const auto frame = frames.find(step.node);
+          call(frame == frames.end() ? kFunctionValues : frame->second, made, inStep[b], longest[b], time);
         }
         if (role == BindingRole::Element) time.lookUps += lookUps(schedule, step, inStep, inStep[b]);
         if (load && model_.costs().lockStep && !codegen::loadsInOrder(step.node) && facts.varies(step.node))
@@ -278,9 +287,10 @@ class Account {
                      positions);
         if (!facts.varies(step.node) || exits.contains(step.node) || counted.contains(step.node)) continue;
         const size_t home = homes.of(step.node, b);
+        const double operation = model_.operation(step.node, facts, sizes) * shareOf(step.node);
         (CostModel::ofIntegers(step.node) ? time.integers : time.arithmetic) +=
-            (model_.costs().lockStep ? inStep[home] : threads[home]) * model_.operation(step.node, facts) *
-            shareOf(step.node);
+            (model_.costs().lockStep ? inStep[home] : threads[home]) * operation;
+        time.longest += longest[home] * operation;
       }
     }
   }
@@ -356,17 +366,35 @@ class Account {
     });
   }
 
-  /// Calls that leave nothing pending: a turn of a loop (codegen/pending_calls.h).
-  static std::unordered_set<ExprRef> lastCalls(const Schedule& schedule) {
-    std::unordered_set<ExprRef> calls;
+  /// For each call of a recursion over frames, how many values its frame has; none: a call that leaves
+  /// nothing pending, a turn of a loop (codegen/pending_calls.h).
+  using Frames = std::unordered_map<ExprRef, std::optional<size_t>>;
+  static Frames framesOf(const Schedule& schedule) {
+    Frames frames;
     for (const codegen::ScheduleBlock& block : schedule.blocks) {
       for (const ScheduleStep& step : block.steps) {
         if (step.node->kind != ExprKind::Recursion) continue;
-        if (const auto pending = codegen::pendingCalls(schedule, step))
-          for (const auto& [call, others] : pending->last) calls.insert(call);
+        const auto pending = codegen::pendingCalls(schedule, step);
+        if (!pending) continue;
+        for (const auto& [call, others] : pending->last) frames[call] = std::nullopt;
+        for (const auto& [call, values] : pending->values) frames[call] = values;
       }
     }
-    return calls;
+    return frames;
+  }
+  /// `times` one of 32 neighbours in step makes it, and `longest` those that have most to do.
+  void call(const std::optional<size_t>& values, const ThunkSample::Call& made, double times, double longest,
+            SoacTime& time) {
+    const TargetCosts& costs = model_.costs();
+    if (!values) {
+      time.integers += times * costs.iteration;
+      time.longest += longest * costs.iteration;
+      return;
+    }
+    const double depths = made.number > 0 ? made.depths / made.number : 1;
+    const double one = costs.call + depths * static_cast<double>(*values) * costs.frameValue;
+    pass_->memory.dependent += times * one;
+    time.longest += longest * one;
   }
 
   /// What decides where a loop ends, and passes nothing on (codegen/loop_exits.h): the Ifs by which a turn
@@ -426,6 +454,15 @@ class Account {
           result[step.second] = choice ? result[b] * model_.taken(condition, false) : repeated;
       }
     }
+    return result;
+  }
+
+  /// The same of the 32 neighbours of each launch that have most to do; zero: it is not known.
+  std::vector<double> longestOf(const Schedule& schedule, double times) const {
+    std::vector<double> result(schedule.blocks.size(), 0);
+    if (blocks_ + result.size() > sample_.longest.size() || !(sample_.entered[blocks_] > 0)) return result;
+    for (size_t b = 0; b < result.size(); ++b)
+      result[b] = times * sample_.longest[blocks_ + b] / sample_.entered[blocks_];
     return result;
   }
 
@@ -558,6 +595,18 @@ class Account {
     return k < sample_.positions.size() ? sample_.positions[k] : ThunkSample::Positions();
   }
 
+  ThunkSample::Call nextCall() {
+    const size_t k = calls_++;
+    return k < sample_.calls.size() ? sample_.calls[k] : ThunkSample::Call();
+  }
+  std::optional<DivisionSizes> nextDivision() {
+    const size_t k = divisions_++;
+    if (k >= sample_.divisions.size() || !(sample_.divisions[k].number > 0)) return std::nullopt;
+    const ThunkSample::Division& found = sample_.divisions[k];
+    const double warps = model_.costs().lockStep ? found.number : found.ofLong + found.ofShort;
+    return DivisionSizes{found.ofLong / warps, found.ofShort / warps};
+  }
+
   double survivors(const Soac& soac) const {
     if (soac.kind != SoacKind::Filter) return 0;
     const auto it = sizes_.survivors.find(soac.results.at(0));
@@ -576,8 +625,8 @@ class Account {
   const codegen::KernelInfo info_;
   double n_ = 0, m_ = 0;
   bool rows_ = false;
-  bool keyed_ = false;                 ///< then n_ is the number of positions of a segment
-  size_t blocks_ = 0, positions_ = 0;  ///< of the thunks so far
+  bool keyed_ = false;  ///< then n_ is the number of positions of a segment
+  size_t blocks_ = 0, positions_ = 0, divisions_ = 0, calls_ = 0;  ///< of the thunks so far
   std::vector<Pass> passes_ = std::vector<Pass>(1);
   std::vector<std::vector<size_t>> passesOf_;  ///< by binding
   std::map<VarId, size_t> madeBy_;             ///< passes of what outlives its pass

@@ -25,6 +25,8 @@ constexpr NamedCost kCosts[] = {
     {"address", &T::address},
     {"iteration", &T::iteration},
     {"call", &T::call},
+    {"frameValue", &T::frameValue},
+    {"alone", &T::alone},
     {"operation", &T::operation},
     {"integerOperation", &T::integerOperation},
     {"integerProduct", &T::integerProduct},

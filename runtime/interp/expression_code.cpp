@@ -103,9 +103,14 @@ class ExpressionCode::Compiler {
     for (uint32_t b = 0; b < schedule_.blocks.size(); ++b) {
       const auto& steps = schedule_.blocks[b].steps;
       for (size_t k = 0; k < steps.size(); ++k) {
-        if (steps[k].node->kind != ExprKind::Load || codegen::loadsInOrder(steps[k].node)) continue;
-        gatherNumbers_[{b, k}] = static_cast<uint32_t>(out_.gathers_.size());
-        out_.gathers_.push_back(steps[k].node);
+        const ExprRef node = steps[k].node;
+        if (node->kind == ExprKind::Load && !codegen::loadsInOrder(node)) {
+          numbers_[{b, k}] = static_cast<uint32_t>(out_.gathers_.size());
+          out_.gathers_.push_back(node);
+        } else if (codegen::dividesByWords(node)) {
+          numbers_[{b, k}] = static_cast<uint32_t>(out_.divisions_.size());
+          out_.divisions_.push_back(node);
+        }
       }
     }
     blocks();
@@ -208,15 +213,15 @@ class ExpressionCode::Compiler {
         ++f.step;
       } else {
         simple(step.node);
-        if (const auto gather = gatherNumbers_.find({f.block, f.step}); gather != gatherNumbers_.end())
-          out_.code_.back().payload0 = gather->second;
+        if (const auto number = numbers_.find({f.block, f.step}); number != numbers_.end())
+          out_.code_.back().payload0 = number->second;
         ++f.step;
       }
     }
   }
 
   void enter(std::vector<Frame>& stack, uint32_t block) {
-    if (mode_ == Mode::Kernel && !schedule_.blocks[block].steps.empty()) emit(Code::Block).index = block;
+    if (mode_ == Mode::Kernel) emit(Code::Block).index = block;
     stack.push_back({block});
   }
 
@@ -373,7 +378,7 @@ class ExpressionCode::Compiler {
         break;
       case ExprKind::Op:
         i.op = e->op;
-        i.code = codeOf(e->op, i.type);
+        i.code = codegen::dividesByWords(e) ? Code::Divide : codeOf(e->op, i.type);
         break;
       default:
         throw InternalError("unexpected kind of expression");
@@ -439,7 +444,7 @@ class ExpressionCode::Compiler {
   Mode mode_;
   const std::function<bool(lcu::VarId)>& isCell_;
   Schedule schedule_;
-  std::map<std::pair<uint32_t, size_t>, uint32_t> gatherNumbers_;  ///< by block and step
+  std::map<std::pair<uint32_t, size_t>, uint32_t> numbers_;  ///< of gathers, divisions; by block and step
   std::unordered_map<ExprRef, uint32_t> registers_;
   std::unordered_map<ExprRef, std::vector<uint32_t>> multiple_;
   std::unordered_map<uint64_t, uint32_t> loopVars_;
@@ -532,6 +537,10 @@ void ExpressionCode::run(Register* r, const void* const* arrays, Environment& en
         break;
       case Code::GreaterF:
         r[i.result].i = r[i.a].f > r[i.b].f;
+        break;
+      case Code::Divide:
+        if (trace && codegen::isLong(r[i.a].i, r[i.b].i)) trace->dividesLong(i.payload0);
+        r[i.result].i = kelpie::evaluate(i.op, toScalar(i.type, r[i.a]), toScalar(i.type, r[i.b])).i;
         break;
       case Code::Generic:
         r[i.result] = toRegister(

@@ -85,6 +85,8 @@ class ExpressionCode {
 
   /// Loads that are not at parameter 0 or 1, by block of the schedule and step.
   const std::vector<lcu::ExprRef>& gathers() const { return gathers_; }
+  /// Those of which codegen::dividesByWords, by block of the schedule and step.
+  const std::vector<lcu::ExprRef>& divisions() const { return divisions_; }
   /// How far an evaluation has come. One that Trace::loads has ended goes on from there, with the registers
   /// that it had, at the load that was to be made.
   struct Progress {
@@ -93,7 +95,7 @@ class ExpressionCode {
     std::vector<Register> stack;  ///< of recursions
   };
 
-  /// Tells of loads while they are made.
+  /// Tells of loads while they are made, and of what else may take long.
   class Trace {
    public:
     virtual ~Trace() = default;
@@ -102,13 +104,15 @@ class ExpressionCode {
     virtual void loads(const std::byte* address, bool gathers) = 0;
     /// One of gathers(), by number.
     virtual void gathers(uint32_t number, int64_t position) = 0;
-    /// A block of the schedule that has steps, but for block 0 (Kernel mode).
+    /// A block of the schedule, but for block 0 (Kernel mode).
     virtual void enters(uint32_t block) = 0;
+    /// One of divisions(), by number, takes long (codegen::isLong).
+    virtual void dividesLong(uint32_t number) = 0;
   };
 
   /// Runs over `registers`. `arrays` by array slot. Adds to `gathered` the bytes read by loads that are not
   /// at parameter 0 or 1, and in Kernel mode to `entered`, by block of the schedule, how often those were
-  /// entered that have steps; block 0 is not counted. `trace` may be null.
+  /// entered; block 0 is not counted. `trace` may be null.
   /// `progress`, which may be null, is where to begin; it is as at the beginning when all is done.
   void run(Register* registers, const void* const* arrays, Environment& environment, uint64_t& gathered,
            uint64_t* entered = nullptr, Trace* trace = nullptr, Progress* progress = nullptr) const;
@@ -132,6 +136,7 @@ class ExpressionCode {
     OrB,
     LessF,
     GreaterF,
+    Divide,  ///< one of divisions()
     Generic,
     Convert,
     Move,
@@ -155,8 +160,9 @@ class ExpressionCode {
     ScalarType to = ScalarType::Int64;    ///< Convert
     ScalarOp op{};
     bool gathers = false;
-    uint32_t result = 0, a = 0, b = 0, c = 0;        ///< registers; Jump*, Call: target in `result`
-    uint32_t payload0 = 0, payload1 = 0, index = 0;  ///< of a gathering Load, payload0: its number
+    uint32_t result = 0, a = 0, b = 0, c = 0;  ///< registers; Jump*, Call: target in `result`
+    uint32_t payload0 = 0, payload1 = 0,
+             index = 0;  ///< of a gathering Load and a Divide, payload0: its number
   };
   /// A recursive function: the registers from `low` to `high` belong to the call at hand.
   struct Function {
@@ -173,7 +179,7 @@ class ExpressionCode {
   std::vector<std::pair<uint32_t, uint32_t>> params_;  ///< (number, register)
   std::vector<uint32_t> results_;
   size_t blockCount_ = 0;
-  std::vector<lcu::ExprRef> gathers_;
+  std::vector<lcu::ExprRef> gathers_, divisions_;
   std::vector<Function> functions_;                    ///< Enter, Call and Return name one by `index`
   std::vector<std::pair<uint32_t, uint32_t>> passed_;  ///< arguments of calls: from one register to another
 };

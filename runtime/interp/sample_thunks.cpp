@@ -7,12 +7,10 @@
 // one wait suffices for a loop. It reaches about as far as guesses proved right before, and ends at an
 // address of no array.
 #include <cmath>
-#include <unordered_map>
 
 #include "runtime/interp/chosen_elements.h"
 #include "runtime/interp/launch_evaluation.h"
-#include "runtime/interp/lock_step.h"
-#include "runtime/interp/visited_array.h"
+#include "runtime/interp/sample_totals.h"
 
 namespace kelpie::runtime {
 
@@ -22,6 +20,12 @@ using Clock = std::chrono::steady_clock;
 
 /// Something is not in the memory of the host yet, and a guess has come to its end.
 struct NotThere {};
+
+/// As they are scheduled.
+size_t callsOf(const Soac& soac) {
+  return LockStep(codegen::scheduleExpressions(codegen::eagerThunks(soac))).calls() +
+         LockStep(codegen::scheduleExpressions(codegen::lateThunks(soac))).calls();
+}
 
 double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -42,25 +46,20 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
         entered_(code_.thunks.blockCount() + code_.late.blockCount()),
         thunks_(launch.instantiate(code_.thunks, entered_.data())),
         late_(launch.instantiate(code_.late, entered_.data() + code_.thunks.blockCount())),
-        inStep_{LockStep(codegen::scheduleExpressions(codegen::eagerThunks(soac_))),
-                LockStep(codegen::scheduleExpressions(codegen::lateThunks(soac_)))},
         memory_(memory),
         streams_(streams),
         n_(epilogue_ ? launch.m_ : launch.n_),
         chosen_(n_),
-        enteredByAll_(entered_.size()),
-        inStepByAll_(entered_.size()) {
+        totals_(soac_, code_, n_) {
     for (const ExpressionCode* code : {&code_.thunks, &code_.late})
-      for (const lcu::ExprRef load : code->gathers()) loads_.push_back({arrayOf(load, bytes)});
+      for (const lcu::ExprRef load : code->gathers()) addLoad(load, bytes);
     addProducers(b);
     if (soac_.kind != SoacKind::Permute) return;
     size_t permute = 0;
     for (uint32_t other = 0; other < b; ++other)
       permute += launch.kernel_.bindings[other].kind == SoacKind::Permute;
     const int64_t width = soac_.pull.empty() ? 1 : sizeOf(soac_.pull[0]->type);
-    loads_.push_back({arrays_.size()});
-    arrays_.emplace_back(static_cast<double>(width * launch.request_.extents.targets.at(permute)), width,
-                         false);
+    totals_.addWrites(static_cast<double>(width * launch.request_.extents.targets.at(permute)), width);
   }
 
   /// Looks at some more elements. False: it has seen enough, or cannot see more before the deadline.
@@ -69,50 +68,22 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     const std::optional<ChosenElements::Batch> batch =
         next(std::chrono::duration<double>(deadline - begin).count());
     if (!batch || !evaluate(*batch, deadline)) return false;
-    nextPlace_ = 0;
-    for (const auto& [first, end] : batch->runs) visit(first, end, *batch);
-    elements_ += batch->elements();
+    totals_.add(*batch, done_);
     seconds_ += secondsSince(begin);
     return true;
   }
   double seconds() const { return seconds_; }
 
-  /// Appends what it found to the sample; all zero if it was nothing.
   void appendTo(codegen::ThunkSample& sample) const {
-    const double times = weight_ > 0 ? static_cast<double>(n_) / weight_ : 0;
-    for (size_t k = 0; k < enteredByAll_.size(); ++k) {
-      sample.entered.push_back(enteredByAll_[k] * times);
-      sample.inStep.push_back(inStepByAll_[k] * times);
-    }
-    const bool all = grouped_ == n_;
-    const auto inWindows = 2 * static_cast<double>(chosen_.ofWindow());
-    for (const Load& load : loads_) {
-      const VisitedArray& array = arrays_[load.array];
-      codegen::ThunkSample::Positions found = load.found;
-      if (found.number > 0) {
-        found.fresh = found.sectors * array.fresh(all, static_cast<double>(grouped_),
-                                                  static_cast<double>(probed_), inWindows);
-        found.visited = found.number * array.visited(all);
-      } else {  // no group was looked at, or none loads here: anywhere
-        found = {1, 1, 1, 1, 1, array.bytes()};
-      }
-      sample.positions.emplace_back();
-      sample.positions.back().add(found, times * load.number / found.number);
-    }
+    totals_.appendTo(sample, 2 * static_cast<double>(chosen_.ofWindow()));
   }
 
  private:
   static constexpr size_t kMostPositions = size_t{1} << 20;  ///< of a batch
-  static constexpr size_t kMostSteps = 1 << 13;              ///< of a path
   static constexpr size_t kLeastGuess = 8, kMostGuess = 1 << 13;
   static constexpr size_t kMostNoted = 2000;  ///< pieces before they are fetched
   static constexpr double kMostGuessing = 6;  ///< waits that guesses take before they are fetched
 
-  struct Load {
-    size_t array;
-    codegen::ThunkSample::Positions found = {};  ///< in groups; small ones do not tell how near others are
-    double number = 0;                           ///< by weight
-  };
   /// A map of the kernel whose elements the thunks read: it is evaluated before them.
   struct Producer {
     const Soac* soac;
@@ -183,13 +154,10 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     }
     for (const auto& output : launch_.info_.outputs)
       if (output.extent == codegen::ExtentKind::Elements) bytes += sizeOf(output.type);
-    for (const VisitedArray& array : arrays_) bytes += array.gatheredBytes() / static_cast<double>(grouped_);
+    bytes += totals_.gathered();
     return static_cast<int64_t>(codegen::kRemembered / std::max(1.0, bytes));
   }
-  /// Number of what is known of the array.
-  size_t arrayOf(lcu::ExprRef load, std::span<const size_t> bytes) {
-    const auto [known, isNew] = numbers_.try_emplace(load->index, arrays_.size());
-    if (!isNew) return known->second;
+  void addLoad(lcu::ExprRef load, std::span<const size_t> bytes) {
     double size = 0;
     for (size_t k = 0; k < launch_.info_.parameters.size(); ++k) {
       const auto& parameter = launch_.info_.parameters[k];
@@ -200,8 +168,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
       return e->kind == lcu::ExprKind::Load && e->index == load->index &&
              e->operands[0]->kind == lcu::ExprKind::Param && e->operands[0]->index == 0;
     });
-    arrays_.emplace_back(size, sizeOf(load->type), inOrder);
-    return known->second;
+    totals_.addLoad(load->index, size, sizeOf(load->type), inOrder);
   }
 
   /// An element under way that stands still, as it was when it met what is away.
@@ -221,39 +188,31 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   /// What to look at next, if there is so much time left.
   std::optional<ChosenElements::Batch> next(double left) {
     if (n_ == 0) return std::nullopt;
-    if (elements_ == 0) return smallGroups(1);  // tells how long they take
-    const double ofElement = seconds_ / static_cast<double>(elements_);
+    const int64_t elements = totals_.elements();
+    if (elements == 0) return smallGroups(1);  // tells how long they take
+    const double ofElement = seconds_ / static_cast<double>(elements);
     const double ofGroup = ofElement * codegen::kNeighbours;
     const bool suffices = ofGroup * static_cast<double>(chosen_.batches() - next_) < left;
-    if (next_ == 0 && chosen_.all() && suffices) {
-      everything_ = true;
-      forgetSmallGroups();
-    }
+    if (next_ == 0 && chosen_.all() && suffices) totals_.beginAll();
     const bool isDone = next_ == chosen_.batches();
-    if (everything_) return isDone ? std::nullopt : std::optional(chosen_[next_++]);
+    if (totals_.isOfAll()) return isDone ? std::nullopt : std::optional(chosen_[next_++]);
 
     const auto someSmallGroups = [&] {
       const double number = left / 8 / (ofElement * ChosenElements::kInStep);
       return smallGroups(static_cast<int64_t>(
           std::clamp<double>(number, 1, codegen::kNeighbours / ChosenElements::kInStep)));
     };
-    if (loads_.empty()) {
-      if (elements_ >= ChosenElements::kBatches * codegen::kNeighbours) return std::nullopt;
+    if (totals_.loads() == 0) {
+      if (elements >= ChosenElements::kBatches * codegen::kNeighbours) return std::nullopt;
       return someSmallGroups();
     }
     if (isDone) return std::nullopt;
     // Where the time does not suffice for all, small groups see more of the launch: half of it is theirs.
-    const bool isTheirTurn = elements_ < 2 * (grouped_ + probed_);
+    const bool isTheirTurn = elements < 2 * totals_.inRuns();
     if (ofGroup > left || (!suffices && isTheirTurn)) return someSmallGroups();
     if (next_ == ChosenElements::kFirst && !chosen_.all())
       chosen_.chooseWindows(epilogue_ ? codegen::Streams() : streams_, remembered());
     return chosen_[next_++];
-  }
-  void forgetSmallGroups() {
-    std::fill(enteredByAll_.begin(), enteredByAll_.end(), 0);
-    std::fill(inStepByAll_.begin(), inStepByAll_.end(), 0);
-    for (Load& load : loads_) load.number = 0;
-    weight_ = 0;
   }
   ChosenElements::Batch smallGroups(int64_t number) {
     smallGroups_ += number;
@@ -265,9 +224,9 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     standing_.clear();
     for (const auto& [begin, end] : batch.runs)
       for (int64_t i = begin; i < end; ++i) standing_.push_back({standing_.size(), i});
-    done_.assign(standing_.size() * entered_.size(), 0);
-    positions_.assign(standing_.size(), std::nullopt);
-    for (std::vector<LockStep::Path>& paths : paths_) paths.assign(standing_.size(), {});
+    done_.entered.assign(standing_.size() * entered_.size(), 0);
+    done_.positions.assign(standing_.size(), std::nullopt);
+    for (std::vector<LockStep::Path>& paths : done_.paths) paths.assign(standing_.size(), {});
     seenByBatch_ = 0;
     launch_.log_.setDeadline(deadline);
     launch_.trace_ = this;
@@ -306,86 +265,6 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     wait_ = secondsSince(begin);
   }
 
-  /// What the next elements did, a run of neighbours.
-  void visit(int64_t begin, int64_t end, const ChosenElements::Batch& batch) {
-    const auto places = std::span(positions_).subspan(nextPlace_, static_cast<size_t>(end - begin));
-    std::vector<std::vector<int64_t>> byLoad(loads_.size());
-    double kept = 0;
-    for (const auto& positions : places) {
-      if (!positions) continue;
-      ++kept;
-      for (const auto& [load, position] : *positions) byLoad[load].push_back(position);
-    }
-    // Of the others there are too many.
-    const double times = kept > 0 ? static_cast<double>(places.size()) / kept : 0;
-    // Neighbours resemble each other: what is spread counts by places, not by elements.
-    const double weight = everything_ ? 1 : 1 / static_cast<double>(end - begin);
-    if (batch.kind != ChosenElements::Kind::OfWindow) {
-      for (size_t k = 0; k < loads_.size(); ++k)
-        loads_[k].number += weight * times * static_cast<double>(byLoad[k].size());
-      addEntered(nextPlace_, nextPlace_ + places.size(), weight);
-      weight_ += weight * static_cast<double>(places.size());
-    }
-    nextPlace_ += places.size();
-    if (batch.kind == ChosenElements::Kind::SmallGroups) return;
-
-    for (VisitedArray& array : arrays_) array.beginRun(begin, end);
-    for (size_t k = 0; k < loads_.size(); ++k) {
-      VisitedArray& array = arrays_[loads_[k].array];
-      const size_t sectors = array.sectors(), granules = array.granules(), blocks = array.blocks();
-      for (const int64_t position : byLoad[k]) array.insert(position);
-      if (batch.kind == ChosenElements::Kind::OfWindow) continue;
-      codegen::ThunkSample::Positions& found = loads_[k].found;
-      found.number += times * static_cast<double>(byLoad[k].size());
-      found.sectors += times * static_cast<double>(array.sectors() - sectors);
-      found.granules += times * static_cast<double>(array.granules() - granules);
-      found.blocks += times * static_cast<double>(array.blocks() - blocks);
-    }
-    for (VisitedArray& array : arrays_) {
-      if (batch.kind == ChosenElements::Kind::Groups) {
-        array.endGroup();
-      } else {
-        array.endRunOf(batch.window);
-      }
-    }
-    (batch.kind == ChosenElements::Kind::Groups ? grouped_ : probed_) += end - begin;
-  }
-
-  /// What the elements at these places of the batch entered.
-  void addEntered(size_t begin, size_t end, double weight) {
-    const size_t blocks = entered_.size();
-    constexpr auto kInStep = static_cast<size_t>(ChosenElements::kInStep);
-    for (size_t k = begin * blocks; k < end * blocks; ++k)
-      enteredByAll_[k % blocks] += weight * static_cast<double>(done_[k]);
-    for (size_t first = begin; first < end; first += kInStep) {
-      const size_t last = std::min(end, first + kInStep);
-      addInStep(first, last, 0, 0, code_.thunks.blockCount(), weight);
-      addInStep(first, last, 1, code_.thunks.blockCount(), blocks, weight);
-    }
-  }
-
-  /// Of the eager thunks or the late ones, whose blocks are firstBlock and so on, for elements that go in
-  /// step. Where their paths are not known, the one that enters a block most often counts for all.
-  void addInStep(size_t first, size_t end, size_t late, size_t firstBlock, size_t endBlock, double weight) {
-    const size_t blocks = entered_.size();
-    std::vector<double> together(endBlock - firstBlock);
-    std::vector<const LockStep::Path*> paths;
-    bool known = true;
-    for (size_t e = first; e < end; ++e) {
-      if (done_[e * blocks + firstBlock] == 0) continue;
-      paths.push_back(&paths_[late][e]);
-      known = known && paths.back()->size() < kMostSteps;
-    }
-    if (!known || !inStep_[late].add(paths, together)) {
-      for (size_t e = first; e < end; ++e)
-        for (size_t k = firstBlock; k < endBlock; ++k)
-          together[k - firstBlock] =
-              std::max(together[k - firstBlock], static_cast<double>(done_[e * blocks + k]));
-    }
-    for (size_t k = firstBlock; k < endBlock; ++k)
-      inStepByAll_[k] += weight * static_cast<double>(end - first) * together[k - firstBlock];
-  }
-
   void loads(const std::byte* address, bool /*gathers*/) override {
     if (!memory_ || isResult(address)) return;
     step();
@@ -403,7 +282,13 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   void enters(uint32_t block) override {
     step();
     LockStep::Path& path = path_[ofLate_];
-    if (tells() && path.size() < kMostSteps) path.push_back(block);
+    if (tells() && path.size() < SampleTotals::kMostSteps) path.push_back(block);
+  }
+  void dividesLong(uint32_t number) override {
+    LockStep::Path& path = path_[ofLate_];
+    const size_t blocks = (ofLate_ ? code_.late : code_.thunks).blockCount();
+    if (tells() && path.size() < SampleTotals::kMostSteps)
+      path.push_back(static_cast<uint32_t>(blocks + number));
   }
   /// Of producers and guesses nothing is told.
   bool tells() const { return stage_ >= eager() && !guessing_; }
@@ -503,12 +388,12 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     size_t next = soac_.effects.size();
     const bool writes =
         soac_.kind == SoacKind::Permute && (!soac_.where || launch_.result(thunks_, next++).i != 0);
-    if (writes) gathers(static_cast<uint32_t>(loads_.size() - 1), launch_.result(thunks_, next).i);
+    if (writes) gathers(static_cast<uint32_t>(totals_.loads() - 1), launch_.result(thunks_, next).i);
     seenByBatch_ += seen_.size();
-    if (seenByBatch_ <= kMostPositions) positions_[place] = seen_;
+    if (seenByBatch_ <= kMostPositions) done_.positions[place] = seen_;
     std::copy(entered_.begin(), entered_.end(),
-              done_.begin() + static_cast<ptrdiff_t>(place * entered_.size()));
-    for (size_t late : {0, 1}) paths_[late][place] = path_[late];
+              done_.entered.begin() + static_cast<ptrdiff_t>(place * entered_.size()));
+    for (size_t late : {0, 1}) done_.paths[late][place] = path_[late];
   }
 
   void setLate(bool late) {
@@ -562,31 +447,22 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   const KernelCode::Binding& code_;
   std::vector<uint64_t> entered_;  ///< by block, of one element
   Instance thunks_, late_;
-  const std::array<LockStep, 2> inStep_;  ///< of the eager thunks and of the late ones
   bool segmented_ = soac_.space.segmented();
   std::vector<Producer> producers_;
   SampledMemory* memory_;
   const codegen::Streams streams_;
-  std::vector<Load> loads_;  ///< at computed positions, then of a Permute
-  std::vector<VisitedArray> arrays_;
-  std::unordered_map<VarId, size_t> numbers_;  ///< in arrays_
 
   // What was looked at so far.
   const int64_t n_;
   ChosenElements chosen_;
-  int64_t next_ = 0, smallGroups_ = 0;               ///< batches, small groups
-  bool everything_ = false;                          ///< all elements, each once
-  std::vector<double> enteredByAll_, inStepByAll_;   ///< by block, by weight, as far as they are spread
-  double weight_ = 0;                                ///< of these elements
-  int64_t elements_ = 0, grouped_ = 0, probed_ = 0;  ///< looked at in all, in groups, in windows
-  double seconds_ = 0, wait_ = 20e-6;                ///< for all that; for the latest wait
+  int64_t next_ = 0, smallGroups_ = 0;  ///< batches, small groups
+  SampleTotals totals_;
+  double seconds_ = 0, wait_ = 20e-6;  ///< for all that; for the latest wait
 
-  // Of the batch, by place: what its elements did, and which of them come next in visit().
+  // Of the batch.
   std::vector<Standing> standing_;
-  std::vector<uint64_t> done_;
-  std::vector<std::optional<std::vector<std::pair<uint32_t, int64_t>>>> positions_;  ///< none: too many
-  std::array<std::vector<LockStep::Path>, 2> paths_;
-  size_t seenByBatch_ = 0, nextPlace_ = 0;
+  ElementsDone done_;
+  size_t seenByBatch_ = 0;
 
   // Of the element.
   Standing* element_ = nullptr;
@@ -615,7 +491,7 @@ std::vector<uint32_t> LaunchEvaluation::mapsReadBy(uint32_t b) const {
 bool LaunchEvaluation::tells(uint32_t b) const {
   const KernelCode::Binding& code = code_.bindings()[b];
   const auto any = [](const ExpressionCode& thunks) {
-    return thunks.blockCount() > 1 || !thunks.gathers().empty();
+    return thunks.blockCount() > 1 || !thunks.gathers().empty() || !thunks.divisions().empty();
   };
   return any(code.thunks) || any(code.late) || kernel_.bindings[b].kind == SoacKind::Permute;
 }
@@ -660,10 +536,15 @@ codegen::ThunkSample LaunchEvaluation::sample(std::span<const size_t> bytes, Sam
     const size_t blocks = sample.entered.size() + code.thunks.blockCount() + code.late.blockCount();
     const size_t positions = sample.positions.size() + code.thunks.gathers().size() +
                              code.late.gathers().size() + (kernel_.bindings[b].kind == SoacKind::Permute);
+    const size_t divisions =
+        sample.divisions.size() + code.thunks.divisions().size() + code.late.divisions().size();
+    const size_t calls = sample.calls.size() + callsOf(kernel_.bindings[b]);
     if (bindings[b]) bindings[b]->appendTo(sample);
     sample.entered.resize(blocks);
     sample.inStep.resize(blocks);
     sample.positions.resize(positions);
+    sample.divisions.resize(divisions);
+    sample.calls.resize(calls);
   }
   return sample;
 }

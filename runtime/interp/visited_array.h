@@ -1,4 +1,4 @@
-// What a sample visits of one array (sample_thunks.cpp).
+// What a sample visits of one array (sample_totals.h).
 #pragma once
 
 #include <algorithm>

@@ -171,6 +171,39 @@ TEST(CudaPrograms, RecursionInFrames) {
       "{bad(w, n) : n in [5, 1]; w in [[1, 2, 3], [6, 2, 0]]};");
 }
 
+/// Calls that go on from what there is so far, and some that must not: what they give is used otherwise, too,
+/// or not used.
+TEST(CudaPrograms, RecursionThatAccumulates) {
+  expectAgreement(
+      "function fill(c, l, r, free, all) = if free == 0 then 0 else let b = free and (0 - free);"
+      "  d = c or b; m = 2 * (l or b) and all; s = rshift(r or b, 1)"
+      "  in (if d == all then 1 else fill(d, m, s, all and not(d or m or s), all)) + fill(c, l, r, free - b, "
+      "all);"
+      "{fill(0, 0, 0, lshift(1, n) - 1, lshift(1, n) - 1) : n in [1, 4, 5, 6, 7]};"
+      "function three(n) = if n < 3 then n + 1 else three(n - 1) + three(n - 2) + three(n - 3);"
+      "{three(n) : n in [0:14]};"
+      "function two(n) = if n < 2 then (n, n) else let (a, b) = two(n - 1); (c, d) = two(n - 2)"
+      "  in a + c + 1, max(b, d + 1);"
+      "{two(n) : n in [0:12]};"
+      "function mixed(n) = if n < 2 then (n, 1) else let (a, b) = mixed(n - 1); (c, d) = mixed(n - 2)"
+      "  in (if b > 5 then a else 3) + c, b + d;"
+      "{mixed(n) : n in [0:12]};"
+      "function crossed(n) = if n < 2 then (n, 1) else let (a, b) = crossed(n - 1); (c, d) = crossed(n - 2)"
+      "  in b + c, a + d;"
+      "{crossed(n) : n in [0:12]};"
+      "function twice(n) = if n < 2 then 1 else let a = twice(n - 1) in a + (if rem(n, 3) == 0 then a else "
+      "0) + "
+      "twice(n - 2);"
+      "{twice(n) : n in [0:12]};"
+      "function parity_of(n) = if n < 2 then n == 1 else let a = parity_of(n - 1) in a xor not(parity_of(n - "
+      "3));"
+      "{parity_of(n) : n in [0:14]};"
+      "function looped(n) = if n < 2 then 1 else"
+      "  let a = (if rem(n, 4) == 1 then 2 * looped(n - 2) else if rem(n, 4) == 2 then looped(n - 1) else 7)"
+      "  in a + looped(n / 2);"
+      "{looped(n) : n in [0:40]};");
+}
+
 /// Functions of different types that call each other are recursions inside of each other: these call
 /// functions.
 TEST(CudaPrograms, RecursionsInsideOfEachOther) {

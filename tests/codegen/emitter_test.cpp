@@ -273,9 +273,93 @@ TEST(Emitter, NothingIsPendingWhereOrderIsOfNoConsequence) {
   const std::string ints = frames(ScalarType::Int64), floats = frames(ScalarType::Float64);
   EXPECT_EQ(occurrences(ints, ".fits("), 1) << ints;
   EXPECT_THAT(ints, HasSubstr("so_far_1 + (called_1)")) << ints;
-  EXPECT_EQ(occurrences(ints, "push(so_far_1)"), 1) << ints;
+  EXPECT_EQ(occurrences(ints, "push("), 1) << "n alone: " << ints;
+  EXPECT_THAT(ints, HasSubstr("state_1 = 1;")) << "there is one place to go on at";
   EXPECT_EQ(occurrences(floats, ".fits("), 2) << floats;
   EXPECT_THAT(floats, Not(HasSubstr("so_far"))) << floats;
+}
+
+/// f(n) = if n < 2 then n else something of f(n - 1), and f(n - 2): whether the former call goes on from what
+/// there is so far.
+bool goesOn(const std::function<ExprRef(Builder&, ExprRef n, ExprRef first)>& beforeLast) {
+  Builder b;
+  const uint32_t f = b.arena().newLoop();
+  const ExprRef n = b.arena().loopVar(f, 0, lcu::kIndex);
+  const auto call = [&](int64_t less) {
+    return b.arena().call(f, {b.op(ScalarOp::Sub, n, b.num(less))}, {lcu::kIndex})[0];
+  };
+  const ExprRef first = call(1), before = beforeLast(b, n, first), small = b.op(ScalarOp::Less, n, b.num(2));
+  const auto result = b.arena().recursion(f, 3, {b.arena().param(0)},
+                                          {b.arena().select(small, n, b.op(ScalarOp::Add, before, call(2)))});
+  Dialect dialect = plain(b.program);
+  dialect.frames = true;
+  ExpressionEmitter emitter(dialect, 0);
+  emitter.emit(result);
+  const std::string text = emitter.takeStatements();
+  EXPECT_THAT(text, HasSubstr("so_far")) << text;
+  return text.find("push(so_far_1)") == std::string::npos;
+}
+
+/// Only what is combined once, and in any case, may be combined before the caller looks at it.
+TEST(Emitter, CallsGoOnFromWhatThereIsSoFar) {
+  const auto add = [](Builder& b, ExprRef x, ExprRef y) { return b.op(ScalarOp::Add, x, y); };
+  EXPECT_TRUE(goesOn([&](Builder&, ExprRef, ExprRef first) { return first; }));
+  EXPECT_TRUE(
+      goesOn([&](Builder& b, ExprRef n, ExprRef first) { return add(b, b.num(5), add(b, first, n)); }));
+  EXPECT_TRUE(goesOn([&](Builder& b, ExprRef n, ExprRef first) {
+    const ExprRef few = b.op(ScalarOp::Less, n, b.num(4));
+    return b.arena().select(few, n, add(b, first, b.num(1)));
+  }));
+  EXPECT_FALSE(goesOn([&](Builder& b, ExprRef, ExprRef first) { return add(b, first, first); }));
+  EXPECT_FALSE(
+      goesOn([&](Builder& b, ExprRef, ExprRef first) { return b.op(ScalarOp::Mul, first, b.num(3)); }));
+  EXPECT_FALSE(goesOn([&](Builder& b, ExprRef, ExprRef first) {
+    const ExprRef few = b.op(ScalarOp::Less, first, b.num(4));
+    return b.arena().select(few, b.num(0), first);
+  }));
+}
+
+/// What does not need the last call is done before it.
+TEST(Emitter, LastCallsComeLate) {
+  Builder b;
+  const uint32_t f = b.arena().newLoop();
+  const ExprRef n = b.arena().loopVar(f, 0, lcu::kIndex);
+  const auto call = [&](int64_t less) {
+    return b.arena().call(f, {b.op(ScalarOp::Sub, n, b.num(less))}, {lcu::kIndex})[0];
+  };
+  const ExprRef first = call(1), second = call(2);
+  const ExprRef sum = b.op(ScalarOp::Add, b.op(ScalarOp::Mul, first, b.num(3)), second);
+  Dialect dialect = plain(b.program);
+  dialect.frames = true;
+  ExpressionEmitter emitter(dialect, 0);
+  emitter.emit(b.arena().recursion(f, 3, {b.arena().param(0)},
+                                   {b.arena().select(b.op(ScalarOp::Less, n, b.num(2)), n, sum)}));
+  const std::string text = emitter.takeStatements();
+  EXPECT_EQ(occurrences(text, ".fits("), 1) << text;
+}
+
+/// What is quickly computed again from the rest of a frame is no part of it, nor are arguments that all calls
+/// hand on.
+TEST(Emitter, FramesHoldWhatTheyMust) {
+  Builder b;
+  const uint32_t f = b.arena().newLoop();
+  const ExprRef n = b.arena().loopVar(f, 0, lcu::kIndex), k = b.arena().loopVar(f, 1, lcu::kIndex);
+  const ExprRef square = b.op(ScalarOp::Mul, n, n), less = b.op(ScalarOp::Sub, square, k);
+  const auto call = [&](int64_t fewer) {
+    return b.arena().call(f, {b.op(ScalarOp::Sub, n, b.num(fewer)), k}, {lcu::kIndex})[0];
+  };
+  const ExprRef first = call(1), second = call(2),
+                sum = b.op(ScalarOp::Sub, b.op(ScalarOp::Sub, first, second),
+                           b.op(ScalarOp::Xor, b.op(ScalarOp::Mul, less, less), square));
+  const ExprRef small = b.op(ScalarOp::Less, b.op(ScalarOp::Mul, less, square), b.num(2));
+  Dialect dialect = plain(b.program);
+  dialect.frames = true;
+  ExpressionEmitter emitter(dialect, 0);
+  emitter.emit(b.arena().recursion(f, 3, {b.arena().param(0), b.num(7)}, {b.arena().select(small, k, sum)}));
+  const std::string text = emitter.takeStatements();
+  EXPECT_EQ(occurrences(text, "push(argument_1)"), 1) << text;
+  EXPECT_EQ(occurrences(text, "push("), 2 + 3) << text;
+  EXPECT_EQ(occurrences(text, "mul_1 = "), 2) << text;
 }
 
 TEST(Emitter, RecursionsInsideOfEachOtherAreFunctions) {

@@ -13,9 +13,8 @@ using lcu::ExprRef;
 std::vector<double> together(const Schedule& schedule, const std::vector<LockStep::Path>& paths) {
   std::vector<const LockStep::Path*> pointers;
   for (const LockStep::Path& path : paths) pointers.push_back(&path);
-  std::vector<double> entered(schedule.blocks.size(), 0);
-  if (!LockStep(schedule).add(pointers, entered)) entered.clear();
-  return entered;
+  const auto together = LockStep(schedule).of(pointers);
+  return together ? together->entered : std::vector<double>();
 }
 
 TEST(LockStep, BranchesAreTakenIfOneTakesThem) {
@@ -65,6 +64,36 @@ TEST(LockStep, RecursionsGoAsDeepAsTheDeepest) {
   const Schedule s = codegen::scheduleExpressions({a.recursion(f, 0, {a.param(0)}, {results})[0]});
   ASSERT_EQ(s.blocks.size(), 4u);  // 1: the results, 3: what is deeper; 2 has no steps
   EXPECT_EQ(together(s, {{1}, {1, 3, 1, 3, 1}, {1, 3, 1}}), (std::vector<double>{1, 3, 0, 2}));
+}
+
+/// (i % 2 == 0 ? p / i : p) % i
+TEST(LockStep, DivisionsTakeLongIfThoseOfOneDo) {
+  ExprArena a;
+  const ExprRef i = a.param(0), p = a.param(1);
+  const ExprRef even = a.op(ScalarOp::Equal, a.op(ScalarOp::And, i, a.index(1)), a.index(0));
+  const Schedule s =
+      codegen::scheduleExpressions({a.op(ScalarOp::Rem, a.select(even, a.op(ScalarOp::Div, p, i), p), i)});
+  ASSERT_EQ(s.blocks.size(), 3u);
+  // Divisions are numbered by block: the remainder, of block 0, comes first, though it is done last.
+  const uint32_t remainder = 3, quotient = 4;
+  const std::vector<LockStep::Path> paths = {{1, quotient, remainder}, {1}, {}};
+  std::vector<const LockStep::Path*> pointers;
+  for (const LockStep::Path& path : paths) pointers.push_back(&path);
+  const auto together = LockStep(s).of(pointers);
+  ASSERT_TRUE(together);
+  ASSERT_EQ(together->divisions.size(), 2u);
+  const auto expect = [&](size_t k, double number, double ofLong, double ofShort) {
+    EXPECT_EQ(together->divisions[k].number, number);
+    EXPECT_EQ(together->divisions[k].ofLong, ofLong);
+    EXPECT_EQ(together->divisions[k].ofShort, ofShort);
+  };
+  expect(0, 1, 1, 1);
+  expect(1, 1, 1, 1);
+  const LockStep::Path all = {1, quotient};
+  const auto alike = LockStep(s).of(std::vector<const LockStep::Path*>{&all, &all});
+  ASSERT_TRUE(alike);
+  EXPECT_EQ(alike->divisions[1].ofShort, 0);
+  EXPECT_EQ(alike->divisions[0].ofLong, 0);
 }
 
 TEST(LockStep, PathsThatWereCutShortAreOfNoUse) {

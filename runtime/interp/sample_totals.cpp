@@ -1,0 +1,195 @@
+#include "runtime/interp/sample_totals.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "codegen/kernel_analysis.h"
+
+namespace kelpie::runtime {
+
+using codegen::ThunkSample;
+
+SampleTotals::SampleTotals(const lcu::Soac& soac, const KernelCode::Binding& code, int64_t n)
+    : inStep_{LockStep(codegen::scheduleExpressions(codegen::eagerThunks(soac))),
+              LockStep(codegen::scheduleExpressions(codegen::lateThunks(soac)))},
+      n_(n),
+      eagerBlocks_(code.thunks.blockCount()),
+      eagerDivisions_(code.thunks.divisions().size()),
+      eagerCalls_(inStep_[0].calls()) {
+  for (const LockStep& thunks : inStep_)
+    for (const codegen::ScheduleBlock& block : thunks.schedule().blocks)
+      stepsOf_.push_back(1 + static_cast<double>(block.steps.size()));
+  enteredByAll_.resize(stepsOf_.size());
+  inStepByAll_.resize(stepsOf_.size());
+  divisions_.resize(eagerDivisions_ + code.late.divisions().size());
+  calls_.resize(eagerCalls_ + inStep_[1].calls());
+  for (size_t late : {0, 1}) longest_[late].resize(endBlock(late) - firstBlock(late));
+}
+
+size_t SampleTotals::arrayOf(lcu::VarId array, double bytes, int64_t width, bool inOrder) {
+  const auto [known, isNew] = numbers_.try_emplace(array, arrays_.size());
+  if (isNew) arrays_.emplace_back(bytes, width, inOrder);
+  return known->second;
+}
+
+void SampleTotals::addLoad(lcu::VarId array, double bytes, int64_t width, bool inOrder) {
+  loads_.push_back({arrayOf(array, bytes, width, inOrder)});
+}
+
+void SampleTotals::addWrites(double bytes, int64_t width) {
+  loads_.push_back({arrays_.size()});
+  arrays_.emplace_back(bytes, width, false);
+}
+
+void SampleTotals::beginAll() {
+  everything_ = true;
+  std::fill(enteredByAll_.begin(), enteredByAll_.end(), 0);
+  std::fill(inStepByAll_.begin(), inStepByAll_.end(), 0);
+  std::fill(divisions_.begin(), divisions_.end(), ThunkSample::Division());
+  std::fill(calls_.begin(), calls_.end(), ThunkSample::Call());
+  for (Load& load : loads_) load.number = 0;
+  weight_ = 0;
+}
+
+double SampleTotals::gathered() const {
+  double bytes = 0;
+  for (const VisitedArray& array : arrays_) bytes += array.gatheredBytes();
+  return bytes / static_cast<double>(grouped_);
+}
+
+void SampleTotals::add(const ChosenElements::Batch& batch, const ElementsDone& done) {
+  size_t place = 0;
+  for (const auto& [begin, end] : batch.runs) {
+    addRun(begin, end, place, batch, done);
+    place += static_cast<size_t>(end - begin);
+  }
+  elements_ += batch.elements();
+}
+
+/// Neighbours, the first of which is at `place`.
+void SampleTotals::addRun(int64_t begin, int64_t end, size_t place, const ChosenElements::Batch& batch,
+                          const ElementsDone& done) {
+  const auto places = std::span(done.positions).subspan(place, static_cast<size_t>(end - begin));
+  std::vector<std::vector<int64_t>> byLoad(loads_.size());
+  double kept = 0;
+  for (const auto& positions : places) {
+    if (!positions) continue;
+    ++kept;
+    for (const auto& [load, position] : *positions) byLoad[load].push_back(position);
+  }
+  // Of the others there are too many.
+  const double times = kept > 0 ? static_cast<double>(places.size()) / kept : 0;
+  // Neighbours resemble each other: what is spread counts by places, not by elements.
+  const double weight = everything_ ? 1 : 1 / static_cast<double>(end - begin);
+  if (batch.kind != ChosenElements::Kind::OfWindow) {
+    for (size_t k = 0; k < loads_.size(); ++k)
+      loads_[k].number += weight * times * static_cast<double>(byLoad[k].size());
+    addEntered(place, place + places.size(), weight, done);
+    weight_ += weight * static_cast<double>(places.size());
+  }
+  if (batch.kind == ChosenElements::Kind::SmallGroups) return;
+
+  for (VisitedArray& array : arrays_) array.beginRun(begin, end);
+  for (size_t k = 0; k < loads_.size(); ++k) {
+    VisitedArray& array = arrays_[loads_[k].array];
+    const size_t sectors = array.sectors(), granules = array.granules(), blocks = array.blocks();
+    for (const int64_t position : byLoad[k]) array.insert(position);
+    if (batch.kind == ChosenElements::Kind::OfWindow) continue;
+    ThunkSample::Positions& found = loads_[k].found;
+    found.number += times * static_cast<double>(byLoad[k].size());
+    found.sectors += times * static_cast<double>(array.sectors() - sectors);
+    found.granules += times * static_cast<double>(array.granules() - granules);
+    found.blocks += times * static_cast<double>(array.blocks() - blocks);
+  }
+  for (VisitedArray& array : arrays_) {
+    if (batch.kind == ChosenElements::Kind::Groups) {
+      array.endGroup();
+    } else {
+      array.endRunOf(batch.window);
+    }
+  }
+  (batch.kind == ChosenElements::Kind::Groups ? grouped_ : probed_) += end - begin;
+}
+
+/// What the elements at these places of the batch entered.
+void SampleTotals::addEntered(size_t begin, size_t end, double weight, const ElementsDone& done) {
+  const size_t blocks = stepsOf_.size();
+  constexpr auto kInStep = static_cast<size_t>(ChosenElements::kInStep);
+  for (size_t k = begin * blocks; k < end * blocks; ++k)
+    enteredByAll_[k % blocks] += weight * static_cast<double>(done.entered[k]);
+  for (size_t first = begin; first < end; first += kInStep) {
+    const size_t last = std::min(end, first + kInStep);
+    addInStep(first, last, 0, weight, done);
+    addInStep(first, last, 1, weight, done);
+  }
+}
+
+/// Of the eager thunks or the late ones, for elements that go in step. Where their paths are not known, the
+/// one that enters a block most often counts for all.
+void SampleTotals::addInStep(size_t first, size_t end, size_t late, double weight, const ElementsDone& done) {
+  const size_t blocks = stepsOf_.size(), begin = firstBlock(late), number = endBlock(late) - begin;
+  std::vector<const LockStep::Path*> paths;
+  bool known = true;
+  for (size_t e = first; e < end; ++e) {
+    if (done.entered[e * blocks + begin] == 0) continue;
+    paths.push_back(&done.paths[late][e]);
+    known = known && paths.back()->size() < kMostSteps;
+  }
+  std::optional<LockStep::Together> together;
+  if (known) together = inStep_[late].of(paths);
+  if (!together) {
+    together.emplace().entered.resize(number);
+    for (size_t e = first; e < end; ++e) {
+      for (size_t k = 0; k < number; ++k) {
+        double& most = together->entered[k];
+        most = std::max(most, static_cast<double>(done.entered[e * blocks + begin + k]));
+      }
+    }
+  }
+  const double all = weight * static_cast<double>(end - first);
+  for (size_t k = 0; k < number; ++k) inStepByAll_[begin + k] += all * together->entered[k];
+  for (size_t k = 0; k < together->divisions.size(); ++k)
+    divisions_[(late ? eagerDivisions_ : 0) + k].add(together->divisions[k], all);
+  for (size_t k = 0; k < together->calls.size(); ++k)
+    calls_[(late ? eagerCalls_ : 0) + k].add(together->calls[k], all);
+  const auto steps = [&](const std::vector<double>& entered) {
+    return std::inner_product(entered.begin(), entered.end(),
+                              stepsOf_.begin() + static_cast<ptrdiff_t>(begin), 0.0);
+  };
+  if (steps(together->entered) > steps(longest_[late])) longest_[late] = std::move(together->entered);
+}
+
+void SampleTotals::appendTo(ThunkSample& sample, double inWindows) const {
+  const double times = weight_ > 0 ? static_cast<double>(n_) / weight_ : 0;
+  for (size_t k = 0; k < enteredByAll_.size(); ++k) {
+    sample.entered.push_back(enteredByAll_[k] * times);
+    sample.inStep.push_back(inStepByAll_[k] * times);
+  }
+  for (const std::vector<double>& entered : longest_)
+    for (const double number : entered) sample.longest.push_back(ChosenElements::kInStep * number);
+  for (const ThunkSample::Division& division : divisions_) {
+    sample.divisions.emplace_back();
+    sample.divisions.back().add(division, times);
+  }
+  for (const ThunkSample::Call& call : calls_) {
+    sample.calls.emplace_back();
+    sample.calls.back().add(call, times);
+  }
+  const bool all = grouped_ == n_;
+  for (const Load& load : loads_) {
+    const VisitedArray& array = arrays_[load.array];
+    ThunkSample::Positions found = load.found;
+    if (found.number > 0) {
+      found.fresh = found.sectors *
+                    array.fresh(all, static_cast<double>(grouped_), static_cast<double>(probed_), inWindows);
+      found.visited = found.number * array.visited(all);
+    } else {  // no group was looked at, or none loads here: anywhere
+      found = {1, 1, 1, 1, 1, array.bytes()};
+    }
+    sample.positions.emplace_back();
+    sample.positions.back().add(found, times * load.number / found.number);
+  }
+}
+
+}  // namespace kelpie::runtime

@@ -1,0 +1,84 @@
+// What a sample has seen of the thunks of one binding, and what that says of all its elements
+// (codegen/thunk_sample.h). sample_thunks.cpp evaluates them.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "runtime/interp/chosen_elements.h"
+#include "runtime/interp/kernel_evaluator.h"
+#include "runtime/interp/lock_step.h"
+#include "runtime/interp/visited_array.h"
+
+namespace kelpie::runtime {
+
+/// What the elements of a batch did, by their place in it.
+struct ElementsDone {
+  std::vector<uint64_t> entered;  ///< blocks of the eager thunks, then of the late ones, for each place
+  /// Loads (SampleTotals::addLoad) and positions; none: there are too many.
+  std::vector<std::optional<std::vector<std::pair<uint32_t, int64_t>>>> positions;
+  std::array<std::vector<LockStep::Path>, 2> paths;  ///< through the eager thunks and through the late ones
+};
+
+class SampleTotals {
+ public:
+  static constexpr size_t kMostSteps = 1 << 18;  ///< of a path; it is of no use from then on
+
+  /// Of `n` elements.
+  SampleTotals(const lcu::Soac& soac, const KernelCode::Binding& code, int64_t n);
+
+  // Loads at computed positions, in the order of the sample.
+  void addLoad(lcu::VarId array, double bytes, int64_t width, bool inOrder);
+  /// What a Permute writes.
+  void addWrites(double bytes, int64_t width);
+  size_t loads() const { return loads_.size(); }
+
+  /// The batches that follow are all elements, each once: small groups before them do not count.
+  void beginAll();
+  bool isOfAll() const { return everything_; }
+  void add(const ChosenElements::Batch& batch, const ElementsDone& done);
+
+  int64_t elements() const { return elements_; }         ///< looked at
+  int64_t inRuns() const { return grouped_ + probed_; }  ///< ... in groups and in windows
+  /// Bytes that an element of a group gathers.
+  double gathered() const;
+
+  /// Appends what it found to the sample; all zero if it was nothing. `inWindows`: elements of both windows.
+  void appendTo(codegen::ThunkSample& sample, double inWindows) const;
+
+ private:
+  struct Load {
+    size_t array;
+    codegen::ThunkSample::Positions found = {};  ///< in groups; small ones do not tell how near others are
+    double number = 0;                           ///< by weight
+  };
+  /// Number of what is known of the array.
+  size_t arrayOf(lcu::VarId array, double bytes, int64_t width, bool inOrder);
+  void addRun(int64_t begin, int64_t end, size_t place, const ChosenElements::Batch& batch,
+              const ElementsDone& done);
+  void addEntered(size_t begin, size_t end, double weight, const ElementsDone& done);
+  void addInStep(size_t first, size_t end, size_t late, double weight, const ElementsDone& done);
+  size_t firstBlock(size_t late) const { return late ? eagerBlocks_ : 0; }
+  size_t endBlock(size_t late) const { return late ? stepsOf_.size() : eagerBlocks_; }
+
+  const std::array<LockStep, 2> inStep_;  ///< of the eager thunks and of the late ones
+  const int64_t n_;
+  const size_t eagerBlocks_, eagerDivisions_, eagerCalls_;
+  std::vector<double> stepsOf_;  ///< by block
+  std::vector<Load> loads_;
+  std::vector<VisitedArray> arrays_;
+  std::unordered_map<lcu::VarId, size_t> numbers_;  ///< in arrays_
+
+  bool everything_ = false;                                ///< all elements, each once
+  std::vector<double> enteredByAll_, inStepByAll_;         ///< by block, by weight, as far as they are spread
+  std::vector<codegen::ThunkSample::Division> divisions_;  ///< likewise, by number
+  std::vector<codegen::ThunkSample::Call> calls_;          ///< likewise
+  double weight_ = 0;                                      ///< of these elements
+  std::array<std::vector<double>, 2> longest_;       ///< blocks that the neighbours entered who did most
+  int64_t elements_ = 0, grouped_ = 0, probed_ = 0;  ///< looked at in all, in groups, in windows
+};
+
+}  // namespace kelpie::runtime
