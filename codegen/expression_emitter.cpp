@@ -107,6 +107,7 @@ ExpressionEmitter::Text ExpressionEmitter::operationText(ExprRef e) const {
     return {fmt::format("{}({})", functionName(e->op), textOf(a).text), true};
   }
   ExprRef b = e->operands[1];
+  if (neverHolds(e)) return {literalText(b->constant), true};
   if (dialect_.rangeCalls && e->op == ScalarOp::And && isRangeTest(a, b)) {
     // An index of 32 bits that has been widened is tested before it is.
     ExprRef x = a->operands[0];

@@ -11,8 +11,8 @@
 //      condition of a Loop or the body of a Recursion needs and that does not change with it is needed by the
 //      Loop or Recursion. A value needed in two unrelated branches is placed in each.
 //
-// The last call of a recursion in a block comes as late as it may: behind all that is computed without it, but
-// for what may fail. So less is pending behind it (pending_calls.h).
+// The last call of a recursion in a block comes as late as it may: behind all that is computed without it,
+// but for what may fail. So less is pending behind it (pending_calls.h).
 //
 // Shared by the code generators and by the evaluator of λcu (runtime/interp).
 #pragma once

@@ -111,8 +111,9 @@ class Walk {
         calls.uses[e].assign(uses.begin(), uses.end());
         if (ends) lastCall(b, k, *ends);
       }
-      std::erase_if(uses, [&](ExprRef used) {
-        return used == e || (used->kind == ExprKind::Project && used->operands[0] == e);
+      // A load may be made before its step, with that of another column of its element.
+      const size_t used = e->kind == ExprKind::Load ? 1 : std::erase_if(uses, [&](ExprRef other) {
+        return other == e || (other->kind == ExprKind::Project && other->operands[0] == e);
       });
       nested |= e->kind == ExprKind::Recursion || (e->kind == ExprKind::Call && e->index != recursion_);
       if (e->kind == ExprKind::If) {
@@ -130,7 +131,8 @@ class Walk {
           block(step.first, uses);
         }
       }
-      uses.insert(e->operands.begin(), e->operands.end());
+      const bool counts = used > 0 || (e->kind != ExprKind::Op && e->kind != ExprKind::Convert);
+      if (counts && !neverHolds(e)) uses.insert(e->operands.begin(), e->operands.end());
     }
   }
 
@@ -177,12 +179,17 @@ class Walk {
           return true;
       }
     };
+    const auto isQuick = [](ExprRef e) {
+      return e->kind == ExprKind::Op && e->op != ScalarOp::Div && e->op != ScalarOp::Rem;
+    };
     const auto isThere = [&](ExprRef e) {
       return !isKept(e) || std::binary_search(uses.begin(), uses.end(), e, ById());
     };
+    const auto isNear = [&](ExprRef e) {  // or computed from what is there
+      return isThere(e) || (isQuick(e) && std::all_of(e->operands.begin(), e->operands.end(), isThere));
+    };
     return static_cast<size_t>(std::count_if(uses.begin(), uses.end(), [&](ExprRef e) {
-      const bool quick = e->kind == ExprKind::Op && e->op != ScalarOp::Div && e->op != ScalarOp::Rem;
-      return isKept(e) && !(quick && std::all_of(e->operands.begin(), e->operands.end(), isThere));
+      return isKept(e) && !(isQuick(e) && std::all_of(e->operands.begin(), e->operands.end(), isNear));
     }));
   }
   /// Notes a call if everything behind it combines its results.

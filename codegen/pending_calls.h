@@ -33,6 +33,12 @@ struct ById {
   bool operator()(lcu::ExprRef a, lcu::ExprRef b) const { return a->id < b->id; }
 };
 
+/// `and` with false: what it is about is evaluated, as it may fail, but not used.
+inline bool neverHolds(lcu::ExprRef e) {
+  return e->kind == lcu::ExprKind::Op && e->op == ScalarOp::And && e->type == ScalarType::Bool &&
+         e->operands[1]->kind == lcu::ExprKind::Constant && e->operands[1]->constant.i == 0;
+}
+
 struct PendingCalls {
   std::map<lcu::ExprRef, std::vector<lcu::ExprRef>, ById> uses;  ///< of each Call
   /// Calls behind which nothing is pending: for each result, what it is combined with before.

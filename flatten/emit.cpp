@@ -156,7 +156,11 @@ ExprRef Flattener::asBool(ExprRef e) {
 }
 
 ExprRef Flattener::evaluatedBefore(const std::vector<ExprRef>& owed, ExprRef value) {
+  std::unordered_set<ExprRef> made;  // calls, whose results come together
   for (size_t k = owed.size(); k-- > 0;) {
+    const bool ofCall =
+        owed[k]->kind == lcu::ExprKind::Project && owed[k]->operands[0]->kind == lcu::ExprKind::Call;
+    if (ofCall && !made.insert(owed[k]->operands[0]).second) continue;
     const ExprRef never = arena().op(ScalarOp::And, asBool(owed[k]), arena().boolean(false));
     value = arena().select(never, value, value);
   }
@@ -198,7 +202,12 @@ void Flattener::dropEvaluated(std::vector<ExprRef>& pending, const std::vector<E
     if (!evaluated.insert(e).second) continue;
     for (size_t k = 0; k < lcu::strictOperands(e); ++k) work.push_back(e->operands[k]);
   }
-  std::erase_if(pending, [&](ExprRef e) { return evaluated.contains(e); });
+  std::erase_if(pending, [&](ExprRef e) {
+    if (evaluated.contains(e)) return true;
+    // The results of a call come together.
+    return e->kind == lcu::ExprKind::Project && e->operands[0]->kind == lcu::ExprKind::Call &&
+           evaluated.contains(e->operands[0]);
+  });
 }
 
 void Flattener::flushPending(Context& context) {

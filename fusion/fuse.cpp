@@ -15,6 +15,7 @@
 #include "fusion/graded_order.h"
 #include "fusion/kernel_time.h"
 #include "fusion/merged_checks.h"
+#include "fusion/merged_choices.h"
 #include "fusion/paired_reductions.h"
 #include "fusion/region_problem.h"
 #include "fusion/rewrite.h"
@@ -210,6 +211,7 @@ class Fuser {
         RewrittenKernel rewritten = rewriteCluster(kernels, needed, program_);
         if (rewritten.kernel.bindings.empty()) continue;
         mergeChecks(rewritten.kernel, *program_.arena);
+        mergeChoices(rewritten.kernel, *program_.arena);
         rewritten.kernel.name = unused(kernelName(kernels));
         clusterReport.kernel = rewritten.kernel.name;
         clusterReport.rules = std::move(rewritten.rules);

@@ -1,0 +1,104 @@
+#include "fusion/merged_choices.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "codegen/expression_schedule.h"
+#include "codegen/kernel_analysis.h"
+#include "fusion/sizes.h"
+
+namespace kelpie::fusion {
+
+using codegen::Schedule;
+using codegen::ScheduleBlock;
+using codegen::ScheduleStep;
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::Soac;
+
+namespace {
+
+bool takesLong(ExprRef e) {
+  switch (e->kind) {
+    case ExprKind::Loop:
+    case ExprKind::Recursion:
+      return true;
+    case ExprKind::Op:
+      if (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) return e->operands[1]->kind != ExprKind::Constant;
+      return e->op >= ScalarOp::Sqrt && e->op != ScalarOp::Floor;
+    default:
+      return false;
+  }
+}
+
+bool share(const ScheduleBlock& a, const ScheduleBlock& b) {
+  return std::any_of(a.steps.begin(), a.steps.end(), [&](const ScheduleStep& step) {
+    return takesLong(step.node) && std::any_of(b.steps.begin(), b.steps.end(), [&](const ScheduleStep& other) {
+             return other.node == step.node;
+           });
+  });
+}
+
+bool dependsOn(ExprRef e, ExprRef other) {
+  return lcu::anyNode({e}, [&](ExprRef x) { return x == other; });
+}
+
+/// Two Ifs that may be one.
+std::optional<std::pair<ExprRef, ExprRef>> findPair(const Schedule& schedule) {
+  for (const ScheduleBlock& block : schedule.blocks) {
+    std::unordered_map<ExprRef, std::vector<const ScheduleStep*>> byCondition;
+    for (const ScheduleStep& step : block.steps) {
+      if (step.node->kind != ExprKind::If) continue;
+      std::vector<const ScheduleStep*>& others = byCondition[step.node->operands[0]];
+      for (const ScheduleStep* other : others) {
+        const bool alike = share(schedule.blocks[step.first], schedule.blocks[other->first]) ||
+                           share(schedule.blocks[step.second], schedule.blocks[other->second]);
+        if (alike && !dependsOn(step.node, other->node) && !dependsOn(other->node, step.node))
+          return std::pair(other->node, step.node);
+      }
+      others.push_back(&step);
+    }
+  }
+  return std::nullopt;
+}
+
+/// Whether anything changed.
+bool mergeOnce(Soac& soac, lcu::ExprArena& arena) {
+  auto found = findPair(codegen::scheduleExpressions(codegen::eagerThunks(soac)));
+  if (!found) found = findPair(codegen::scheduleExpressions(codegen::lateThunks(soac)));
+  if (!found) return false;
+  const auto& [a, b] = *found;
+  std::vector<ExprRef> then = codegen::thenValues(a), otherwise = codegen::elseValues(a);
+  const size_t ofA = then.size();
+  for (ExprRef e : codegen::thenValues(b)) then.push_back(e);
+  for (ExprRef e : codegen::elseValues(b)) otherwise.push_back(e);
+  const std::vector<ExprRef> both = arena.select(a->operands[0], std::move(then), std::move(otherwise));
+  changeExpressions(soac, [&, a = a, b = b](ExprRef thunk) {
+    return arena.rewrite(thunk, [&](ExprRef e) -> ExprRef {
+      if (e->kind != ExprKind::Project) return nullptr;
+      if (e->operands[0] == a) return both[e->index];
+      if (e->operands[0] == b) return both[ofA + e->index];
+      return nullptr;
+    });
+  });
+  return true;
+}
+
+}  // namespace
+
+void mergeChoices(lcu::Kernel& kernel, lcu::ExprArena& arena) {
+  for (Soac& soac : kernel.bindings) {
+    // Each round takes one If away from those that there are.
+    std::unordered_set<ExprRef> choices;
+    lcu::forEachNode(codegen::thunksOf(soac), [&](ExprRef e) {
+      if (e->kind == ExprKind::If) choices.insert(e);
+    });
+    for (size_t round = 1; round < choices.size() && mergeOnce(soac, arena); ++round) {
+    }
+  }
+}
+
+}  // namespace kelpie::fusion
