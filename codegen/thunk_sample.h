@@ -60,9 +60,6 @@ struct ThunkSample {
   std::vector<double> entered;
   /// The same where 32 neighbours go in step: what the one of them does that enters most counts for all.
   std::vector<double> inStep;
-  /// The same of those 32 neighbours alone that have most to do, as far as one has seen: what the slowest
-  /// warp of each launch does.
-  std::vector<double> longest;
   std::vector<Positions> positions;
   std::vector<Division> divisions;
   std::vector<Call> calls;  ///< of all Calls; those that leave nothing pending are never made
@@ -71,13 +68,11 @@ struct ThunkSample {
   void add(const ThunkSample& other, double weight = 1) {
     entered.resize(other.entered.size());
     inStep.resize(other.inStep.size());
-    longest.resize(other.longest.size());
     positions.resize(other.positions.size());
     divisions.resize(other.divisions.size());
     calls.resize(other.calls.size());
     for (size_t k = 0; k < entered.size(); ++k) entered[k] += weight * other.entered[k];
     for (size_t k = 0; k < inStep.size(); ++k) inStep[k] += weight * other.inStep[k];
-    for (size_t k = 0; k < longest.size(); ++k) longest[k] += weight * other.longest[k];
     for (size_t k = 0; k < positions.size(); ++k) positions[k].add(other.positions[k], weight);
     for (size_t k = 0; k < divisions.size(); ++k) divisions[k].add(other.divisions[k], weight);
     for (size_t k = 0; k < calls.size(); ++k) calls[k].add(other.calls[k], weight);

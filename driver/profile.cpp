@@ -54,14 +54,15 @@ Json jsonOf(const codegen::ThunkSample& sample) {
   for (const auto& d : sample.divisions) divisions.push_back({d.number, d.ofLong, d.ofShort});
   Json calls = Json::array();
   for (const auto& c : sample.calls) calls.push_back({c.number, c.depths});
-  return {{"entered", sample.entered},         {"inStep", sample.inStep},
-          {"longest", sample.longest},         {"positions", std::move(positions)},
-          {"divisions", std::move(divisions)}, {"calls", std::move(calls)}};
+  return {{"entered", sample.entered},
+          {"inStep", sample.inStep},
+          {"positions", std::move(positions)},
+          {"divisions", std::move(divisions)},
+          {"calls", std::move(calls)}};
 }
 
 codegen::ThunkSample sampleOf(const Json& json) {
-  codegen::ThunkSample sample{
-      json.at("entered"), json.at("inStep"), json.value("longest", Json::array()), {}, {}, {}};
+  codegen::ThunkSample sample{json.at("entered"), json.at("inStep"), {}, {}, {}};
   for (const Json& p : json.at("positions"))
     sample.positions.push_back({p.at(0), p.at(1), p.at(2), p.at(3), p.at(4), p.at(5)});
   for (const Json& d : json.value("divisions", Json::array()))

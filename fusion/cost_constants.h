@@ -32,7 +32,6 @@ struct TargetCosts {
   double iteration;         ///< one turn of a loop
   double call;              ///< of a recursion inside a thunk, that leaves something pending
   double frameValue;        ///< a value of its frame, for each depth of stacks in a warp
-  double alone;             ///< what the longest warp takes by itself, relative to its share of all of them
   double operation;         ///< of floats: add, multiply, compare
   double integerOperation;  ///< of integers and truth values: add, compare, choose, shift
   double integerProduct;

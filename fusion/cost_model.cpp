@@ -552,7 +552,7 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   const bool scans = std::any_of(members.begin(), members.end(), [](const SoacTime& member) {
     return member.kind == SoacKind::Scan && member.collective > 0;
   });
-  double arithmetic = 0, integers = 0, collective = 0, exposed = 0, further = 0, first = 0, longest = 0;
+  double arithmetic = 0, integers = 0, collective = 0, exposed = 0, further = 0, first = 0;
   bool numbered = false, folds = false;
   double borders = 0;
   for (const SoacTime& member : members) {
@@ -563,7 +563,6 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
     integers += member.integers;
     collective += member.collective;
     exposed += member.exposed;
-    longest += member.longest;
     numbered |= member.numbered && !member.rows && !member.keyed;
     if (member.kind == SoacKind::Reduce && scans) further += member.further;  // what threads hold for both
     if (member.collective == 0) continue;
@@ -588,9 +587,8 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   // Warps that fold segments work by themselves, and load a tile ahead.
   const bool hidden = numbered || (costs_.lockStep && folds && collective == 0);
   const double working = passes * arithmetic + collective + (hidden ? segmentTime(members) : 0);
-  const double time = both(moving, working, overlap) + exposed + memory.dependent + further - first +
-                      (hidden ? 0 : segmentTime(members));
-  return costs_.launch + std::max(time, costs_.alone * longest);
+  return costs_.launch + both(moving, working, overlap) + exposed + memory.dependent + further - first +
+         (hidden ? 0 : segmentTime(members));
 }
 
 double CostModel::collectiveBytes(const lcu::Soac& soac) const {

@@ -44,7 +44,6 @@ struct SoacTime {
   double lookUps = 0;                 ///< time of elements for what depends on their segment or a condition
   bool rows = false;   ///< a reduction whose loads depend on the segment or on the position alone
   bool keyed = false;  ///< ... or one of `elements` positions, whose keys tell the segment
-  double longest = 0;  ///< what those 32 elements take that have most to do, as part of the above
 };
 
 /// How near each other the positions are at which neighbouring elements load or store.

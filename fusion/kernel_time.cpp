@@ -12,8 +12,7 @@
 #include "codegen/expression_schedule.h"
 #include "codegen/kernel_analysis.h"
 #include "codegen/keyed_segments.h"
-#include "codegen/loop_exits.h"
-#include "codegen/pending_calls.h"
+#include "fusion/compiled_blocks.h"
 #include "fusion/dependence_graph.h"
 
 namespace kelpie::fusion {
@@ -56,55 +55,6 @@ bool goesByRows(const lcu::Kernel& kernel, const codegen::KernelInfo& info) {
 /// About how many values a call of a function keeps.
 constexpr size_t kFunctionValues = 6;
 constexpr double kRowsTogether = 8, kRowThreads = 256, kManyRows = 1 << 17;
-
-/// Where compilers compute what a schedule has in a loop: arithmetic that no turn changes, in front of it.
-class Homes {
- public:
-  Homes(const Schedule& schedule, const std::vector<ExprRef>& roots) : entries_(schedule.blocks.size()) {
-    for (size_t b = 0; b < schedule.blocks.size(); ++b) {
-      for (const ScheduleStep& step : schedule.blocks[b].steps) {
-        for (const uint32_t nested : {step.first, step.second})
-          if (nested != 0) entries_[nested] = {b, step.node};
-        if (step.node->kind == ExprKind::Loop) changing_[step.node] = changing(step.node->index, roots);
-      }
-    }
-  }
-
-  /// The block for a node that is a step of `block`.
-  size_t of(ExprRef e, size_t block) const {
-    size_t home = block;
-    if (e->kind != ExprKind::Op && e->kind != ExprKind::Convert) return home;
-    while (block != 0) {
-      const auto& [outer, by] = entries_[block];
-      if (by->kind == ExprKind::Recursion) break;
-      if (by->kind == ExprKind::Loop) {
-        if (changing_.at(by).contains(e)) break;
-        home = outer;
-      }
-      block = outer;
-    }
-    return home;
-  }
-
- private:
-  struct Entry {
-    size_t block = 0;
-    ExprRef by = nullptr;  ///< an If, Loop or Recursion of that block
-  };
-  /// What depends on the variables of a loop.
-  static std::unordered_set<ExprRef> changing(uint32_t loop, const std::vector<ExprRef>& roots) {
-    std::unordered_set<ExprRef> found;
-    lcu::forEachNode(roots, [&](ExprRef e) {
-      const bool own = e->kind == ExprKind::LoopVar && e->index == loop;
-      const auto depends = [&](ExprRef operand) { return found.contains(operand); };
-      if (own || std::any_of(e->operands.begin(), e->operands.end(), depends)) found.insert(e);
-    });
-    return found;
-  }
-
-  std::vector<Entry> entries_;  ///< by block, how it is entered
-  std::unordered_map<ExprRef, std::unordered_set<ExprRef>> changing_;
-};
 
 class Account {
  public:
@@ -242,7 +192,6 @@ class Account {
     const Schedule schedule = codegen::scheduleExpressions(roots);
     const std::vector<double> threads = entries(schedule, times, sample_.entered);
     const std::vector<double> inStep = entries(schedule, times, sample_.inStep);
-    const std::vector<double> longest = longestOf(schedule, times);
     sampled_ = blocks_ < sample_.entered.size() && sample_.entered[blocks_] > 0;
     blocks_ += schedule.blocks.size();
     const ElementFacts facts(roots, model_.arrayBits());
@@ -266,7 +215,6 @@ class Account {
           if (counted.contains(step.node)) continue;
           if (step.node->kind == ExprKind::Recursion) continue;
           time.integers += turns * model_.costs().iteration;
-          time.longest += longest[nested] * model_.costs().iteration;
         }
         const bool load = step.node->kind == ExprKind::Load;
         const ThunkSample::Positions positions =
@@ -277,7 +225,7 @@ class Account {
         if (again) continue;
         if (step.node->kind == ExprKind::Call) {
           const auto frame = frames.find(step.node);
-          call(frame == frames.end() ? kFunctionValues : frame->second, made, inStep[b], longest[b], time);
+          call(frame == frames.end() ? kFunctionValues : frame->second, made, inStep[b], time);
         }
         if (role == BindingRole::Element) time.lookUps += lookUps(schedule, step, inStep, inStep[b]);
         if (load && model_.costs().lockStep && !codegen::loadsInOrder(step.node) && facts.varies(step.node))
@@ -290,7 +238,6 @@ class Account {
         const double operation = model_.operation(step.node, facts, sizes) * shareOf(step.node);
         (CostModel::ofIntegers(step.node) ? time.integers : time.arithmetic) +=
             (model_.costs().lockStep ? inStep[home] : threads[home]) * operation;
-        time.longest += longest[home] * operation;
       }
     }
   }
@@ -313,118 +260,17 @@ class Account {
     return time;
   }
 
-  /// Loops that compilers unroll, as nothing but constants decides how often they turn, which is not often;
-  /// and what of their turns is a constant then.
-  static std::unordered_set<ExprRef> countedInLoops(const Schedule& schedule,
-                                                    const std::vector<double>& entered) {
-    std::unordered_set<ExprRef> counted;
-    for (size_t b = 0; b < schedule.blocks.size(); ++b) {
-      for (const ScheduleStep& step : schedule.blocks[b].steps) {
-        if (step.node->kind != ExprKind::Loop) continue;
-        const bool few = entered[step.second] <= kUnrolledTurns * entered[b];
-        const std::vector<bool> counters = countersOf(step.node);
-        if (!few || !depends(codegen::loopCondition(step.node), step.node, counters)) continue;
-        counted.insert(step.node);
-        for (const uint32_t nested : {step.first, step.second})
-          for (const ScheduleStep& inside : schedule.blocks[nested].steps)
-            if (depends(inside.node, step.node, counters)) counted.insert(inside.node);
-      }
-    }
-    return counted;
-  }
-  static constexpr double kUnrolledTurns = 64;
-
-  /// Of a loop's variables those that begin with constants and go on from each other.
-  static std::vector<bool> countersOf(ExprRef loop) {
-    const std::vector<ExprRef> initial = codegen::loopInitial(loop), next = codegen::loopNext(loop);
-    std::vector<bool> counters(initial.size());
-    for (size_t k = 0; k < initial.size(); ++k) counters[k] = initial[k]->kind == ExprKind::Constant;
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (size_t k = 0; k < next.size(); ++k) {
-        if (!counters[k] || depends(next[k], loop, counters)) continue;
-        counters[k] = false;
-        changed = true;
-      }
-    }
-    return counters;
-  }
-  /// Whether it depends on nothing but these variables of the loop.
-  static bool depends(ExprRef e, ExprRef loop, const std::vector<bool>& counters) {
-    return !lcu::anyNode({e}, [&](ExprRef x) {
-      switch (x->kind) {
-        case ExprKind::Constant:
-        case ExprKind::Op:
-        case ExprKind::Convert:
-        case ExprKind::Check:
-          return false;
-        case ExprKind::LoopVar:
-          return x->index != loop->index || !counters[x->count];
-        default:
-          return true;
-      }
-    });
-  }
-
-  /// For each call of a recursion over frames, how many values its frame has; none: a call that leaves
-  /// nothing pending, a turn of a loop (codegen/pending_calls.h).
-  using Frames = std::unordered_map<ExprRef, std::optional<size_t>>;
-  static Frames framesOf(const Schedule& schedule) {
-    Frames frames;
-    for (const codegen::ScheduleBlock& block : schedule.blocks) {
-      for (const ScheduleStep& step : block.steps) {
-        if (step.node->kind != ExprKind::Recursion) continue;
-        const auto pending = codegen::pendingCalls(schedule, step);
-        if (!pending) continue;
-        for (const auto& [call, others] : pending->last) frames[call] = std::nullopt;
-        for (const auto& [call, values] : pending->values) frames[call] = values;
-      }
-    }
-    return frames;
-  }
-  /// `times` one of 32 neighbours in step makes it, and `longest` those that have most to do.
-  void call(const std::optional<size_t>& values, const ThunkSample::Call& made, double times, double longest,
+  /// `times` one of 32 neighbours in step makes it.
+  void call(const std::optional<size_t>& values, const ThunkSample::Call& made, double times,
             SoacTime& time) {
     const TargetCosts& costs = model_.costs();
     if (!values) {
       time.integers += times * costs.iteration;
-      time.longest += longest * costs.iteration;
       return;
     }
     const double depths = made.number > 0 ? made.depths / made.number : 1;
     const double one = costs.call + depths * static_cast<double>(*values) * costs.frameValue;
     pass_->memory.dependent += times * one;
-    time.longest += longest * one;
-  }
-
-  /// What decides where a loop ends, and passes nothing on (codegen/loop_exits.h): the Ifs by which a turn
-  /// ends, and the test of the flag.
-  static std::unordered_set<ExprRef> exitsOfLoops(const Schedule& schedule) {
-    std::unordered_set<ExprRef> exits;
-    struct End {
-      uint32_t block;
-      std::vector<ExprRef> values;
-    };
-    std::vector<End> ends;
-    for (const codegen::ScheduleBlock& block : schedule.blocks) {
-      for (const ScheduleStep& step : block.steps) {
-        if (step.node->kind != ExprKind::Loop || !codegen::endFlag(step.node)) continue;
-        exits.insert(codegen::loopCondition(step.node));
-        ends.push_back({step.second, codegen::loopNext(step.node)});
-      }
-    }
-    while (!ends.empty()) {
-      const End end = std::move(ends.back());
-      ends.pop_back();
-      const codegen::ScheduleBlock& block = schedule.blocks[end.block];
-      const auto last = codegen::lastIf(block, end.values);
-      if (!last) continue;
-      const ScheduleStep& step = block.steps[*last];
-      exits.insert(step.node);
-      ends.push_back({step.first, codegen::endsOfBranch(step.node, true, end.values)});
-      ends.push_back({step.second, codegen::endsOfBranch(step.node, false, end.values)});
-    }
-    return exits;
   }
 
   /// How often the blocks are entered: as sampled or counted, or estimated.
@@ -454,15 +300,6 @@ class Account {
           result[step.second] = choice ? result[b] * model_.taken(condition, false) : repeated;
       }
     }
-    return result;
-  }
-
-  /// The same of the 32 neighbours of each launch that have most to do; zero: it is not known.
-  std::vector<double> longestOf(const Schedule& schedule, double times) const {
-    std::vector<double> result(schedule.blocks.size(), 0);
-    if (blocks_ + result.size() > sample_.longest.size() || !(sample_.entered[blocks_] > 0)) return result;
-    for (size_t b = 0; b < result.size(); ++b)
-      result[b] = times * sample_.longest[blocks_ + b] / sample_.entered[blocks_];
     return result;
   }
 

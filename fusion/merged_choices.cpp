@@ -36,9 +36,9 @@ bool takesLong(ExprRef e) {
 
 bool share(const ScheduleBlock& a, const ScheduleBlock& b) {
   return std::any_of(a.steps.begin(), a.steps.end(), [&](const ScheduleStep& step) {
-    return takesLong(step.node) && std::any_of(b.steps.begin(), b.steps.end(), [&](const ScheduleStep& other) {
-             return other.node == step.node;
-           });
+    return takesLong(step.node) &&
+           std::any_of(b.steps.begin(), b.steps.end(),
+                       [&](const ScheduleStep& other) { return other.node == step.node; });
   });
 }
 

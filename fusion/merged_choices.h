@@ -6,8 +6,8 @@
 //   (if c then f(x) else 0), (if c then f(x) * f(x) else 1)  ->  if c then (f(x), f(x) * f(x)) else (0, 1)
 //
 // In:  a kernel. Out: in its thunks, Ifs of one condition that are evaluated together (by the schedule of
-//      codegen/expression_schedule.h) are one, if branches of both have a loop, a recursion or a long operation
-//      in common. (Compilers find out about loads.)
+//      codegen/expression_schedule.h) are one, if branches of both have a loop, a recursion or a long
+//      operation in common. (Compilers find out about loads.)
 // Invariant: the same is evaluated, but once; a check in both branches fails as it did.
 #pragma once
 

@@ -26,7 +26,6 @@ constexpr NamedCost kCosts[] = {
     {"iteration", &T::iteration},
     {"call", &T::call},
     {"frameValue", &T::frameValue},
-    {"alone", &T::alone},
     {"operation", &T::operation},
     {"integerOperation", &T::integerOperation},
     {"integerProduct", &T::integerProduct},

@@ -88,8 +88,10 @@ class RemoteArrays final : public SampledMemory {
 bool tells(const std::vector<lcu::ExprRef>& thunks) {
   const codegen::Schedule schedule = codegen::scheduleExpressions(thunks);
   for (size_t b = 0; b < schedule.blocks.size(); ++b) {
-    for (const codegen::ScheduleStep& step : schedule.blocks[b].steps)
-      if (b > 0 || (step.node->kind == lcu::ExprKind::Load && !codegen::loadsInOrder(step.node))) return true;
+    for (const codegen::ScheduleStep& step : schedule.blocks[b].steps) {
+      const bool gathers = step.node->kind == lcu::ExprKind::Load && !codegen::loadsInOrder(step.node);
+      if (b > 0 || gathers || codegen::dividesByWords(step.node)) return true;
+    }
   }
   return false;
 }

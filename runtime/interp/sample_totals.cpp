@@ -1,7 +1,6 @@
 #include "runtime/interp/sample_totals.h"
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 
 #include "codegen/kernel_analysis.h"
@@ -17,14 +16,10 @@ SampleTotals::SampleTotals(const lcu::Soac& soac, const KernelCode::Binding& cod
       eagerBlocks_(code.thunks.blockCount()),
       eagerDivisions_(code.thunks.divisions().size()),
       eagerCalls_(inStep_[0].calls()) {
-  for (const LockStep& thunks : inStep_)
-    for (const codegen::ScheduleBlock& block : thunks.schedule().blocks)
-      stepsOf_.push_back(1 + static_cast<double>(block.steps.size()));
-  enteredByAll_.resize(stepsOf_.size());
-  inStepByAll_.resize(stepsOf_.size());
+  enteredByAll_.resize(eagerBlocks_ + code.late.blockCount());
+  inStepByAll_.resize(enteredByAll_.size());
   divisions_.resize(eagerDivisions_ + code.late.divisions().size());
   calls_.resize(eagerCalls_ + inStep_[1].calls());
-  for (size_t late : {0, 1}) longest_[late].resize(endBlock(late) - firstBlock(late));
 }
 
 size_t SampleTotals::arrayOf(lcu::VarId array, double bytes, int64_t width, bool inOrder) {
@@ -114,7 +109,7 @@ void SampleTotals::addRun(int64_t begin, int64_t end, size_t place, const Chosen
 
 /// What the elements at these places of the batch entered.
 void SampleTotals::addEntered(size_t begin, size_t end, double weight, const ElementsDone& done) {
-  const size_t blocks = stepsOf_.size();
+  const size_t blocks = enteredByAll_.size();
   constexpr auto kInStep = static_cast<size_t>(ChosenElements::kInStep);
   for (size_t k = begin * blocks; k < end * blocks; ++k)
     enteredByAll_[k % blocks] += weight * static_cast<double>(done.entered[k]);
@@ -128,7 +123,7 @@ void SampleTotals::addEntered(size_t begin, size_t end, double weight, const Ele
 /// Of the eager thunks or the late ones, for elements that go in step. Where their paths are not known, the
 /// one that enters a block most often counts for all.
 void SampleTotals::addInStep(size_t first, size_t end, size_t late, double weight, const ElementsDone& done) {
-  const size_t blocks = stepsOf_.size(), begin = firstBlock(late), number = endBlock(late) - begin;
+  const size_t blocks = enteredByAll_.size(), begin = firstBlock(late), number = endBlock(late) - begin;
   std::vector<const LockStep::Path*> paths;
   bool known = true;
   for (size_t e = first; e < end; ++e) {
@@ -153,11 +148,6 @@ void SampleTotals::addInStep(size_t first, size_t end, size_t late, double weigh
     divisions_[(late ? eagerDivisions_ : 0) + k].add(together->divisions[k], all);
   for (size_t k = 0; k < together->calls.size(); ++k)
     calls_[(late ? eagerCalls_ : 0) + k].add(together->calls[k], all);
-  const auto steps = [&](const std::vector<double>& entered) {
-    return std::inner_product(entered.begin(), entered.end(),
-                              stepsOf_.begin() + static_cast<ptrdiff_t>(begin), 0.0);
-  };
-  if (steps(together->entered) > steps(longest_[late])) longest_[late] = std::move(together->entered);
 }
 
 void SampleTotals::appendTo(ThunkSample& sample, double inWindows) const {
@@ -166,8 +156,6 @@ void SampleTotals::appendTo(ThunkSample& sample, double inWindows) const {
     sample.entered.push_back(enteredByAll_[k] * times);
     sample.inStep.push_back(inStepByAll_[k] * times);
   }
-  for (const std::vector<double>& entered : longest_)
-    for (const double number : entered) sample.longest.push_back(ChosenElements::kInStep * number);
   for (const ThunkSample::Division& division : divisions_) {
     sample.divisions.emplace_back();
     sample.divisions.back().add(division, times);

@@ -62,12 +62,11 @@ class SampleTotals {
   void addEntered(size_t begin, size_t end, double weight, const ElementsDone& done);
   void addInStep(size_t first, size_t end, size_t late, double weight, const ElementsDone& done);
   size_t firstBlock(size_t late) const { return late ? eagerBlocks_ : 0; }
-  size_t endBlock(size_t late) const { return late ? stepsOf_.size() : eagerBlocks_; }
+  size_t endBlock(size_t late) const { return late ? enteredByAll_.size() : eagerBlocks_; }
 
   const std::array<LockStep, 2> inStep_;  ///< of the eager thunks and of the late ones
   const int64_t n_;
   const size_t eagerBlocks_, eagerDivisions_, eagerCalls_;
-  std::vector<double> stepsOf_;  ///< by block
   std::vector<Load> loads_;
   std::vector<VisitedArray> arrays_;
   std::unordered_map<lcu::VarId, size_t> numbers_;  ///< in arrays_
@@ -77,7 +76,6 @@ class SampleTotals {
   std::vector<codegen::ThunkSample::Division> divisions_;  ///< likewise, by number
   std::vector<codegen::ThunkSample::Call> calls_;          ///< likewise
   double weight_ = 0;                                      ///< of these elements
-  std::array<std::vector<double>, 2> longest_;       ///< blocks that the neighbours entered who did most
   int64_t elements_ = 0, grouped_ = 0, probed_ = 0;  ///< looked at in all, in groups, in windows
 };
 

@@ -416,6 +416,47 @@ TEST(Prediction, DivisionsByConstants) {
   EXPECT_DOUBLE_EQ(predicted(costs, body("m"), 1000, 1), 7000);
 }
 
+/// A warp does both ways of a division if its threads need both.
+TEST(Prediction, DivisionsBySampledSizes) {
+  const char* const body = R"(
+  kernel k { let s: &int64 = REDUCE flat n { i => xs[i] / m } (0) { x, y => x + y } return s }
+  return s)";
+  TargetCosts costs = free();
+  costs.lockStep = true;
+  costs.integerDivision = 2;
+  costs.longDivision = 7;
+  KnownSizes known;
+  codegen::ThunkSample& sample = known.samples["k"];
+  sample.entered = sample.inStep = {1000};
+  sample.divisions = {{1000, 100, 950}};
+  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 1, 1, known), 700 + 1900);
+  sample.divisions = {{1000, 1000, 0}};
+  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 1, 1, known), 7000);
+}
+
+/// A value of a frame takes as often as there are depths of stacks in a warp.
+TEST(Prediction, FramesAtOtherDepths) {
+  TargetCosts costs = free();
+  costs.lockStep = true;
+  costs.call = 5;
+  costs.frameValue = 1;
+  const char* const body = R"(
+  kernel k { let r: [int64; n] = MAP flat n { i =>
+    let t = recursion r1 (k1 = xs[i]) : int64 @0 { if k1 < 2 then k1 else let a = call r1(k1 - 1); b = call r1(k1 - 2) in a - b }
+    in t } return r }
+  let first: int64 = r[0]
+  return first)";
+  KnownSizes known;
+  codegen::ThunkSample& sample = known.samples["k"];
+  sample.entered = sample.inStep = {100, 300, 200, 100};
+  sample.calls = {{100, 100}, {100, 100}};
+  const double alike = predictedOf(costs, body, 100, 1, 1, known);
+  sample.calls = {{100, 400}, {100, 100}};
+  // Behind the first call n - 2 is needed: the frame has n, and where to go on.
+  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 100, 1, 1, known) - alike, 3 * 100 * 1);
+  EXPECT_GE(alike, 2 * 100 * 5);
+}
+
 TEST(Prediction, BranchesCountAsOftenAsTheyAreEntered) {
   const char* const body = R"(
   kernel k { let s: &int64 = REDUCE flat n { i => if xs[i] > 3 then xs[i] / (xs[i] + m) else 7 } (0) { x, y => x + y } return s }

@@ -121,6 +121,22 @@ ExprRef sumOfPlaces(Builder& b, VarId table, int64_t length) {
   });
 }
 
+/// Of 64 warps one divides by more than 32 bits hold, another does so in one thread.
+TEST(ThunkSample, SizesOfWhatIsDivided) {
+  std::vector<int64_t> divisors(64 * 32, 7);
+  for (size_t k = 0; k < 32; ++k) divisors[32 * 5 + k] = int64_t{1} << 40;
+  divisors[32 * 9 + 3] = -1;
+  Builder b;
+  const VarId by = b.globalArray("by", testing::ints(divisors));
+  const ExprRef quotient = b.op(ScalarOp::Div, b.num(1000), b.at(by, b.i()));
+  b.result(b.launch(b.map(b.flat(b.num(64 * 32)), {quotient}), "k")[0]);
+  const codegen::ThunkSample sample = onHost(b).samples.at(0);
+  ASSERT_EQ(sample.divisions.size(), 1u);
+  EXPECT_EQ(sample.divisions[0].number, 64 * 32);
+  EXPECT_EQ(sample.divisions[0].ofLong, 2 * 32);
+  EXPECT_EQ(sample.divisions[0].ofShort, 63 * 32);
+}
+
 TEST(ThunkSample, LoopsThatGatherAtKnownPlacesTakeFewWaits) {
   constexpr int64_t kLength = 1 << 18;
   Builder b;

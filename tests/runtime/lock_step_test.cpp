@@ -96,6 +96,38 @@ TEST(LockStep, DivisionsTakeLongIfThoseOfOneDo) {
   EXPECT_EQ(alike->divisions[0].ofLong, 0);
 }
 
+/// f(i) = i < 2 ? i : f(i - 1) * f(i - 2) over frames: neighbours turn together wherever each is. The tree of
+/// f(3) has 5 calls, of which one after another takes 9 turns: one goes on to a call or to the end of a
+/// function. Neighbours that begin a turn later are at other depths.
+TEST(LockStep, RecursionsOverFramesTurnTogether) {
+  ExprArena a;
+  const uint32_t f = a.newLoop();
+  const ExprRef i = a.loopVar(f, 0, lcu::kIndex);
+  const auto call = [&](int64_t less) { return a.call(f, {a.sub(i, a.index(less))}, {lcu::kIndex})[0]; };
+  const ExprRef product = a.sub(call(1), call(2));
+  const ExprRef result = a.select(a.op(ScalarOp::Less, i, a.index(2)), i, product);
+  const Schedule s = codegen::scheduleExpressions({a.recursion(f, 0, {a.param(0)}, {result})[0]});
+  ASSERT_EQ(s.blocks.size(), 4u);  // 1: the function, 2: i, 3: both calls
+  const LockStep::Path one = {1, 2}, two = {1, 3, 1, 2, 1, 2}, three = {1, 3, 1, 3, 1, 2, 1, 2, 1, 2};
+  const auto of = [&](const std::vector<const LockStep::Path*>& paths) {
+    return LockStep(s).of(paths).value();
+  };
+  const LockStep::Together alone = of({&three});
+  EXPECT_EQ(alone.entered, (std::vector<double>{1, 5, 3, 2}));
+  ASSERT_EQ(alone.calls.size(), 2u);
+  EXPECT_EQ(alone.calls[0].number, 2);
+  EXPECT_EQ(alone.calls[0].depths, 2);
+  EXPECT_EQ(of({&three, &three}).entered, alone.entered);
+  // The one that ends early takes no turns of its own.
+  EXPECT_EQ(of({&three, &one}).entered[1], 5);
+  // f(2): calls f(1), f(0). Both make their first call in the first turn, at one depth; the second calls of
+  // f(2), and of f(2) in f(3), are made in different turns.
+  const LockStep::Together both = of({&three, &two});
+  EXPECT_EQ(both.entered[1], 5 + 1);
+  EXPECT_EQ(both.calls[0].number, 2);
+  EXPECT_EQ(both.calls[1].number, 3);
+}
+
 TEST(LockStep, PathsThatWereCutShortAreOfNoUse) {
   ExprArena a;
   const ExprRef i = a.param(0);

@@ -1,0 +1,46 @@
+// What compilers make of the blocks of a thunk (codegen/expression_schedule.h), as far as it changes how
+// often something is computed: for predictions (kernel_time.h).
+//
+// In:  a schedule, and how often its blocks are entered. Out: facts by node.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "codegen/expression_schedule.h"
+
+namespace kelpie::fusion {
+
+/// Where compilers compute what a schedule has in a loop: arithmetic that no turn changes, in front of it.
+class Homes {
+ public:
+  Homes(const codegen::Schedule& schedule, const std::vector<lcu::ExprRef>& roots);
+  /// The block for a node that is a step of `block`.
+  size_t of(lcu::ExprRef e, size_t block) const;
+
+ private:
+  struct Entry {
+    size_t block = 0;
+    lcu::ExprRef by = nullptr;  ///< an If, Loop or Recursion of that block
+  };
+  std::vector<Entry> entries_;  ///< by block, how it is entered
+  std::unordered_map<lcu::ExprRef, std::unordered_set<lcu::ExprRef>> changing_;
+};
+
+/// Loops that compilers unroll, as nothing but constants decides how often they turn, which is not often; and
+/// what of their turns is a constant then. `entered` by block.
+std::unordered_set<lcu::ExprRef> countedInLoops(const codegen::Schedule& schedule,
+                                                const std::vector<double>& entered);
+
+/// For each call of a recursion over frames, how many values its frame has; none: a call that leaves nothing
+/// pending, a turn of a loop (codegen/pending_calls.h).
+using Frames = std::unordered_map<lcu::ExprRef, std::optional<size_t>>;
+Frames framesOf(const codegen::Schedule& schedule);
+
+/// What decides where a loop ends, and passes nothing on (codegen/loop_exits.h): the Ifs by which a turn
+/// ends, and the test of the flag.
+std::unordered_set<lcu::ExprRef> exitsOfLoops(const codegen::Schedule& schedule);
+
+}  // namespace kelpie::fusion
