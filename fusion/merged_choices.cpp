@@ -46,12 +46,20 @@ bool dependsOn(ExprRef e, ExprRef other) {
   return lcu::anyNode({e}, [&](ExprRef x) { return x == other; });
 }
 
-/// Two Ifs that may be one.
-std::optional<std::pair<ExprRef, ExprRef>> findPair(const Schedule& schedule) {
+/// How many blocks have an If: one that two branches or loops need is in each.
+using Places = std::unordered_map<ExprRef, int>;
+void addPlaces(const Schedule& schedule, Places& places) {
+  for (const ScheduleBlock& block : schedule.blocks)
+    for (const ScheduleStep& step : block.steps)
+      if (step.node->kind == ExprKind::If) ++places[step.node];
+}
+
+/// Two Ifs that may be one: wherever one is evaluated, the other is, too.
+std::optional<std::pair<ExprRef, ExprRef>> findPair(const Schedule& schedule, const Places& places) {
   for (const ScheduleBlock& block : schedule.blocks) {
     std::unordered_map<ExprRef, std::vector<const ScheduleStep*>> byCondition;
     for (const ScheduleStep& step : block.steps) {
-      if (step.node->kind != ExprKind::If) continue;
+      if (step.node->kind != ExprKind::If || places.at(step.node) != 1) continue;
       std::vector<const ScheduleStep*>& others = byCondition[step.node->operands[0]];
       for (const ScheduleStep* other : others) {
         const bool alike = share(schedule.blocks[step.first], schedule.blocks[other->first]) ||
@@ -67,8 +75,13 @@ std::optional<std::pair<ExprRef, ExprRef>> findPair(const Schedule& schedule) {
 
 /// Whether anything changed.
 bool mergeOnce(Soac& soac, lcu::ExprArena& arena) {
-  auto found = findPair(codegen::scheduleExpressions(codegen::eagerThunks(soac)));
-  if (!found) found = findPair(codegen::scheduleExpressions(codegen::lateThunks(soac)));
+  const Schedule eager = codegen::scheduleExpressions(codegen::eagerThunks(soac));
+  const Schedule late = codegen::scheduleExpressions(codegen::lateThunks(soac));
+  Places places;
+  addPlaces(eager, places);
+  addPlaces(late, places);
+  auto found = findPair(eager, places);
+  if (!found) found = findPair(late, places);
   if (!found) return false;
   const auto& [a, b] = *found;
   std::vector<ExprRef> then = codegen::thenValues(a), otherwise = codegen::elseValues(a);
