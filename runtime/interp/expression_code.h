@@ -160,9 +160,8 @@ class ExpressionCode {
     ScalarType to = ScalarType::Int64;    ///< Convert
     ScalarOp op{};
     bool gathers = false;
-    uint32_t result = 0, a = 0, b = 0, c = 0;  ///< registers; Jump*, Call: target in `result`
-    uint32_t payload0 = 0, payload1 = 0,
-             index = 0;  ///< of a gathering Load and a Divide, payload0: its number
+    uint32_t result = 0, a = 0, b = 0, c = 0;        ///< registers; Jump*, Call: target in `result`
+    uint32_t payload0 = 0, payload1 = 0, index = 0;  ///< of a gathering Load, a Divide, payload0: its number
   };
   /// A recursive function: the registers from `low` to `high` belong to the call at hand.
   struct Function {

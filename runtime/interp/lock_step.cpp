@@ -19,8 +19,8 @@ LockStep::LockStep(codegen::Schedule schedule)
     for (const ScheduleStep& step : block.steps) {
       if (step.node->kind == ExprKind::Recursion) {
         bodies_[step.node->index] = step.first;
-        if (auto calls = codegen::pendingCalls(schedule_, step))
-          inFrames_[step.node->index] = std::move(*calls);
+        if (auto pending = codegen::pendingCalls(schedule_, step))
+          inFrames_[step.node->index] = std::move(*pending);
       }
       if (step.node->kind == ExprKind::Call) ++calls;
       if (codegen::dividesByWords(step.node)) ++divisions;

@@ -1,12 +1,10 @@
 // What neighbours enter that go in step, as the 32 threads of a warp do, from what each enters on its own.
 //
-// In:  the schedule of some thunks and, for each neighbour, the blocks that it entered and its long
-// divisions,
+// In:  the schedule of some thunks and, for each neighbour, the blocks that it entered and its long divisions,
 //      in that order.
-// Out: how often all together enter each block, and what they divide: a branch if one of them takes it, a
-// turn of a loop as long
-//      as one of them goes on. A loop within a loop begins anew in every turn of the outer one; so together
-//      they take more turns than any of them alone:
+// Out: how often all together enter each block, and what they divide and call: a branch if one of them takes
+//      it, a turn of a loop as long as one of them goes on. A loop within a loop begins anew in every turn of
+//      the outer one; so together they take more turns than any of them alone:
 //
 //        turns of the inner loop, by turn of the outer:   first 1 9, second 9 1    each 10, together 18
 //
