@@ -229,11 +229,14 @@ class Maker {
     };
     const auto bit = [&](ExprRef e) { return arena().convert(e, lcu::kIndex); };
     const auto first = called(arena().add(y, arena().index(pick(64))), arena().op(ScalarOp::Not, odd));
-    // Two calls, the second of which depends on the first, and what was there before both. Where results are
-    // combined by what is done in any order, nothing is pending behind the second.
+    // Two calls, the second of which may depend on the first, and what was there before both. Where results
+    // are combined by what is done in any order, nothing is pending behind the second.
+    const bool apart = pick(2);  // then the first is only combined, if it is not chosen
     const ExprRef known = arena().op(ScalarOp::Max, first[2], arena().convert(small(y), types[2])),
-                  sum = arena().add(first[0], bit(odd));
-    const auto second = called(arena().op(ScalarOp::Xor, first[0], y), first[1]);
+                  chosen = pick(4) == 0 ? arena().select(odd, first[0], y) : first[0],
+                  sum = arena().add(chosen, bit(odd));
+    const auto second = called(arena().op(ScalarOp::Xor, apart ? arena().index(pick(64)) : first[0], y),
+                               apart ? odd : first[1]);
     std::vector<ExprRef> both = {
         pick(2) ? arena().add(sum, second[0]) : arena().sub(sum, arena().mul(arena().index(3), second[0])),
         arena().op(ScalarOp::Xor, first[1], second[1]), arena().op(ScalarOp::Max, known, second[2])};

@@ -88,7 +88,10 @@ class RandomProgram {
       return b.num(number(-3, 3));
     }
     const ExprRef x = value(d, segmented, depth - 1);
-    switch (number(0, 9)) {
+    switch (number(0, 10)) {
+      case 10:
+        if (d.arrays.empty()) return x;
+        return chosenAlike(d, x);
       case 0:
         return b.arena().select(condition(d, segmented), x, value(d, segmented, depth - 1));
       case 1: {
@@ -113,6 +116,16 @@ class RandomProgram {
       default:
         return b.arena().add(x, value(d, segmented, depth - 1));
     }
+  }
+  /// Something long of the elements that are chosen: other choices of the domain have the same condition and
+  /// divide the same.
+  ExprRef chosenAlike(const Domain& d, ExprRef otherwise) {
+    const ExprRef y = b.at(d.arrays[0]);
+    const ExprRef divisor =
+        b.arena().add(b.op(ScalarOp::And, b.op(ScalarOp::Mul, y, y), b.num(255)), b.num(1));
+    const ExprRef quotient = b.op(ScalarOp::Div, b.num(1000), divisor);
+    return b.arena().select(b.op(ScalarOp::Greater, y, b.num(0)),
+                            b.arena().add(quotient, b.num(number(-3, 3))), otherwise);
   }
   ExprRef condition(const Domain& d, bool segmented) {
     return b.op(chance(0.5) ? ScalarOp::Greater : ScalarOp::NotEqual, value(d, segmented, 1),
