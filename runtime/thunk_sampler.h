@@ -1,9 +1,9 @@
 // Samples of the thunks of a run's launches (codegen/thunk_sample.h), with RunOptions::sampleThunks.
 //
 // In:  a launch that is about to begin. Out: KernelStatistics::sample. Kernels are sampled whose thunks have
-// branches or loops with something in them, divisions, loads at computed positions, or a Permute; of their launches the
-// first eight, the 12th, the 16th, the 24th, ..., each of which stands for those until the next. What they
-// read is fetched, as far as it is read, where it is not in the memory of the host.
+// branches or loops, divisions, loads at computed positions, or a Permute; of their launches the first eight,
+// the 12th, the 16th, the 24th, ..., each of which stands for those until the next. What they read is
+// fetched, as far as it is read, where it is not in the memory of the host.
 #pragma once
 
 #include <memory>

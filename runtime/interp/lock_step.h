@@ -1,7 +1,7 @@
 // What neighbours enter that go in step, as the 32 threads of a warp do, from what each enters on its own.
 //
-// In:  the schedule of some thunks and, for each neighbour, the blocks that it entered and its long divisions,
-//      in that order.
+// In:  the schedule of some thunks and, for each neighbour, the blocks that it entered and the divisions
+//      that took long, in that order.
 // Out: how often all together enter each block, and what they divide and call: a branch if one of them takes
 //      it, a turn of a loop as long as one of them goes on. A loop within a loop begins anew in every turn of
 //      the outer one; so together they take more turns than any of them alone:

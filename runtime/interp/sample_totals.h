@@ -76,7 +76,7 @@ class SampleTotals {
   std::vector<codegen::ThunkSample::Division> divisions_;  ///< likewise, by number
   std::vector<codegen::ThunkSample::Call> calls_;          ///< likewise
   double weight_ = 0;                                      ///< of these elements
-  int64_t elements_ = 0, grouped_ = 0, probed_ = 0;  ///< looked at in all, in groups, in windows
+  int64_t elements_ = 0, grouped_ = 0, probed_ = 0;        ///< looked at in all, in groups, in windows
 };
 
 }  // namespace kelpie::runtime
