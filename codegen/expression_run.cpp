@@ -40,12 +40,6 @@ constexpr int kTurns = 4096;
 
 }  // namespace
 
-bool ExpressionEmitter::Run::takesLong(ExprRef e) {
-  if (e->kind != ExprKind::Op) return false;
-  if (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) return e->operands[1]->kind != ExprKind::Constant;
-  return e->op >= ScalarOp::Sqrt && e->op != ScalarOp::Floor;
-}
-
 void ExpressionEmitter::Run::line(Frame& f, const std::string& text, int deeper) {
   f.text += std::string(static_cast<size_t>(f.indent + deeper), ' ') + text + "\n";
 }
@@ -220,6 +214,8 @@ void ExpressionEmitter::Run::operation(Frame& f, ExprRef e) {
   if (recorded(f, e) || divided.contains(e)) return;
   const std::optional<Text> ofQuotient = remainder(f, e);
   Text text = ofQuotient ? *ofQuotient : emitter.operationText(e);
+  // What takes long gets a name even if one other uses it: a later call of emit may use it, too, and
+  // compilers do not find out that code with branches or calls computes one value twice.
   if (uses[e] == 1 && text.text.size() <= kMaxInlineLength && !takesLong(e)) {
     emitter.texts_[e] = std::move(text);
     return;

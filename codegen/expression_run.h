@@ -52,10 +52,6 @@ struct ExpressionEmitter::Run {
   std::vector<Frame> frames;
   std::map<std::pair<ExprRef, ExprRef>, ExprRef> quotients;  ///< of what is divided by what is no constant
   std::unordered_set<ExprRef> divided;                       ///< those that have a name in scope
-  /// Operations that get a name even if one other uses them: a later call of emit may use them, too, and
-  /// compilers do not find out that code with branches (a division of 64 bits, a sine) or calls computes one
-  /// value twice.
-  static bool takesLong(ExprRef e);
   static void line(Frame& f, const std::string& text, int deeper = 0);
   void countUses(const std::vector<ExprRef>& roots);
   std::string run();

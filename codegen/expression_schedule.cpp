@@ -24,6 +24,12 @@ bool isAtom(ExprRef e) {
   }
 }
 
+bool takesLong(ExprRef e) {
+  if (e->kind != ExprKind::Op) return false;
+  if (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) return e->operands[1]->kind != ExprKind::Constant;
+  return e->op >= ScalarOp::Sqrt && e->op != ScalarOp::Floor;
+}
+
 std::vector<ExprRef> thenValues(ExprRef e) {
   return {e->operands.begin() + 1, e->operands.begin() + 1 + valueCount(e)};
 }

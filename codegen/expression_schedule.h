@@ -27,6 +27,8 @@ namespace kelpie::codegen {
 
 /// Constants, parameters, host values, sizes, loop variables and projections need no step: they are names.
 bool isAtom(lcu::ExprRef e);
+/// Operations that compilers make code with branches (a division of 64 bits, a sine) or calls of.
+bool takesLong(lcu::ExprRef e);
 
 struct ScheduleStep {
   lcu::ExprRef node;

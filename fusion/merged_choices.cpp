@@ -21,24 +21,16 @@ using lcu::Soac;
 
 namespace {
 
-bool takesLong(ExprRef e) {
-  switch (e->kind) {
-    case ExprKind::Loop:
-    case ExprKind::Recursion:
-      return true;
-    case ExprKind::Op:
-      if (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) return e->operands[1]->kind != ExprKind::Constant;
-      return e->op >= ScalarOp::Sqrt && e->op != ScalarOp::Floor;
-    default:
-      return false;
-  }
+/// What is not to be computed twice.
+bool isWork(ExprRef e) {
+  return e->kind == ExprKind::Loop || e->kind == ExprKind::Recursion || codegen::takesLong(e);
 }
 
 bool share(const ScheduleBlock& a, const ScheduleBlock& b) {
   return std::any_of(a.steps.begin(), a.steps.end(), [&](const ScheduleStep& step) {
-    return takesLong(step.node) &&
-           std::any_of(b.steps.begin(), b.steps.end(),
-                       [&](const ScheduleStep& other) { return other.node == step.node; });
+    return isWork(step.node) && std::any_of(b.steps.begin(), b.steps.end(), [&](const ScheduleStep& other) {
+             return other.node == step.node;
+           });
   });
 }
 

@@ -21,10 +21,13 @@ using Clock = std::chrono::steady_clock;
 /// Something is not in the memory of the host yet, and a guess has come to its end.
 struct NotThere {};
 
-/// As they are scheduled.
+/// Steps that are calls of recursions.
 size_t callsOf(const Soac& soac) {
-  return LockStep(codegen::scheduleExpressions(codegen::eagerThunks(soac))).calls() +
-         LockStep(codegen::scheduleExpressions(codegen::lateThunks(soac))).calls();
+  size_t calls = 0;
+  for (const auto& thunks : {codegen::eagerThunks(soac), codegen::lateThunks(soac)})
+    for (const codegen::ScheduleBlock& block : codegen::scheduleExpressions(thunks).blocks)
+      for (const codegen::ScheduleStep& step : block.steps) calls += step.node->kind == lcu::ExprKind::Call;
+  return calls;
 }
 
 double secondsSince(Clock::time_point begin) {

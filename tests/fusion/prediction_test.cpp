@@ -1,66 +1,13 @@
 // The time that fusion predicts for a kernel, one constant of the target at a time.
-#include <gtest/gtest.h>
-
 #include <cmath>
 
-#include "fusion/fuse.h"
-#include "fusion/lcu_reader.h"
+#include "tests/fusion/predicted.h"
 
 namespace kelpie::fusion {
 namespace {
 
-/// Of the kernels that are left, of which there should be `left`, beside their launches, with n = `n` and m =
-/// `m`.
-double predictedOf(const TargetCosts& costs, std::string_view body, double n, double m, int left,
-                   const KnownSizes& known = {}) {
-  const std::string text = R"(
-global 1: ([int64]) = n: int64, xs: [int64; n]
-global 2: ([int64]) = m: int64, ys: [int64; m]
-entry main: (int64) {
-)" + std::string(body) + "\n}";
-  lcu::ReadResult result = lcu::readProgram(text);
-  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
-    for (const Diagnostic& d : *diagnostics) ADD_FAILURE() << lcu::describe(d, text);
-    return -1;
-  }
-  auto& program = std::get<lcu::Program>(result);
-  FusionOptions options;
-  options.costs = costs;
-  options.known = known;
-  for (const lcu::GlobalInput& global : program.globals)
-    for (lcu::VarId var : global.vars) options.globals[var] = global.cell == 1 ? n : m;
-  const FusionReport report = fuse(program, options);
-  double time = 0;
-  int kernels = 0;
-  for (const RegionReport& region : report.regions) {
-    for (const ClusterReport& cluster : region.clusters) {
-      time += cluster.microseconds;
-      kernels += !cluster.kernel.empty();
-    }
-  }
-  EXPECT_EQ(kernels, left);
-  return time - left * costs.launch;
-}
-
-double predicted(const TargetCosts& costs, std::string_view body, double n, double m) {
-  return predictedOf(costs, body, n, m, 1);
-}
-
-/// Where all but launches is free.
-TargetCosts free() {
-  TargetCosts costs{};
-  costs.name = "test";
-  costs.launch = 5;
-  costs.ownBytes = costs.cacheBytes = costs.passes = costs.segmentedWork = 1;
-  costs.collectiveBudget = 100;
-  return costs;
-}
-
 const char* const kSum = R"(
   kernel k { let s: &int64 = REDUCE flat n { i => xs[i] / (xs[i] + m) } (0) { x, y => x + y } return s }
-  return s)";
-const char* const kGather = R"(
-  kernel k { let s: &int64 = REDUCE flat n { i => ys[xs[i]] } (0) { x, y => x + y } return s }
   return s)";
 const char* const kFilteredSum = R"(
   kernel f { let c: &int64, kept: [int64; c] = FILTER flat n { i => xs[i] } where { i => xs[i] > 3 } return c, kept }
@@ -236,60 +183,6 @@ TEST(Prediction, GathersOfWhatAPermuteHasFilled) {
   EXPECT_NEAR(predictedOf(costs, kTakeFilled, 1000, 2000, 2), 2000 * (0.5 + (1 - std::exp(-0.5))) / 2, 1e-6);
 }
 
-TEST(Prediction, PositionsOfASample) {
-  TargetCosts costs = free();
-  costs.byte = 1;
-  costs.besideLoad = 1;
-  costs.cachedLoad = 10;
-  costs.sharedLoad = 100;
-  costs.randomLoad = 1000;
-  costs.ownBytes = costs.cacheBytes = 0;
-  KnownSizes known;
-  codegen::ThunkSample& sample = known.samples["k"];
-  sample.entered = sample.inStep = {100, 0};
-  const double inOrder = 8 * 1000 + 8;
-  const double bytes = 8e6, all = 100 * bytes;
-  const auto perLoad = [&](codegen::ThunkSample::Positions positions) {
-    sample.positions = {positions};
-    return (predictedOf(costs, kGather, 1000, 1e6, 1, known) - inOrder) / 1000;
-  };
-  EXPECT_DOUBLE_EQ(perLoad({100, 100, 100, 100, 100, all}), 1000);                        // each elsewhere
-  EXPECT_DOUBLE_EQ(perLoad({100, 25, 12.5, 12.5 / 16, 25, all}), 0.125 * 64 + 0.75 * 1);  // side by side
-  EXPECT_DOUBLE_EQ(perLoad({100, 100, 100, 25, 100, all}), 64 + 0.5 * (1000 - 64));       // four to a block
-  EXPECT_DOUBLE_EQ(perLoad({100, 100, 100, 100, 25, all}), 0.25 * 1000 + 0.75 * 100);  // some shortly before
-  EXPECT_DOUBLE_EQ(perLoad({100, 0, 0, 0, 0, all}), 1);  // where another load of the group was
-  costs.cacheBytes = bytes / 2;
-  EXPECT_DOUBLE_EQ(perLoad({100, 100, 100, 100, 100, all}), 0.5 * 1000 + 0.5 * 100);
-  costs.ownBytes = 32;
-  EXPECT_DOUBLE_EQ(perLoad({100, 100, 100, 100, 100, 100 * 32}), 10);  // all in one place
-}
-
-TEST(Prediction, PositionsOfAPermute) {
-  const char* const body = R"(
-  kernel p { let w: [int64; m] = PERMUTE flat n { i => i } to { i => xs[i] } target m fill (-1) return w }
-  let first: int64 = w[0]
-  return first)";
-  TargetCosts costs = free();
-  costs.byte = 1;
-  costs.permuteElement = 50;
-  costs.sharedStore = 90;
-  costs.randomStore = 1000;
-  costs.cacheBytes = 0;
-  KnownSizes known;
-  codegen::ThunkSample& sample = known.samples["p"];
-  sample.entered = sample.inStep = {100};
-  const double all = 100 * 8e6;
-  const auto perElement = [&](codegen::ThunkSample::Positions positions) {
-    sample.positions = {positions};
-    return (predictedOf(costs, body, 1000, 1e6, 1, known) - 8 * 1000 - 8e6) / 1000;
-  };
-  EXPECT_DOUBLE_EQ(perElement({100, 100, 100, 100, 100, all}), 1000);     // each elsewhere
-  EXPECT_DOUBLE_EQ(perElement({100, 25, 12.5, 12.5 / 16, 25, all}), 50);  // side by side
-  EXPECT_DOUBLE_EQ(perElement({100, 100, 50, 5, 100, all}), 90);          // whole granules: 2 * 64 / 2
-  EXPECT_DOUBLE_EQ(perElement({100, 100, 100, 100, 0, all}), 90);         // what was visited before
-  EXPECT_DOUBLE_EQ(perElement({100, 62.5, 62.5, 62.5, 0, all}), (50 + 90) / 2.);  // half of it scattered
-}
-
 TEST(Prediction, IntegersByTheInstructionsOfAGpu) {
   const auto of = [](const std::string& value, bool gpu) {
     TargetCosts costs = free();
@@ -416,84 +309,7 @@ TEST(Prediction, DivisionsByConstants) {
   EXPECT_DOUBLE_EQ(predicted(costs, body("m"), 1000, 1), 7000);
 }
 
-/// A warp does both ways of a division if its threads need both.
-TEST(Prediction, DivisionsBySampledSizes) {
-  const char* const body = R"(
-  kernel k { let s: &int64 = REDUCE flat n { i => xs[i] / m } (0) { x, y => x + y } return s }
-  return s)";
-  TargetCosts costs = free();
-  costs.lockStep = true;
-  costs.integerDivision = 2;
-  costs.longDivision = 7;
-  KnownSizes known;
-  codegen::ThunkSample& sample = known.samples["k"];
-  sample.entered = sample.inStep = {1000};
-  sample.divisions = {{1000, 100, 950}};
-  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 1, 1, known), 700 + 1900);
-  sample.divisions = {{1000, 1000, 0}};
-  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 1, 1, known), 7000);
-}
-
-/// A value of a frame takes as often as there are depths of stacks in a warp.
-TEST(Prediction, FramesAtOtherDepths) {
-  TargetCosts costs = free();
-  costs.lockStep = true;
-  costs.call = 5;
-  costs.frameValue = 1;
-  const char* const body = R"(
-  kernel k { let r: [int64; n] = MAP flat n { i =>
-    let t = recursion r1 (k1 = xs[i]) : int64 @0 { if k1 < 2 then k1 else let a = call r1(k1 - 1); b = call r1(k1 - 2) in a - b }
-    in t } return r }
-  let first: int64 = r[0]
-  return first)";
-  KnownSizes known;
-  codegen::ThunkSample& sample = known.samples["k"];
-  sample.entered = sample.inStep = {100, 300, 200, 100};
-  sample.calls = {{100, 100}, {100, 100}};
-  const double alike = predictedOf(costs, body, 100, 1, 1, known);
-  sample.calls = {{100, 400}, {100, 100}};
-  // Behind the first call n - 2 is needed: the frame has n, and where to go on.
-  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 100, 1, 1, known) - alike, 3 * 100 * 1);
-  EXPECT_GE(alike, 2 * 100 * 5);
-}
-
-TEST(Prediction, BranchesCountAsOftenAsTheyAreEntered) {
-  const char* const body = R"(
-  kernel k { let s: &int64 = REDUCE flat n { i => if xs[i] > 3 then xs[i] / (xs[i] + m) else 7 } (0) { x, y => x + y } return s }
-  return s)";
-  TargetCosts costs = free();
-  costs.integerDivision = 2;
-  KnownSizes known;
-  codegen::ThunkSample& sample = known.samples["k"];
-  sample.entered = {100, 25, 0, 0};
-  sample.inStep = {100, 50, 0, 0};
-  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 7, 1, known), 2 * 250);
-  costs.lockStep = true;
-  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 7, 1, known), 2 * 500);
-  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 7, 1), 2 * 1000);
-}
-
 /// What only a branch reads of segments is loaded for those of which an element takes the branch, piece by
-/// piece.
-TEST(Prediction, BranchesLoadOfTheSegmentsThatTakeThem) {
-  const char* const body = R"(
-  kernel k { let s: [int64; m] = REDUCE regular(m, 4, n) { i, s, p => if xs[i] > 3 then ys[s] else 7 } (0) { x, y => x + y } return s }
-  let first: int64 = s[0]
-  return first)";
-  TargetCosts costs = free();
-  costs.byte = 1;
-  KnownSizes known;
-  codegen::ThunkSample& sample = known.samples["k"];
-  const auto taken = [&](double share) {
-    sample.entered = {100, 100 * share, 100 - 100 * share, 0};
-    sample.inStep = sample.entered;
-    return predictedOf(costs, body, 1000, 250, 1, known);
-  };
-  const double all = 8 * 250, share = 1 - std::pow(0.95, 4);
-  EXPECT_DOUBLE_EQ(taken(1) - taken(0), all);
-  EXPECT_DOUBLE_EQ(taken(1) - taken(0.05), all * std::pow(1 - share, 4));
-}
-
 /// What every element computes, a branch of another member need not.
 TEST(Prediction, BranchesShareWhatAllElementsCompute) {
   const char* const body = R"(
@@ -632,22 +448,6 @@ TEST(Prediction, FiltersThatNeedNotKnowTheSegment) {
   costs.lockStep = true;
   EXPECT_DOUBLE_EQ(predicted(costs, filter("3"), 1000, 100), 1000 + 1000);
   EXPECT_NEAR(predicted(costs, filter("s"), 1000, 100), 1000 + 10000, 20);
-}
-
-/// Of an array that only a branch loads, no more pieces are loaded than neighbours in step take the branch.
-TEST(Prediction, NeighboursThatTakeABranchTogether) {
-  const char* const body = R"(
-  kernel k { let s: &int64 = REDUCE flat n { i => if i < m then xs[i] else 7 } (0) { x, y => x + y } return s }
-  return s)";
-  TargetCosts costs = free();
-  costs.byte = 1;
-  KnownSizes known;
-  codegen::ThunkSample& sample = known.samples["k"];
-  sample.entered = {100, 50, 0, 0};
-  sample.inStep = {100, 50, 0, 0};
-  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 500, 1, known), 8 * 500 + 8);
-  sample.inStep = {100, 100, 0, 0};
-  EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 500, 1, known), 8 * 1000 * (1 - std::pow(0.5, 4)) + 8);
 }
 
 /// A value that is chosen has the bits of the choices, and is read as far as the choice is.
