@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "codegen/expression_run.h"
+#include "codegen/integer_division.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::codegen {
@@ -132,9 +133,16 @@ ExpressionEmitter::Text ExpressionEmitter::operationText(ExprRef e) const {
     auto argument = [&](ExprRef x) {
       return x->kind == ExprKind::Constant && !texts_.contains(x) ? literalText(x->constant) : textOf(x).text;
     };
-    return {fmt::format("{}({}, {})", functionName(e->op), argument(a), argument(b)), true};
+    return {fmt::format("{}{}({}, {})", functionName(e->op), kindOfDivision(e), argument(a), argument(b)),
+            true};
   }
   return {fmt::format("{} {} {}", atomic(a), symbol, atomic(b)), false};
+}
+
+std::string_view ExpressionEmitter::kindOfDivision(ExprRef e) const {
+  if (!dialect_.divisionCalls || !dividesIntegers(e) || e->type != ScalarType::Int64) return "";
+  if (!dividesLongIntegers(e)) return dividesByWords(e) ? "_by_word" : "<int64_t>";
+  return dividesByWords(e) ? "" : dialect_.dividesInPlace ? "_long" : "_long_called";
 }
 
 std::vector<std::string> ExpressionEmitter::emit(const std::vector<ExprRef>& roots) {

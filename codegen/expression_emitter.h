@@ -57,8 +57,11 @@ struct Dialect {
   /// An expression that tells whether to stop: loops ask now and then, and end. Empty: they do not ask.
   std::string interrupted;
   bool wrapCalls = false;
-  /// Where integers are divided and the remainder is wanted, too: k_remainder(a, b, k_div(a, b)).
-  bool remainderCalls = false;
+  /// Divisions of integers as the functions of codegen/cuda/integer_division.cuh; where the remainder is
+  /// wanted, too, it is k_remainder(a, b, quotient).
+  bool divisionCalls = false;
+  /// ... each with its own code for long operands.
+  bool dividesInPlace = false;
   /// `and`, `or` of bools as && and ||. The assembler of CUDA 13.0 (ptxas, all levels but -O0) gets
   /// `(x >= 0) & (x < 1)` on a widened int32 wrong, seen on an H200; the short-circuit form is right.
   bool shortCircuit = false;
@@ -108,6 +111,8 @@ class ExpressionEmitter {
   struct Run;
   Text textOf(lcu::ExprRef e) const;
   Text operationText(lcu::ExprRef e) const;
+  /// What follows the name of the function that divides.
+  std::string_view kindOfDivision(lcu::ExprRef e) const;
 
   const Dialect& dialect_;
   int indent_;

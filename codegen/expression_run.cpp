@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "codegen/integer_division.h"
+
 namespace kelpie::codegen {
 
 using lcu::ExprKind;
@@ -60,7 +62,7 @@ void ExpressionEmitter::Run::countUses(const std::vector<ExprRef>& roots) {
 
 std::string ExpressionEmitter::Run::run() {
   enter(0, emitter.indent_);
-  if (emitter.dialect_.remainderCalls) findQuotients();
+  if (emitter.dialect_.divisionCalls) findQuotients();
   const bool asks = schedule.hasLoop && !emitter.dialect_.interrupted.empty();
   if ((schedule.hasLoop && schedule.hasCheck) || schedule.hasRecursion || asks) {
     failed = emitter.freshName("failed");
@@ -216,7 +218,7 @@ void ExpressionEmitter::Run::operation(Frame& f, ExprRef e) {
   Text text = ofQuotient ? *ofQuotient : emitter.operationText(e);
   // What takes long gets a name even if one other uses it: a later call of emit may use it, too, and
   // compilers do not find out that code with branches or calls computes one value twice.
-  if (uses[e] == 1 && text.text.size() <= kMaxInlineLength && !takesLong(e)) {
+  if (uses[e] == 1 && text.text.size() <= kMaxInlineLength && !takesLong(e) && !dividesByWords(e)) {
     emitter.texts_[e] = std::move(text);
     return;
   }
@@ -231,7 +233,7 @@ void ExpressionEmitter::Run::findQuotients() {
   for (const ScheduleBlock& block : schedule.blocks) {
     for (const ScheduleStep& step : block.steps) {
       const ExprRef e = step.node;
-      if (e->kind == ExprKind::Op && e->op == ScalarOp::Div && isInt(e->type) && takesLong(e))
+      if (dividesIntegers(e) && e->op == ScalarOp::Div && (takesLong(e) || dividesByWords(e)))
         quotients[{e->operands[0], e->operands[1]}] = e;
     }
   }

@@ -36,7 +36,7 @@ struct ThunkSample {
       visited += weight * other.visited;
     }
   };
-  /// Of a division whose size its operands tell (dividesByWords): how many warps did it, and in how many of
+  /// Of a division whose size its operands tell (dividesByWords in integer_division.h): how many warps did it, and in how many of
   /// them some thread had operands that take two words, and some had such as take one.
   struct Division {
     double number = 0, ofLong = 0, ofShort = 0;
@@ -83,16 +83,6 @@ struct ThunkSample {
 inline bool loadsInOrder(lcu::ExprRef load) {
   const lcu::ExprRef position = load->operands[0];
   return position->kind == lcu::ExprKind::Param && position->index < 2;
-}
-
-/// A quotient or remainder of 64-bit integers that takes long where one of them is negative or has more than
-/// 32 bits (isLong): code for GPUs tests that.
-inline bool dividesByWords(lcu::ExprRef e) {
-  return e->kind == lcu::ExprKind::Op && (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) &&
-         e->operands[0]->type == ScalarType::Int64 && e->operands[1]->kind != lcu::ExprKind::Constant;
-}
-inline bool isLong(int64_t dividend, int64_t divisor) {
-  return (static_cast<uint64_t>(dividend) | static_cast<uint64_t>(divisor)) >> 32 != 0;
 }
 
 /// Elements of a group of neighbours.

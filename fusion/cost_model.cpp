@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "codegen/integer_division.h"
 #include "codegen/short_arrays.h"
 #include "fusion/effects.h"
 
@@ -297,9 +298,10 @@ struct Instructions {
   double signedShift = 2.7;  ///< a division by a power of two
   double fewBits = 0.25;     ///< a division of 32 bits by a constant, relative to one of 64
   double fewDivided = 0.4;   ///< ... and by another number
+  double wordByConstant = 0.35;  ///< a division of 64 bits by a constant for which a word suffices
 };
 /// Elsewhere they differ little.
-constexpr Instructions kAlike{1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1}, kOfGpu{};
+constexpr Instructions kAlike{1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1}, kOfGpu{};
 
 /// Whether a float is a power of two: compilers multiply by its reciprocal, which is exact.
 bool isPowerOfTwo(ExprRef divisor) {
@@ -359,10 +361,14 @@ double CostModel::operation(ExprRef e, const ElementFacts& facts,
       if (e->operands[1]->kind == ExprKind::Constant) {
         const bool shift = std::has_single_bit(static_cast<uint64_t>(e->operands[1]->constant.i));
         if (few) return shift ? ofType(type) : take.fewBits * costs_.constantDivision;
-        return shift ? std::min(take.signedShift * ofType(type), costs_.constantDivision)
-                     : simple(type, costs_.constantDivision);
+        if (shift) return std::min(take.signedShift * ofType(type), costs_.constantDivision);
+        if (!codegen::dividesByWords(e)) return simple(type, costs_.constantDivision);
+        const double ofWord = take.wordByConstant * costs_.constantDivision;
+        if (sizes) return sizes->ofLong * costs_.constantDivision + sizes->ofShort * ofWord;
+        return facts.bits(e->operands[0]) > kQuick ? costs_.constantDivision : ofWord;
       }
       if (few) return take.fewDivided * costs_.integerDivision;
+      if (!codegen::dividesByWords(e)) return simple(type, costs_.longDivision);
       if (sizes) return sizes->ofLong * costs_.longDivision + sizes->ofShort * costs_.integerDivision;
       return std::max(facts.bits(e->operands[0]), facts.bits(e->operands[1])) > kQuick
                  ? costs_.longDivision

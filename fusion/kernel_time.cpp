@@ -10,6 +10,7 @@
 
 #include "codegen/cuda/pass_split.h"
 #include "codegen/expression_schedule.h"
+#include "codegen/integer_division.h"
 #include "codegen/kernel_analysis.h"
 #include "codegen/keyed_segments.h"
 #include "fusion/compiled_blocks.h"

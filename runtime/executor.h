@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -35,6 +36,7 @@ struct RunOptions {
   bool timeKernels = false;
   /// Evaluates thunks on the host for some elements of some launches (runtime/thunk_sampler.h).
   bool sampleThunks = false;
+  std::chrono::milliseconds sampleTime{300};  ///< for one launch
   /// The run ends when the results are in the target's memory; they are not handed over (the columns are
   /// none).
   bool discardResults = false;

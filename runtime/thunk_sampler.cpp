@@ -7,14 +7,13 @@
 #include <map>
 
 #include "codegen/expression_schedule.h"
+#include "codegen/integer_division.h"
 
 namespace kelpie::runtime {
 
 using codegen::ParameterKind;
 
 namespace {
-
-constexpr std::chrono::milliseconds kMostTime(300);  ///< for one launch
 
 /// The memory of a target as far as it is read, piece by piece, many at once.
 class RemoteArrays final : public SampledMemory {
@@ -139,7 +138,7 @@ codegen::ThunkSample ThunkSampler::look(const LaunchRequest& request, const std:
   if (!known.code) known.code = std::make_unique<KernelCode>(entry);
   const codegen::Streams streams = context_.target.streams(request);
   if (context_.target.hostAddressable())
-    return sampleThunks(*known.code, request, bytes, nullptr, streams, kMostTime);
+    return sampleThunks(*known.code, request, bytes, nullptr, streams, context_.options.sampleTime);
 
   std::vector<KernelArgument> arguments(request.arguments.begin(), request.arguments.end());
   RemoteArrays remote(context_.target);
@@ -155,7 +154,7 @@ codegen::ThunkSample ThunkSampler::look(const LaunchRequest& request, const std:
   remote.fetch();  // the cells
   LaunchRequest onHost = request;
   onHost.arguments = arguments;
-  codegen::ThunkSample sample = sampleThunks(*known.code, onHost, bytes, &remote, streams, kMostTime);
+  codegen::ThunkSample sample = sampleThunks(*known.code, onHost, bytes, &remote, streams, context_.options.sampleTime);
   return remote.failed() ? codegen::ThunkSample() : sample;
 }
 

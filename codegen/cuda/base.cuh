@@ -106,20 +106,6 @@ KELPIE_DEVICE int64_t k_sub(int64_t a, int64_t b) { return int64_t(uint64_t(a) -
 KELPIE_DEVICE int64_t k_mul(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
 
 template <class T>
-KELPIE_DEVICE T k_div(T a, T b) {
-  if (b == T(0)) return T(0);
-  return b == T(-1) ? k_sub(T(0), a) : a / b;
-}
-template <class T>
-KELPIE_DEVICE T k_rem(T a, T b) {
-  return b == T(0) || b == T(-1) ? T(0) : a % b;
-}
-/// The same, where k_div(a, b) is known: the compiler would divide twice, as both look for 0 and -1 first.
-template <class T>
-KELPIE_DEVICE T k_remainder(T a, T b, T quotient) {
-  return b == T(0) ? T(0) : k_sub(a, k_mul(quotient, b));
-}
-template <class T>
 KELPIE_DEVICE T k_max(T a, T b) {
   return a > b ? a : b;
 }

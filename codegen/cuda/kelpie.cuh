@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compact.cuh"
+#include "integer_division.cuh"
 #include "records.cuh"
 #include "recursion.cuh"
 #include "reduce.cuh"

@@ -95,6 +95,7 @@ Dialect operatorDialect(std::function<std::string(uint32_t number)> param) {
   };
   d.variableName = [](lcu::VarId) { return std::string("x"); };
   d.wrapCalls = true;
+  d.divisionCalls = true;
   d.shortCircuit = true;
   return d;
 }

@@ -53,6 +53,7 @@ Dialect itemDialect(const PassText& t, const ItemForm& form) {
   Dialect d = t.dialect();
   d.checks = form.checks;
   d.noted = form.noted;
+  d.dividesInPlace = t.plan.dividesInPlace;
   // A loop may end by a value that was checked: then it must have the one that the check gives instead.
   // Results of a launch with errors do not count, so that any other float is as good.
   d.anyFloat = !hasLoops(t);

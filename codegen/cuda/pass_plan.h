@@ -51,6 +51,7 @@ struct PassPlan {
   std::optional<KeyedSegments> keyed;  ///< of Keys
   TileShape shape;
   int rowsAtOnce = 0;                    ///< rows of items that are unrolled together; 0: all
+  bool dividesInPlace = false;           ///< each long division has its own code
   int elementWeight = 1, endWeight = 1;  ///< of ranges: what elements and segment ends cost
   int blocksAtOnce = 1;                  ///< blocks of a multiprocessor that registers must suffice for
   bool narrow = false;                   ///< flat, and elements of one byte are moved: arithmetic counts

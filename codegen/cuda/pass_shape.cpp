@@ -4,6 +4,7 @@
 #include <set>
 
 #include "codegen/cuda/pass_split.h"
+#include "codegen/integer_division.h"
 
 namespace kelpie::codegen::cuda {
 
@@ -33,6 +34,8 @@ constexpr int kUnrolledNodes = 3000;
 /// loop. With twice as many, kernels take a sixth longer to compile, batcher sort of 2^20 numbers 16.3 ms
 /// instead of 14.6, quickhull 1.99 instead of 1.91, and quicksort and breadth-first search the same.
 constexpr size_t kLoopNodes = 160;
+/// Long divisions that have code of their own each; of more, all call the same.
+constexpr int kDivisionsInPlace = 16;
 /// Nodes of epilogues of segments up to which a copy for each of several ends compiles fast enough.
 constexpr size_t kShortEpilogue = 8;
 /// Nodes that finding the number of an item's segment counts for.
@@ -82,6 +85,8 @@ class ShapeChooser {
     while (flatOnce() && shape.rows > 1 && shape.rows * shape.width * weight.functions > kUnrolledFunctions)
       shape.rows /= 2;
     plan_.rowsAtOnce = rowsAtOnce(weight);
+    const int unrolled = (plan_.rowsAtOnce > 0 ? plan_.rowsAtOnce : shape.rows) * shape.width;
+    plan_.dividesInPlace = flat && unrolled * weight.divisions <= kDivisionsInPlace;
     if (allowed.resident == 0 && (plan_.scanned() || plan_.segmented())) {
       const int rows = plan_.rowsAtOnce > 0 ? plan_.rowsAtOnce : shape.rows;
       const int filled = rows * shape.width * weight.words;
@@ -126,6 +131,7 @@ class ShapeChooser {
     int packed = 0;          ///< ... of elements that are loaded for all items before the first is computed
     int kept = 0;            ///< ... of what was computed for survivors, until they have their places
     size_t nodes = 0;        ///< of thunk code
+    int divisions = 0;       ///< ... that are long divisions
     int functions = 0;       ///< ... that are long code: those of float64 count as four of float32
     bool gathers = false;    ///< elements are loaded at computed places
     bool loops = false;      ///< how long thunks take depends on data
@@ -164,6 +170,7 @@ class ShapeChooser {
       lcu::forEachNode(thunks, [&](ExprRef e) {
         weight.nodes += lcu::isUnbounded(e) ? 8 : 1;
         weight.loops |= lcu::isUnbounded(e);
+        weight.divisions += dividesLongIntegers(e) && !dividesByWords(e);
         if (e->kind == ExprKind::Op && e->op >= ScalarOp::Sqrt && e->op != ScalarOp::Floor)
           weight.functions += e->type == ScalarType::Float64 ? 4 : 1;
         if (e->kind != ExprKind::Load) return;

@@ -84,7 +84,7 @@ Dialect PassText::dialect() const {
   d.recursion = "frames";
   d.frames = true;
   d.wrapCalls = true;
-  d.remainderCalls = true;
+  d.divisionCalls = true;
   d.shortCircuit = true;
   d.rangeCalls = true;
   d.reciprocal = "k_reciprocal(";

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "codegen/expression_schedule.h"
+#include "codegen/integer_division.h"
 #include "codegen/thunk_sample.h"
 #include "ir/diagnostic.h"
 

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "codegen/integer_division.h"
+
 namespace kelpie::runtime {
 
 using codegen::ScheduleStep;

@@ -5,6 +5,7 @@ kelpie_test(cuda SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/cuda_nvrtc_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emulated_device.cpp
   ${CMAKE_CURRENT_LIST_DIR}/known_kernels.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/division_cases.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel_runs.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_data.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp
@@ -14,6 +15,7 @@ target_compile_definitions(test_cuda PRIVATE KELPIE_HOST_COMPILER="${CMAKE_CXX_C
 kelpie_test(gpu SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/gpu_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/known_kernels.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/division_cases.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel_runs.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_data.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp

@@ -9,6 +9,7 @@
 #include "codegen/cuda/pass_split.h"
 #include "runtime/cuda/cuda_target.h"
 #include "runtime/host_target.h"
+#include "tests/codegen/division_cases.h"
 #include "tests/codegen/emulated_device.h"
 #include "tests/codegen/kernel_runs.h"
 #include "tests/codegen/known_kernels.h"
@@ -571,6 +572,15 @@ TEST(CudaEmulation, Reciprocals) {
       EXPECT_EQ(std::memcmp(result.outputs[0].data() + 4 * k, &expected, 4), 0) << k << ", of " << odd;
     }
   }
+}
+TEST(CudaEmulation, Divisions) {
+  KnownKernels known;
+  runtime::ProgramKernels program = known.programKernels();
+  runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(13), smallBlocks());
+  auto failure = cuda.prepare(program);
+  ASSERT_EQ(failure, std::nullopt) << *failure;
+  std::mt19937_64 random(static_cast<uint64_t>(environment("KELPIE_SEED", 31)));
+  compareDivisions(cuda, known, program, 20000, random);
 }
 /// Where that pays, the checks of a thread come before all of its loads.
 TEST(CudaEmulation, GathersFollowAllChecksOfAThread) {

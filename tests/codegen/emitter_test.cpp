@@ -196,7 +196,7 @@ TEST(Emitter, RemaindersAreMadeOfQuotients) {
   const ExprRef x = b.at(xs), y = b.at(ys);
   const ExprRef quotient = b.op(ScalarOp::Div, x, y), remainder = b.op(ScalarOp::Rem, x, y);
   Dialect dialect = plain(b.program);
-  dialect.remainderCalls = true;
+  dialect.divisionCalls = true;
   const auto text = [&](const std::vector<std::vector<ExprRef>>& calls) {
     ExpressionEmitter emitter(dialect, 0);
     std::string all;

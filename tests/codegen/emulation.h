@@ -86,6 +86,10 @@ inline void __syncthreads() { kelpie_machine->syncThreads(); }
 inline void __syncwarp() { kelpie_machine->gather(0); }
 inline void __threadfence() {}
 inline void __threadfence_system() {}
+inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
+inline long long __double2ll_rn(double x) {
+  return x >= 0x1p63 ? INT64_MAX : x >= -0x1p63 ? llrint(x) : INT64_MIN;
+}
 inline int __popc(uint32_t x) { return __builtin_popcount(x); }
 inline int __clz(uint32_t x) { return x == 0 ? 32 : __builtin_clz(x); }
 inline int __ffs(uint32_t x) { return __builtin_ffs(int(x)); }

@@ -17,6 +17,7 @@
 #include "codegen/cuda/cuda_module.h"
 #include "runtime/cuda/cuda.h"
 #include "runtime/host_target.h"
+#include "tests/codegen/division_cases.h"
 #include "tests/codegen/kernel_runs.h"
 #include "tests/codegen/known_kernels.h"
 #include "tests/codegen/random_kernel.h"
@@ -219,6 +220,16 @@ TEST_F(Gpu, ReciprocalsAreRoundedCorrectly) {
       ASSERT_EQ(std::memcmp(&got, &expected, 4), 0) << x << ": " << got << ", KELPIE_SEED=" << seed_;
     }
   }
+  cuda_->release(program);
+}
+
+TEST_F(Gpu, Divisions) {
+  KnownKernels known;
+  runtime::ProgramKernels program = known.programKernels();
+  auto failure = cuda_->prepare(program);
+  ASSERT_EQ(failure, std::nullopt) << *failure;
+  const int64_t n = std::min(environment("KELPIE_SIZE", int64_t{1} << 20), int64_t{1} << 20);
+  compareDivisions(*cuda_, known, program, static_cast<size_t>(n), random_);
   cuda_->release(program);
 }
 

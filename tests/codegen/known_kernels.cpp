@@ -111,6 +111,46 @@ void KnownKernels::withSegmentNumbers(const Space& segmented) {
   kernel("segmented_filter", {filter(segmented, {x}, positive)});
 }
 
+const std::vector<int64_t>& KnownKernels::constantDivisors() {
+  static const std::vector<int64_t> divisors = {
+      1, 2, 3, 7, 1000, 1024, 1000003, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x123456789abc, INT64_MAX,
+      0, -1, -2, -3, -1000, INT64_MIN};
+  return divisors;
+}
+
+/// Quotients and remainders of int64, alone and together, by other numbers and by constants.
+void KnownKernels::ofDivisions(const Space& flat) {
+  auto& a = *program.arena;
+  array("dividends", ScalarType::Int64, flat.extent);
+  array("divisors", ScalarType::Int64, flat.extent);
+  const ExprRef x = at("dividends", a.param(0)), y = at("divisors", a.param(0));
+  const ExprRef quotient = a.op(ScalarOp::Div, x, y), remainder = a.op(ScalarOp::Rem, x, y);
+  kernel("quotients", {soac(SoacKind::Map, flat, {quotient})});
+  kernel("remainders", {soac(SoacKind::Map, flat, {remainder})});
+  kernel("quotients_and_remainders", {soac(SoacKind::Map, flat, {quotient, remainder})});
+  // Of products: of few in one place each, of many by calls.
+  std::vector<ExprRef> quotients, remainders;
+  for (int64_t more = 0; more < kProductDivisions; ++more) {
+    const ExprRef by = a.add(y, a.index(more));
+    if (more % 2 == 0) quotients.push_back(a.op(ScalarOp::Div, a.mul(x, x), by));
+    if (more % 2 == 1) quotients.push_back(a.op(ScalarOp::Rem, a.mul(x, x), by));
+  }
+  kernel("product_quotients", {soac(SoacKind::Map, flat, {quotients[0]})});
+  kernel("product_remainders", {soac(SoacKind::Map, flat, {quotients[1]})});
+  kernel("many_of_products", {soac(SoacKind::Map, flat, quotients)});
+  quotients.clear();
+  for (const int64_t divisor : constantDivisors()) {
+    const ExprRef by = a.constant(Scalar::ofInt(ScalarType::Int64, divisor));
+    quotients.push_back(a.op(ScalarOp::Div, x, by));
+    remainders.push_back(a.op(ScalarOp::Rem, x, by));
+  }
+  std::vector<ExprRef> both = quotients;
+  both.insert(both.end(), remainders.begin(), remainders.end());
+  kernel("constant_quotients", {soac(SoacKind::Map, flat, quotients)});
+  kernel("constant_remainders", {soac(SoacKind::Map, flat, remainders)});
+  kernel("constant_quotients_and_remainders", {soac(SoacKind::Map, flat, both)});
+}
+
 /// Maps, filters, scans and folds of characters: to characters, to bools, and to integers.
 void KnownKernels::ofCharacters(const Space& flat, const Space& segmented) {
   auto& a = *program.arena;
@@ -275,6 +315,7 @@ KnownKernels::KnownKernels() {
   withSegmentNumbers(segmented);
   withAndWithoutChecks(flat, segmented);
   ofCharacters(flat, segmented);
+  ofDivisions(flat);
   sweepOffsets();
   kernel("copy", {soac(SoacKind::Map, flat, {a.add(x, a.constant(Scalar::ofFloat(kFloat, 1)))})});
 }

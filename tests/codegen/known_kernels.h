@@ -21,6 +21,9 @@ class KnownKernels {
   runtime::ProgramKernels programKernels() const;  ///< in the order of `kernels`
   size_t number(const std::string& name) const;    ///< of a kernel in programKernels()
 
+  static const std::vector<int64_t>& constantDivisors();
+  static constexpr int64_t kProductDivisions = 20;
+
  private:
   lcu::VarId array(const std::string& name, ScalarType type, lcu::ExprRef extent);
   lcu::VarId result(const std::string& name, lcu::VarKind kind, ScalarType type, lcu::ExprRef extent);
@@ -30,6 +33,7 @@ class KnownKernels {
   void ofOtherTypes(const lcu::Space& flat, const lcu::Space& segmented);
   void withSegmentNumbers(const lcu::Space& segmented);
   void ofCharacters(const lcu::Space& flat, const lcu::Space& segmented);
+  void ofDivisions(const lcu::Space& flat);
   void sweepOffsets();
   void withAndWithoutChecks(const lcu::Space& flat, const lcu::Space& segmented);
   void kernel(const std::string& name, std::vector<lcu::Soac> bindings);

@@ -183,6 +183,7 @@ TEST(Accounting, SamplesTellWhatIsCounted) {
     runtime::RunStatistics statistics;
     runtime::RunOptions options;
     options.sampleThunks = true;
+    options.sampleTime = std::chrono::minutes(1);
     program.b.run(executor, options, &statistics);
     for (const runtime::KernelStatistics& kernel : statistics.kernels) {
       const codegen::ThunkSample& sample = kernel.sample;
@@ -241,6 +242,7 @@ TEST(Accounting, SamplesThatAreCutShortCountInFull) {
   runtime::RunStatistics statistics;
   runtime::RunOptions options;
   options.sampleThunks = true;
+  options.sampleTime = std::chrono::minutes(1);
   b.run(executor, options, &statistics);
   const codegen::ThunkSample& sample = statistics.kernels.at(0).sample;
   ASSERT_FALSE(sample.empty());
@@ -281,6 +283,7 @@ codegen::ThunkSample sampleOfGathers(const std::vector<int64_t>& places, int64_t
   runtime::RunStatistics statistics;
   runtime::RunOptions options;
   options.sampleThunks = true;
+  options.sampleTime = std::chrono::minutes(1);
   b.run(executor, options, &statistics);
   return statistics.kernels.at(0).sample;
 }
@@ -303,6 +306,7 @@ TEST(Accounting, SamplesEvaluateTheMapsOfTheKernelThatThunksRead) {
   runtime::RunStatistics statistics;
   runtime::RunOptions options;
   options.sampleThunks = true;
+  options.sampleTime = std::chrono::minutes(1);
   b.run(executor, options, &statistics);
   const codegen::ThunkSample& sample = statistics.kernels.at(0).sample;
   ASSERT_EQ(sample.positions.size(), 1u);

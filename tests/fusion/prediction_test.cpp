@@ -207,8 +207,12 @@ TEST(Prediction, IntegersByTheInstructionsOfAGpu) {
   // Of what is cut down to a word, no more than one is computed.
   EXPECT_DOUBLE_EQ(of("(xs[i] + 77) and 4294967295", true), 0.5 + 1.1 * 0.5);
   EXPECT_DOUBLE_EQ(of("(xs[i] + 77) and 1099511627775", true), 1 + 1.1);  // two words
-  // What is known to be a word is divided quickly.
-  EXPECT_DOUBLE_EQ(of("xs[i] / 10", true), 10);
+  // What may be a word is looked at, products are hardly ever one, and what is known to be one is divided
+  // quickly.
+  EXPECT_DOUBLE_EQ(of("xs[i] / 10", true), 3.5);
+  EXPECT_DOUBLE_EQ(of("xs[i] / 10", false), 10);
+  EXPECT_DOUBLE_EQ(of("xs[i] / 10000000000", true), 10);
+  EXPECT_DOUBLE_EQ(of("(xs[i] * i) / 10", true), 1 + 10);
   EXPECT_DOUBLE_EQ(of("(xs[i] and 1023) / 10", true), 0.5 * 1.1 + 2.5);
 }
 
@@ -463,7 +467,7 @@ TEST(Prediction, BitsOfChoices) {
   costs.constantDivision = 8;
   costs.integerDivision = 10;
   EXPECT_DOUBLE_EQ(predicted(costs, body("(if xs[i] > 3 then xs[i] and 255 else 7) / 10"), 100, 1), 100 * 2);
-  EXPECT_DOUBLE_EQ(predicted(costs, body("(if xs[i] > 3 then xs[i] else 7) / 10"), 100, 1), 100 * 8);
+  EXPECT_DOUBLE_EQ(predicted(costs, body("(if xs[i] > 3 then xs[i] else 7) / 10000000000"), 100, 1), 100 * 8);
   costs.constantDivision = 0;
   costs.integerProduct = 1;
   costs.narrow = 0.5;

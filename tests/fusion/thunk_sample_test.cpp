@@ -21,6 +21,8 @@ class Elsewhere final : public runtime::HostTarget {
     bool remote = true;
     std::chrono::milliseconds wait{0};
     bool computes = true;  ///< what launches compute
+    /// What it sees is not to depend on how busy the machine is.
+    std::chrono::milliseconds sampleTime = std::chrono::minutes(1);
   };
   explicit Elsewhere(const Options& options) : HostTarget(0), options_(options) {}
   std::string name() const override { return "elsewhere"; }
@@ -67,6 +69,7 @@ Sampled sampled(Builder& b, const Elsewhere::Options& where) {
     runtime::Executor executor(std::move(target));
     runtime::RunOptions options;
     options.sampleThunks = sample;
+    options.sampleTime = where.sampleTime;
     runtime::RunStatistics statistics;
     b.run(executor, options, &statistics);
     Sampled result{{}, elsewhere.waits()};
@@ -142,7 +145,7 @@ TEST(ThunkSample, LoopsThatGatherAtKnownPlacesTakeFewWaits) {
   Builder b;
   const VarId table = b.globalArray("table", testing::ints(scattered(kLength)));
   b.result(b.launch(b.map(b.flat(b.num(256)), {sumOfPlaces(b, table, kLength)}), "k")[0]);
-  const Sampled remote = remotely(b, std::chrono::milliseconds(2));
+  const Sampled remote = remotely(b, std::chrono::milliseconds(20));
   EXPECT_LT(remote.waits, 16);  // it were 68 with one piece of each element in a wait
   ASSERT_EQ(remote.samples.at(0).positions.size(), 1u);
   EXPECT_EQ(remote.samples.at(0).positions[0].number, 64 * 256);
@@ -155,7 +158,7 @@ TEST(ThunkSample, ManyGroupsThatGatherAtKnownPlaces) {
   Builder b;
   const VarId table = b.globalArray("table", testing::ints(scattered(kLength)));
   b.result(b.launch(b.map(b.flat(b.num(4 * 256)), {sumOfPlaces(b, table, kLength)}), "k")[0]);
-  const Sampled remote = remotely(b, std::chrono::milliseconds(2));
+  const Sampled remote = remotely(b, std::chrono::milliseconds(20));
   EXPECT_LT(remote.waits, 32);
   expectEqual(remote.samples.at(0), onHost(b).samples.at(0));
 }
@@ -167,7 +170,7 @@ TEST(ThunkSample, ChainsOfPointersTakeAWaitForEach) {
   const ExprRef last =
       loopOf(b, b.num(10), b.i(), [&](ExprRef /*k*/, ExprRef place) { return b.at(table, place); });
   b.result(b.launch(b.map(b.flat(b.num(512)), {last}), "k")[0]);
-  const Sampled remote = remotely(b, std::chrono::milliseconds(2));
+  const Sampled remote = remotely(b, std::chrono::milliseconds(20));
   EXPECT_GE(remote.waits, 10);
   EXPECT_LT(remote.waits, 30);
   ASSERT_EQ(remote.samples.at(0).positions.size(), 1u);
@@ -269,7 +272,7 @@ void expectSpread(int64_t elements, bool gathers) {
     return b.arena().add(value, term);
   });
   b.result(b.launch(b.map(b.flat(b.num(elements)), {sum}), "k")[0]);
-  const codegen::ThunkSample sample = sampled(b, {.computes = false}).samples.at(0);
+  const codegen::ThunkSample sample = sampled(b, {.computes = false, .sampleTime = std::chrono::seconds(1)}).samples.at(0);
   ASSERT_FALSE(sample.empty());
   const double all = 0.5 * 65'536 * static_cast<double>(elements);
   EXPECT_NEAR(*std::max_element(sample.entered.begin(), sample.entered.end()) / all, 1, 0.3);
