@@ -12,6 +12,7 @@
 
 #include "look_back.cuh"
 #include "segment_ranges.cuh"
+#include "warp_items.cuh"
 
 namespace kelpie {
 
@@ -20,29 +21,17 @@ struct SegmentReduce {
   using Value = typename L::Value;
   using Ends = typename Range::Ends;
   static constexpr int kOfLane = S::kRows * S::kWidth;  ///< neighbours that a lane folds
-  // Shared memory moves 16 bytes at a time, from 8 places: those that 8 lanes ask for, be it for rows or for
-  // their neighbours, lie in different banks after a swizzle, or, where sizes are odd, mostly after padding.
-  static constexpr bool kSwizzled = 16 % sizeof(Value) == 0;
-  static constexpr int kOfPlace = kSwizzled ? 16 / sizeof(Value) : 1;
-  static constexpr int kPlaces = (kOfLane + kOfPlace - 1) / kOfPlace;  ///< of a lane
-  static constexpr int kMask = (kPlaces < 8 ? kPlaces - 1 : 7) * kOfPlace;
-  static constexpr int kStride = kSwizzled ? kOfLane : kOfLane + S::kWidth;
-  static constexpr int kMoved = kOfPlace < S::kWidth ? kOfPlace : S::kWidth;  ///< neighbours moved at once
-  using Moved = Pack<Value, kMoved>;
+  using Items = WarpItems<Value, kOfLane, S::kWidth>;
+  using Moved = typename Items::Moved;
+  static constexpr int kMoved = Items::kMoved;
 
-  /// Of a warp.
-  struct Shared {
-    alignas(16) Value items[32 * kStride];
-  };
+  using Shared = typename Items::Shared;  ///< of a warp
   /// Of the block: what its ranges leave.
   struct Block {
     Value carries[kWarpsOfBlock];
     uint32_t ended[kWarpsOfBlock];
     alignas(16) Value lower;  ///< apart: it is written while others read the rest, 16 bytes at once
   };
-  static __device__ __forceinline__ int place(int offset) {
-    return kSwizzled ? offset ^ (offset >> 3 & kMask) : offset / kOfLane * kStride + offset % kOfLane;
-  }
 
   Value carry;    ///< fold of the range since its last segment end, or its begin
   Value own;      ///< of this lane, beyond that, where `accumulated`
@@ -100,7 +89,7 @@ struct SegmentReduce {
     }
     range.forEach(segments, ends, [&](int number, int from, int to) {
       Value value = L::identity();
-      if (to > from) value = shared.items[place(to - 1 - base)];
+      if (to > from) value = Items::loadOne(shared, to - 1 - base);
       if (number == ends.first) value = L::combine(carry, value, false);
       if (number == 0) {
         pending = value;
@@ -154,12 +143,12 @@ struct SegmentReduce {
         Moved pack;
         KELPIE_UNROLL
         for (int k = 0; k < kMoved; ++k) pack.item[k] = items[row][first + k];
-        *reinterpret_cast<Moved*>(shared.items + place(S::position(row) + first)) = pack;
+        Items::store(shared, S::position(row) + first, pack);
       }
     }
   }
 
-  /// Leaves the fold of the tile up to each item, from its segment's begin, in shared.items, except for items
+  /// Leaves the fold of the tile up to each item, from its segment's begin, in its place, except for items
   /// that are neither the last of a lane's nor of a segment; and sets `sum`.
   __device__ __forceinline__ void fold(Shared& shared, typename Range::Shared& rangeShared) {
     const int lane = laneIndex(), begin = lane * kOfLane;
@@ -178,8 +167,7 @@ struct SegmentReduce {
     Value folded = L::identity();
     KELPIE_UNROLL
     for (int first = 0; first < kOfLane; first += kMoved) {
-      Moved& neighbours = *reinterpret_cast<Moved*>(shared.items + place(begin + first));
-      Moved pack = neighbours;
+      Moved pack = Items::load(shared, begin + first);
       KELPIE_UNROLL
       for (int k = 0; k < kMoved; ++k) {
         if (first + k == 0) {
@@ -189,7 +177,7 @@ struct SegmentReduce {
         }
         pack.item[k] = folded;
       }
-      neighbours = pack;
+      Items::store(shared, begin + first, pack);
     }
 
     const uint32_t laneHeads = __ballot_sync(kFullWarp, heads != 0);
@@ -205,8 +193,8 @@ struct SegmentReduce {
     // The only item that lacks what other lanes have: the last before the first head.
     const int last = (heads != 0 ? __ffs(heads) - 1 : kOfLane) - 1;
     if (lane > 0 && last >= 0) {
-      Value& item = shared.items[place(begin + last)];
-      item = L::combine(before, item, false);
+      const Value item = Items::loadOne(shared, begin + last);
+      Items::storeOne(shared, begin + last, L::combine(before, item, false));
     }
   }
 };
