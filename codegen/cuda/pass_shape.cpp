@@ -218,11 +218,13 @@ class ShapeChooser {
     if (plan_.ranges()) {
       // Warps work by themselves and load a tile ahead, so registers count for more than many warps: sums of
       // segments of 8 took 0.218 with registers for 1024 threads, 0.195 for 768; of four arrays 0.31 for 640
-      // and 0.17 for 512; a sparse matrix with rows of 8 took 0.275 and 0.265.
-      if (wide)
-        return {options_.threads / 4,
-                std::min<int>(options_.maxItems, std::max<int>(1, 128 / static_cast<int>(weight.carried))),
-                512};
+      // and 0.17 for 512; a sparse matrix with rows of 8 took 0.275 and 0.265. Of more than 16 bytes a scan
+      // over the lanes takes long, so tiles are long: sums of 3, 4 and 6 float64 columns in segments of 16
+      // took 0.45, 0.49 and 1.04 with 4, 4 and 2 items, 0.36, 0.39 and 0.72 with twice as many.
+      if (wide) {
+        const int carried = static_cast<int>(weight.carried), bytes = carried > 16 ? 256 : 128;
+        return {options_.threads / 4, std::min(options_.maxItems, std::max(1, bytes / carried)), 512};
+      }
       budget.resident = 768;
       if (weight.gathers) return {options_.threads / 2, std::min(budget.items, 8), 768};
       budget.threads /= 4;
