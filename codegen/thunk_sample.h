@@ -36,8 +36,8 @@ struct ThunkSample {
       visited += weight * other.visited;
     }
   };
-  /// Of a division whose size its operands tell (dividesByWords in integer_division.h): how many warps did it, and in how many of
-  /// them some thread had operands that take two words, and some had such as take one.
+  /// Of a division whose size its operands tell (dividesByWords in integer_division.h): how many warps did
+  /// it, and in how many of them some thread had operands that take two words, and some had such as take one.
   struct Division {
     double number = 0, ofLong = 0, ofShort = 0;
     void add(const Division& other, double weight) {

@@ -33,7 +33,7 @@ constexpr TargetCosts kCuda{
     .narrow = 0.736,
     .constantDivision = 1.13e-06,
     .integerDivision = 1.33e-06,
-    .longDivision = 4.08e-06,
+    .longDivision = 1.9e-06,
     .division = 8.52e-07,
     .exponential = 1.61e-06,
     .logarithm = 2.59e-06,

@@ -295,9 +295,9 @@ namespace {
 struct Instructions {
   double widen = 0.6, check = 2, select = 1.3, extreme = 2.7, compare = 1.3;
   double truths = 0.8, bits = 1.1, shiftLeft = 0.65, shiftRight = 1.25;
-  double signedShift = 2.7;  ///< a division by a power of two
-  double fewBits = 0.25;     ///< a division of 32 bits by a constant, relative to one of 64
-  double fewDivided = 0.4;   ///< ... and by another number
+  double signedShift = 2.7;      ///< a division by a power of two
+  double fewBits = 0.25;         ///< a division of 32 bits by a constant, relative to one of 64
+  double fewDivided = 0.4;       ///< ... and by another number
   double wordByConstant = 0.35;  ///< a division of 64 bits by a constant for which a word suffices
 };
 /// Elsewhere they differ little.
@@ -508,6 +508,7 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
   double elements = 0, segments = 0, columns = 0, lookUps = 0;
   bool reduces = false, scans = false, filters = false, numbered = false, rows = false, keyed = false;
   bool lookedUp = false;
+  int gathers = 0;
   for (const SoacTime& member : members) {
     if (member.elements == 0) continue;
     elements = std::max(elements, member.elements);
@@ -519,6 +520,7 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
     filters |= member.kind == SoacKind::Filter && member.collective > 0;
     numbered |= member.numbered;
     lookedUp |= member.lookedUp;
+    gathers += member.gathers;
     columns += member.columns;
     lookUps += member.lookUps;
   }
@@ -536,7 +538,7 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
     return many * elements * costs_.numberedElement + segments * costs_.segment;
   // A warp transposes and scans the columns of a tile in which segments end. Of more columns, threads hold
   // fewer elements at once: more such tiles, in each of which as much is to be done.
-  const double held = columns > 4 ? 2 : columns > 2 ? 4 : 8;
+  const double held = columns <= 2 ? 8 : (columns > 4 ? 4 : 8) / (gathers > 1 ? 2 : 1);
   constexpr double kWarp = 32, kMarks = 0.5;  // columns that finding the ends takes as long as
   const double folding =
       costs_.lockStep ? withBorders(elements, segments, kWarp * held) * elements * (kMarks + columns) / held

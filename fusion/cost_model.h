@@ -42,6 +42,7 @@ struct SoacTime {
   double columns = 0;                 ///< that a segmented reduction makes
   bool lookedUp = false;              ///< its segments have lengths of their own
   double lookUps = 0;                 ///< time of elements for what depends on their segment or a condition
+  int gathers = 0;                    ///< loads at computed positions
   bool rows = false;   ///< a reduction whose loads depend on the segment or on the position alone
   bool keyed = false;  ///< ... or one of `elements` positions, whose keys tell the segment
 };

@@ -224,6 +224,7 @@ class Account {
             codegen::dividesByWords(step.node) ? nextDivision() : std::nullopt;
         const ThunkSample::Call made = step.node->kind == ExprKind::Call ? nextCall() : ThunkSample::Call();
         if (again) continue;
+        time.gathers += load && !codegen::loadsInOrder(step.node) && step.node->operands[0]->usesParam;
         if (step.node->kind == ExprKind::Call) {
           const auto frame = frames.find(step.node);
           call(frame == frames.end() ? kFunctionValues : frame->second, made, inStep[b], time);

@@ -154,7 +154,8 @@ codegen::ThunkSample ThunkSampler::look(const LaunchRequest& request, const std:
   remote.fetch();  // the cells
   LaunchRequest onHost = request;
   onHost.arguments = arguments;
-  codegen::ThunkSample sample = sampleThunks(*known.code, onHost, bytes, &remote, streams, context_.options.sampleTime);
+  codegen::ThunkSample sample =
+      sampleThunks(*known.code, onHost, bytes, &remote, streams, context_.options.sampleTime);
   return remote.failed() ? codegen::ThunkSample() : sample;
 }
 

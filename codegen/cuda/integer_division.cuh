@@ -35,8 +35,8 @@ KELPIE_DEVICE double k_near_reciprocal(double x) {
 /// By 0: anything.
 ///
 /// The estimate is off by four roundings, 2^-51 of it, and its own: while it is below 2^49 the remainder is
-/// less than the divisor, whatever its sign. Else one more step divides what is left, which is below 2^28 then,
-/// since the divisor is at most 2^14. The sign of a remainder is that of the dividend.
+/// less than the divisor, whatever its sign. Else one more step divides what is left, which is below 2^28
+/// then, since the divisor is at most 2^14. The sign of a remainder is that of the dividend.
 KELPIE_DEVICE Division k_divide(int64_t dividend, int64_t divisor) {
   const double reciprocal = k_near_reciprocal(double(divisor)), estimate = double(dividend) * reciprocal;
   int64_t quotient = __double2ll_rn(estimate), remainder = k_sub(dividend, k_mul(quotient, divisor));

@@ -134,6 +134,7 @@ class ShapeChooser {
     int divisions = 0;       ///< ... that are long divisions
     int functions = 0;       ///< ... that are long code: those of float64 count as four of float32
     bool gathers = false;    ///< elements are loaded at computed places
+    int gathered = 0;        ///< ... so many for each
     bool loops = false;      ///< how long thunks take depends on data
     int64_t carried = 0;     ///< bytes of the largest level
     bool countsOnly = true;  ///< all levels have one count, and nothing else
@@ -175,7 +176,8 @@ class ShapeChooser {
           weight.functions += e->type == ScalarType::Float64 ? 4 : 1;
         if (e->kind != ExprKind::Load) return;
         const ExprRef at = e->operands[0];
-        weight.gathers |= at->usesParam && at->kind != ExprKind::Param;
+        weight.gathered += at->usesParam && at->kind != ExprKind::Param;
+        weight.gathers = weight.gathered > 0;
       });
     }
     for (const LevelPlan& level : plan_.levels) {
@@ -220,9 +222,11 @@ class ShapeChooser {
       // segments of 8 took 0.218 with registers for 1024 threads, 0.195 for 768; of four arrays 0.31 for 640
       // and 0.17 for 512; a sparse matrix with rows of 8 took 0.275 and 0.265. Of more than 16 bytes a scan
       // over the lanes takes long, so tiles are long: sums of 3, 4 and 6 float64 columns in segments of 16
-      // took 0.45, 0.49 and 1.04 with 4, 4 and 2 items, 0.36, 0.39 and 0.72 with twice as many.
+      // took 0.45, 0.49 and 1.04 with 4, 4 and 2 items, 0.36, 0.39 and 0.72 with twice as many. Where 3
+      // are gathered, long segments took 1.89 with 4 items and 2.28 with 8.
       if (wide) {
-        const int carried = static_cast<int>(weight.carried), bytes = carried > 16 ? 256 : 128;
+        const int carried = static_cast<int>(weight.carried);
+        const int bytes = carried > 16 && weight.gathered < 2 ? 256 : 128;
         return {options_.threads / 4, std::min(options_.maxItems, std::max(1, bytes / carried)), 512};
       }
       budget.resident = 768;

@@ -3,7 +3,8 @@
 // Shared memory moves 16 bytes at a time, from 8 places: those that 8 lanes ask for, be it for rows or for
 // their neighbours, lie in different banks after a swizzle. Values of several columns are cut into planes of
 // as many bytes as divide their size (of four float64 two planes of 16 bytes, of three three of 8), each of
-// which is swizzled alike: values that lie side by side, 32 bytes each, would all begin in the same few banks.
+// which is swizzled alike: values that lie side by side, 32 bytes each, would all begin in the same few
+// banks.
 #pragma once
 
 #include "tile.cuh"

@@ -40,8 +40,8 @@ std::vector<std::byte> bytesOf(const std::vector<int64_t>& values) {
 
 }  // namespace
 
-void compareDivisions(runtime::Target& target, const KnownKernels& known, const runtime::ProgramKernels& program,
-                      size_t n, std::mt19937_64& random) {
+void compareDivisions(runtime::Target& target, const KnownKernels& known,
+                      const runtime::ProgramKernels& program, size_t n, std::mt19937_64& random) {
   std::vector<int64_t> dividends(n), divisors(n);
   for (size_t k = 0; k < n; ++k) {
     // Neighbours that are alike take one way together.
@@ -70,7 +70,8 @@ void compareDivisions(runtime::Target& target, const KnownKernels& known, const 
     for (size_t c = 0; c < columns.size(); ++c) {
       const Column& column = columns[c];
       for (size_t k = 0; k < n; ++k) {
-        const int64_t of = column.product ? expected(ScalarOp::Mul, dividends[k], dividends[k]) : dividends[k];
+        const int64_t of =
+            column.product ? expected(ScalarOp::Mul, dividends[k], dividends[k]) : dividends[k];
         const int64_t by = column.constant.value_or(expected(ScalarOp::Add, divisors[k], column.more));
         int64_t got = 0;
         std::memcpy(&got, result.outputs[c].data() + sizeof(got) * k, sizeof(got));

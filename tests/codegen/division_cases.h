@@ -10,7 +10,7 @@ namespace kelpie::tests {
 
 /// Checks the kernels of divisions (known_kernels.h), which `target` has prepared, on `n` random operands:
 /// of all sizes, around powers of two, extreme, small, and products beside their factors.
-void compareDivisions(runtime::Target& target, const KnownKernels& known, const runtime::ProgramKernels& program,
-                      size_t n, std::mt19937_64& random);
+void compareDivisions(runtime::Target& target, const KnownKernels& known,
+                      const runtime::ProgramKernels& program, size_t n, std::mt19937_64& random);
 
 }  // namespace kelpie::tests

@@ -113,8 +113,9 @@ void KnownKernels::withSegmentNumbers(const Space& segmented) {
 
 const std::vector<int64_t>& KnownKernels::constantDivisors() {
   static const std::vector<int64_t> divisors = {
-      1, 2, 3, 7, 1000, 1024, 1000003, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x123456789abc, INT64_MAX,
-      0, -1, -2, -3, -1000, INT64_MIN};
+      1,          2,          3,          7,           1000,           1024,      1000003,
+      0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x123456789abc, INT64_MAX, 0,
+      -1,         -2,         -3,         -1000,       INT64_MIN};
   return divisors;
 }
 

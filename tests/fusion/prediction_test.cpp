@@ -375,7 +375,7 @@ TEST(Prediction, BordersOfSegmentsOnAGpu) {
   kernel k { let r: [int64; m], t: [int64; m], u: [int64; m] = REDUCE regular(m, 64, n) { i, s, p => xs[i] + s, xs[i] - s, s } (0, 0, 0) { x1, x2, x3, y1, y2, y3 => x1 + y1, x2 + y2, x3 + y3 } return r, t, u }
   let first: int64 = r[0] + t[0] + u[0]
   return first)";
-  EXPECT_DOUBLE_EQ(predicted(costs, columns, 6400, 100), 6400 * 3.5 / 4 / 1.5);
+  EXPECT_DOUBLE_EQ(predicted(costs, columns, 6400, 100), 6400 * 3.5 / 8 / 1.25);
   costs = free();
   costs.segment = 1;
   const char* const map = R"(

@@ -272,7 +272,8 @@ void expectSpread(int64_t elements, bool gathers) {
     return b.arena().add(value, term);
   });
   b.result(b.launch(b.map(b.flat(b.num(elements)), {sum}), "k")[0]);
-  const codegen::ThunkSample sample = sampled(b, {.computes = false, .sampleTime = std::chrono::seconds(1)}).samples.at(0);
+  const codegen::ThunkSample sample =
+      sampled(b, {.computes = false, .sampleTime = std::chrono::seconds(1)}).samples.at(0);
   ASSERT_FALSE(sample.empty());
   const double all = 0.5 * 65'536 * static_cast<double>(elements);
   EXPECT_NEAR(*std::max_element(sample.entered.begin(), sample.entered.end()) / all, 1, 0.3);
