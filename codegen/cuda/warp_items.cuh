@@ -25,6 +25,16 @@ struct PlaneUnit<1> {
   uint8_t word;
 };
 
+/// What a plane has of a value: all of it, where one suffices.
+template <class Value, int kPlanes>
+struct PlanePart {
+  using Type = PlaneUnit<int(sizeof(Value)) / kPlanes>;
+};
+template <class Value>
+struct PlanePart<Value, 1> {
+  using Type = Value;
+};
+
 /// kOfLane neighbours of each lane, of which kMost at most are moved at once.
 template <class Value, int kOfLane, int kMost>
 struct WarpItems {
@@ -34,7 +44,7 @@ struct WarpItems {
   static constexpr int kPlaces = (kOfLane + kOfPlace - 1) / kOfPlace;  ///< of a lane
   static constexpr int kMask = (kPlaces < 8 ? kPlaces - 1 : 7) * kOfPlace;
   static constexpr int kMoved = kOfPlace < kMost ? kOfPlace : kMost;  ///< neighbours moved at once
-  using Unit = PlaneUnit<kUnitBytes>;
+  using Unit = typename PlanePart<Value, kPlanes>::Type;
   using Units = Pack<Unit, kMoved>;
   using Moved = Pack<Value, kMoved>;
 
