@@ -92,13 +92,15 @@ struct WarpItems {
     for (int plane = 0; plane < kPlanes; ++plane) shared.planes[plane][place(offset)] = parts.unit[plane];
   }
 
+  /// Of an item in each plane.
+  static __device__ __forceinline__ int place(int offset) { return offset ^ (offset >> 3 & kMask); }
+
  private:
   union Parts {
     Value value;
     Unit unit[kPlanes];
     __device__ Parts() : unit{} {}
   };
-  static __device__ __forceinline__ int place(int offset) { return offset ^ (offset >> 3 & kMask); }
 };
 
 }  // namespace kelpie

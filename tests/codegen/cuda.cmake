@@ -9,8 +9,10 @@ kelpie_test(cuda SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/kernel_runs.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_data.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/warp_items_test.cpp
   LINK kelpie_runtime Boost::context ${CMAKE_DL_LIBS})
 add_dependencies(test_cuda kelpie)
+target_include_directories(test_cuda PRIVATE ${CMAKE_CURRENT_LIST_DIR})
 target_compile_definitions(test_cuda PRIVATE KELPIE_HOST_COMPILER="${CMAKE_CXX_COMPILER}" KELPIE_COMMAND="$<TARGET_FILE:kelpie>")
 kelpie_test(gpu SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/gpu_test.cpp
