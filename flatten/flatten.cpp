@@ -12,6 +12,7 @@
 #include "flatten/rematerialise.h"
 #include "flatten/saved.h"
 #include "flatten/serial_loops.h"
+#include "flatten/short_segments.h"
 #include "flatten/sibling_calls.h"
 #include "ir/diagnostic.h"
 
@@ -42,6 +43,7 @@ lcu::Program flattenParallel(const core::Program& program, const KnownGlobals& g
   lcu::Program flat = Flattener(hoisted, globals).run();
   removeLoopInvariants(flat);
   rematerialise(flat);
+  unrollShortSegments(flat);
   scalarsOnDevice(flat);
   conditionsOnDevice(flat);
   return flat;

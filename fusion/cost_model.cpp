@@ -505,7 +505,7 @@ double withBorders(double elements, double segments, double tile) {
 
 /// Of finding the borders of segments, once for all members.
 double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
-  double elements = 0, segments = 0, columns = 0, lookUps = 0;
+  double elements = 0, segments = 0, columns = 0;
   bool reduces = false, scans = false, filters = false, numbered = false, rows = false, keyed = false;
   bool lookedUp = false;
   int gathers = 0;
@@ -522,7 +522,6 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
     lookedUp |= member.lookedUp;
     gathers += member.gathers;
     columns += member.columns;
-    lookUps += member.lookUps;
   }
   // Of fewer, more lanes have places of their own.
   constexpr double kKeys = 100;
@@ -544,8 +543,7 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
       costs_.lockStep ? withBorders(elements, segments, kWarp * held) * elements * (kMarks + columns) / held
                       : elements;
   if (numbered && reduces && !scans)
-    return folding * costs_.numberedElement + elements * costs_.segmentedElement + lookUps +
-           segments * costs_.segment;
+    return folding * costs_.numberedElement + elements * costs_.segmentedElement + segments * costs_.segment;
   // Threads compute where segments of one length begin.
   const double borders = lookedUp || !costs_.lockStep ? segments * costs_.segment : 0;
   if (numbered) return many * elements * costs_.segmentedElement + borders;
@@ -560,7 +558,7 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   const bool scans = std::any_of(members.begin(), members.end(), [](const SoacTime& member) {
     return member.kind == SoacKind::Scan && member.collective > 0;
   });
-  double arithmetic = 0, integers = 0, collective = 0, exposed = 0, further = 0, first = 0;
+  double arithmetic = 0, integers = 0, collective = 0, exposed = 0, further = 0, first = 0, lookUps = 0;
   bool numbered = false, folds = false;
   double borders = 0;
   for (const SoacTime& member : members) {
@@ -571,6 +569,7 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
     integers += member.integers;
     collective += member.collective;
     exposed += member.exposed;
+    lookUps += member.lookUps;
     numbered |= member.numbered && !member.rows && !member.keyed;
     if (member.kind == SoacKind::Reduce && scans) further += member.further;  // what threads hold for both
     if (member.collective == 0) continue;
@@ -594,7 +593,10 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
                              passes * memory.own, costs_.cachesOverlap);
   // Warps that fold segments work by themselves, and load a tile ahead.
   const bool hidden = numbered || (costs_.lockStep && folds && collective == 0);
-  const double working = passes * arithmetic + collective + (hidden ? segmentTime(members) : 0);
+  // What they wait for hides behind the arithmetic of others.
+  const double waits = costs_.lockStep && numbered && folds && collective == 0 ? lookUps : 0;
+  const double working = both(passes * arithmetic, waits, costs_.overlap) + collective +
+                         (hidden ? segmentTime(members) : 0);
   return costs_.launch + both(moving, working, overlap) + exposed + memory.dependent + further - first +
          (hidden ? 0 : segmentTime(members));
 }

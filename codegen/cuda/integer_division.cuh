@@ -2,10 +2,10 @@
 //
 // GPUs have no instruction for it, and the compiler's function of some hundred integer instructions takes
 // three times as long as one of 32 bits. Where floats of 64 bits are as quick as those of 32, the quotient
-// is found with them instead (k_divide): an H200 divides products by numbers of 31 bits in 1.8 ps an element
-// where the compiler's function takes 4.3, and in 1.5 where the divisor is the same in all turns of a loop,
-// as its reciprocal is then found once. Operands that take one word and are not negative are divided as
-// such: 1.3 ps, by constants 0.7 instead of 1.4.
+// is found with them instead (k_divide): a loop of an H200 that divides a product by a number of 31 bits takes
+// 1.8 ps a turn where the compiler's function takes 4.3, and 1.5 where the divisor is the same in all turns,
+// as its reciprocal is then found once; half a picosecond of that is the loop. Operands that take one word and
+// are not negative are divided as such: 1.3 ps.
 #pragma once
 
 #include "base.cuh"

@@ -57,6 +57,42 @@ TEST(Flatten, Recursion) {
       "function double(a, k) = if k == 0 then a else double(a ++ a, k - 1); double([1,2], 3);");
 }
 
+/// Segments of a few elements each, which are unrolled (flatten/short_segments.h), and such that may not be.
+TEST(Flatten, ShortSegments) {
+  expectAgreement(
+      "function stencil(a, w) = {sum({sum({a[(i / w + y) * w + rem(i, w) + x] : x in [0:3]}) : y in [0:3]}) "
+      ": i in"
+      " [0:w]}; stencil({i * i : i in [0:60]}, 12);"
+      "{let p = [float(i), 2.0, float(i * i)] in (sqrt(sum({x * x : x in p})), p[2] - p[0]) : i in [0:7]};"
+      "{let v = {rem(i * k, 7) : k in [1:5]} in (max_index(v), min_index(v), max_val(v), v[3]) : i in "
+      "[0:20]};"
+      "{let v = {i * k : k in [0:4]} in (plus_scan(v), sum({x * y : x in plus_scan(v); y in max_scan(v)})) : "
+      "i in [0:5]};"
+      "{sum({x * y : x in plus_scan({i + k : k in [0:3]}); y in reverse({i * k : k in [0:3]})}) : i in "
+      "[0:6]};"
+      "{let q = [i, i + 1] in {q[0] * j + q[1] : j in [0:i]} : i in [0:5]};"
+      "{any({rem(i, d) == 0 : d in [2:5]}) : i in [0:20]}; {count({i > x : x in [3, 1, 4]}) : i in [0:6]};"
+      "{let v = {{i * j + k : k in [0:2]} : j in [0:3]} in (v[1][0], v[2][1], sum(flatten(v))) : i in [0:5]};"
+      "{{sum({x * k : k in [0:3]}) : x in v} : v in [[1, 2], [] int, [3]]}; {sum({k * 1.5 : k in [0.5, "
+      "1.5]}) : i in [0:3]};"
+      "{sum({if k == 1 then i else 10 / k : k in [1:4]}) : i in [0:5]}; {sum({i : k in [0:2]}) : i in [] "
+      "int};"
+      "{if i > 2 then sum({i * k : k in [0:3]}) else {k : k in [5:8]}[rem(i, 3)] : i in [0:6]};"
+      "{sum({y : y in {x * x : x in v}}) : v in {[i, i + 1, i + 2] : i in [0:4]}}; {sum(v) : v in [[1, 2], "
+      "[3, 4]]};"
+      "function go(v, i) = if i == 0 then sum(v) else go({x + sum({x * k : k in [1:3]}) : x in v}, i - 1); "
+      "go([1, 2, 3], 4);");
+}
+
+/// The first error, in the order of elements, is the one that is told.
+TEST(Flatten, ErrorsInShortSegments) {
+  expectAgreement(
+      "function go(a) = {sum({a[i + k] : k in [0:3]}) : i in [0:4]}; go([1, 2, 3, 4, 5]); go([1, 2]);"
+      "{let q = {10 / (i - k) : k in [1:4]} in q[0] : i in [4:8]}; {let q = {10 / (i - k) : k in [1:4]} in "
+      "q[0] : i in [0:8]};"
+      "{sum({6 / (k - i) : k in [2:4]}) : i in [0:4]}; {let q = [i, 2] in q[2] : i in [0:3]};");
+}
+
 /// Functions with instances for sequences of one length, called with such and with others.
 const char* const kEvenFunctions =
     "function mixed(v) = if #v < 2 then v else let h = #v / 2; l = take(v, h); g = take(drop(v, h), h)"

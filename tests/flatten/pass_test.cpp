@@ -1,5 +1,8 @@
 // Golden texts of the small passes around flattening: hoisting on Core, rematerialisation and joins on λcu.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <sstream>
 
 #include "flatten/analysis.h"
 #include "flatten/flatten.h"
@@ -114,24 +117,101 @@ size_t occurrences(const std::string& text, const std::string& part) {
   return count;
 }
 
+/// A literal of more numbers than are unrolled.
+std::string twenty(const std::string& suffix) {
+  std::string text = "[0" + suffix;
+  for (int k = 1; k < 20; ++k) text += fmt::format(", {}{}", k, suffix);
+  return text + "]";
+}
+
 TEST(Rematerialise, ElementsNeededAgainLaterAreComputedAgain) {
-  const std::string lcu = lcu::toString(flatten::flatten(
-      compiled("let v = [1.0, 2.0] in {let d = {(x - y) * (x - y) : y in v}; m = min_val(d) in"
-               " sum({x - m : x in d}) : x in v};")));
+  const std::string lcu =
+      lcu::toString(flatten::flatten(compiled("let v = " + twenty(".0") +
+                                              " in {let d = {(x - y) * (x - y) : y in v}; m = min_val(d) in"
+                                              " sum({x - m : x in d}) : x in v};")));
   // The squares are part of the minimum and of the differences, and never an array.
   EXPECT_EQ(occurrences(lcu, "let t1 = literal[s] - literal[p] in t1 * t1 }"), 1u) << lcu;
   EXPECT_EQ(occurrences(lcu, "let t1 = literal[s] - literal[p] in t1 * t1 - min[s] }"), 1u) << lcu;
-  EXPECT_EQ(occurrences(lcu, "MAP regular(2, 2, 4)"), 1u) << lcu;
+  EXPECT_EQ(occurrences(lcu, "MAP regular(20, 20, 400)"), 1u) << lcu;
 }
 
 // Functions that take many operations, and elements whose computation can fail, are computed once.
 TEST(Rematerialise, DearElementsAreKept) {
   for (const char* element : {"exp(x - y)", "float(p[y] + x)"}) {
-    const std::string lcu = lcu::toString(flatten::flatten(compiled(
-        "p = [1, 0]; let v = " + std::string(element[0] == 'e' ? "[1.0, 2.0]" : "[1, 0]") + " in {let d = {" +
-        element + " : y in v}; m = min_val(d) in sum({z - m : z in d}) : x in v};")));
-    EXPECT_EQ(occurrences(lcu, "MAP regular(2, 2, 4)"), 2u) << lcu;
+    const std::string lcu = lcu::toString(flatten::flatten(
+        compiled("p = [1, 0]; let v = " + twenty(element[0] == 'e' ? ".0" : "") + " in {let d = {" + element +
+                 " : y in v}; m = min_val(d) in sum({z - m : z in d}) : x in v};")));
+    EXPECT_EQ(occurrences(lcu, "MAP regular(20, 20, 400)"), 2u) << lcu;
   }
+}
+
+std::string flat(const std::string& nesl) { return lcu::toString(flatten::flatten(compiled(nesl))); }
+
+/// What follows a line, without how it comes about.
+std::string mapsOf(const std::string& lcu) {
+  std::string maps;
+  std::istringstream lines(lcu);
+  for (std::string line; std::getline(lines, line);)
+    if (line.find(" = MAP ") != std::string::npos || line.find(" = REDUCE ") != std::string::npos)
+      maps += line.substr(4, line.rfind(" @line") - 4) + "\n";
+  return maps;
+}
+
+const std::string kXs = "function go(xs) = ";
+const std::string kTen = " go({float(i) : i in [0:10]});";
+
+TEST(ShortSegments, AReductionIsAMap) {
+  EXPECT_EQ(
+      mapsOf(flat(
+          "let ws = [0.25, 0.5, 2.0] in {sum({w * float(i * k) : w in ws; k in [4:7]}) : i in [0:10]};")),
+      "let r_0: [float64; 10], r_1: [float64; 10], r_2: [float64; 10] = MAP flat 10 { i => 0.25 * float64(i "
+      "* 4), "
+      "0.5 * float64(i * 5), 2.0 * float64(i * 6) }\n"
+      "let add: [float64; 10] = MAP flat 10 { i => 0.0 + r_0[i] + r_1[i] + r_2[i] }\n");
+}
+
+TEST(ShortSegments, SegmentsOfSegmentsToo) {
+  const std::string maps =
+      mapsOf(flat("{sum({max_val({i * j + k : k in [0:2]}) : j in [0:2]}) : i in [0:9]};"));
+  EXPECT_EQ(maps.find("regular"), std::string::npos) << maps;
+  EXPECT_NE(maps.find("MAP flat 9 { i => 0, 1, i, i + 1 }"), std::string::npos) << maps;
+}
+
+TEST(ShortSegments, ElementsAreFoundByTheirPositions) {
+  const std::string maps =
+      mapsOf(flat("{let q = {i * k : k in [2:4]} in {q[1] * x + q[0] : x in [0:i]} : i in [0:9]};"));
+  EXPECT_EQ(occurrences(maps, "regular"), 0u) << maps;
+  EXPECT_EQ(occurrences(maps, "r_1[s] * p + r_0[s]"), 1u) << maps;
+}
+
+TEST(ShortSegments, ScansAreMaps) {
+  EXPECT_EQ(
+      mapsOf(flat("{sum({a * a : a in plus_scan({i + k : k in [0:3]})}) : i in [0:9]};")).find("regular"),
+      std::string::npos);
+}
+
+TEST(ShortSegments, WhatLeavesOrLoopsOrIsLongStays) {
+  for (const char* nesl :
+       {"{let v = {i * k : k in [0:3]} in (sum(v), v) : i in [0:9]};",            // leaves
+        "{let v = {i * k : k in [0:3]} in v[rem(i, 3)] + sum(v) : i in [0:9]};",  // found
+        "{sum({x * x : x in {i * k : k in [0:3]} | x > 4}) : i in [0:9]};",       // filtered
+        "{sum({i * k : k in [0:17]}) : i in [0:9]};",                             // long
+        "function go(n) = if n < 2 then n else go(n / 2) + 1; {sum({go(i * k) : k in [0:3]}) : i in [0:9]};"})
+    EXPECT_NE(mapsOf(flat(nesl)).find("regular"), std::string::npos) << nesl;
+}
+
+TEST(ShortSegments, RowsInMemoryStay) {
+  const std::string windows = kXs + "{sum({xs[i + k] : k in [0:3]}) : i in [0:#xs - 2]};" + kTen;
+  const std::string columns =
+      kXs + "let n = #xs / 3 in {sum({xs[k * n + i] : k in [0:3]}) : i in [0:n]};" + kTen;
+  const std::string same = kXs + "{sum({xs[i / 3 + k] : k in [0:3]}) : i in [0:#xs - 2]};" + kTen;
+  for (const std::string& nesl : {windows, columns, same})
+    EXPECT_EQ(mapsOf(flat(nesl)).find("regular"), std::string::npos) << flat(nesl);
+  const std::string rows = kXs + "{sum({xs[i * 3 + k] : k in [0:3]}) : i in [0:#xs / 3]};" + kTen;
+  const std::string apart =
+      kXs + "let n = #xs / 3 in {sum({xs[i * n + k] : k in [0:3]}) : i in [0:3]};" + kTen;
+  for (const std::string& nesl : {rows, apart})
+    EXPECT_NE(mapsOf(flat(nesl)).find("regular"), std::string::npos) << flat(nesl);
 }
 
 TEST(Join, SurvivorsOfTwoFiltersBecomeOneArray) {
@@ -141,8 +221,6 @@ TEST(Join, SurvivorsOfTwoFiltersBecomeOneArray) {
   EXPECT_EQ(occurrences(lcu, " = join x_"), 2u) << lcu;  // in the function and in its lifted form
   EXPECT_EQ(occurrences(lcu, ", joined_"), 2u) << lcu;
 }
-
-std::string flat(const std::string& nesl) { return lcu::toString(flatten::flatten(compiled(nesl))); }
 
 TEST(LoopInvariants, LengthsAndStartsThatStayAreNoParameters) {
   const std::string lcu = flat(
