@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "flatten/branch_calls.h"
 #include "flatten/device_conditions.h"
 #include "flatten/device_scalars.h"
 #include "flatten/flattener.h"
@@ -38,7 +39,8 @@ bool isRegular(const Column& column) {
 
 lcu::Program flattenParallel(const core::Program& program, const KnownGlobals& globals) {
   const core::Program merged = mergeCycles(program, Analysis(program));
-  const core::Program joined = joinSiblingCalls(merged, Analysis(merged));
+  const core::Program oneCall = joinBranchCalls(merged, Analysis(merged));
+  const core::Program joined = joinSiblingCalls(oneCall, Analysis(oneCall));
   const core::Program hoisted = hoist(joined, Analysis(joined));
   lcu::Program flat = Flattener(hoisted, globals).run();
   removeLoopInvariants(flat);

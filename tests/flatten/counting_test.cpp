@@ -50,6 +50,29 @@ TEST(Counting, SurvivorsOfSurvivorsAreNotWaitedFor) {
   EXPECT_LE(statistics.synchronisations, 4u);
 }
 
+/// Recursions that go on in both branches of a conditional take as many steps as the deepest of them, however
+/// the instances part.
+TEST(Counting, BranchesThatRecurseStayTogether) {
+  const std::string kth =
+      "function kth(v, k) = let p = v[#v / 2]; less = {x in v | x < p} in if k < #less then kth(less, k) else"
+      "  let more = {x in v | x > p} in if k >= #v - #more then kth(more, k - (#v - #more)) else p;"
+      "{kth({rem((i * 97 + j) * 7919, 1009) : j in [0:40 + rem(i, 9)]}, rem(i, 40)) : i in [0:";
+  const uint64_t few = agree(kth + "20]};").launches, many = agree(kth + "2000]};").launches;
+  EXPECT_LE(many, 2 * few);
+  const std::string search =
+      "function search(v, x) = if #v == 1 then v[0] else let m = #v / 2 in if x < v[m] then search(take(v, "
+      "m), x)"
+      "  else search(drop(v, m), x); let s = {3 * i : i in [0:512]} in {search(s, rem(i * 37, 1536)) : i in "
+      "[0:";
+  EXPECT_LE(agree(search + "1000]};").launches, 100u);
+  const std::string align =
+      "function go(row, k, best) = if k == 0 then best, row else let row = max_scan({x + rem(x * k, 5) : x "
+      "in row});"
+      "  top = sum(row) in if rem(top, 3) > 0 then go(row, k - 1, top) else go(reverse(row), k - 1, best);"
+      "{go({i * j : j in [0:3 + rem(i, 4)]}, 9, i) : i in [0:300]};";
+  EXPECT_LE(agree(align).launches, 200u);
+}
+
 TEST(Counting, NothingSurvives) {
   agree(
       "xs = {i : i in [0:100]};"

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "flatten/analysis.h"
+#include "flatten/branch_calls.h"
 #include "flatten/flatten.h"
 #include "flatten/hoist.h"
 #include "flatten/sibling_calls.h"
@@ -115,6 +116,59 @@ size_t occurrences(const std::string& text, const std::string& part) {
   size_t count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
+}
+
+/// The function's body after calls of branches are joined.
+std::string oneCall(const std::string& nesl, const std::string& function) {
+  const core::Program program = compiled(nesl);
+  const core::Program result = flatten::joinBranchCalls(program, flatten::Analysis(program));
+  EXPECT_EQ(core::verify(result), std::vector<std::string>{});
+  const std::string text = core::toString(result);
+  const size_t begin = text.find("function " + function + "(");
+  EXPECT_NE(begin, std::string::npos) << text;
+  return text.substr(begin, std::min(text.find("\nfunction", begin), text.find("\nentry", begin)) - begin);
+}
+
+TEST(BranchCalls, AreOneCallOfWhatTheBranchesGive) {
+  const std::string text = oneCall(
+      "function down(v, w, k) = if k > 2 then down({x + k : x in v}, w, k - 1) else down(w, v, k + #v);"
+      "{down(v, v, 3) : v in [[1, 2], [3]]};",
+      "down");
+  EXPECT_EQ(occurrences(text, "call down("), 1u) << text;
+  EXPECT_EQ(occurrences(text, "if "), 1u) << text;
+}
+
+TEST(BranchCalls, EndsWithoutACallHandResultsOn) {
+  const std::string text = oneCall(
+      "function kth(v, k) = let p = v[#v / 2]; less = {x in v | x < p} in if k < #less then kth(less, k) else"
+      "  let more = {x in v | x > p} in if k >= #v - #more then kth(more, k - (#v - #more)) else p;"
+      "{kth(v, 1) : v in [[1, 2], [3, 1, 2]]};",
+      "kth");
+  EXPECT_EQ(occurrences(text, "call kth("), 1u) << text;
+  EXPECT_EQ(occurrences(text, "if "), 3u) << text;
+}
+
+TEST(BranchCalls, WithEffectsOrOutsideOfAppliesOrOfScalarsStay) {
+  const std::string body =
+      "if #v > 2 then down(take(v, 2), k + 1) else if #v == 0 then k else down(drop(v, 1), k)";
+  EXPECT_EQ(
+      occurrences(oneCall("function down(v, k) = " + body + "; {down(v, 0) : v in [[1, 2, 3]]};", "down"),
+                  "call down("),
+      1u);
+  EXPECT_EQ(
+      occurrences(oneCall("function down(v, k) = " + body + "; down([1, 2, 3], 0);", "down"), "call down("),
+      2u);
+  EXPECT_EQ(occurrences(oneCall("function down(v, k) = let a = print_string(\"x\") in " + body +
+                                    "; {down(v, 0) : v in [[1, 2, 3]]};",
+                                "down"),
+                        "call down("),
+            2u);
+  EXPECT_EQ(occurrences(
+                oneCall("function down(n) = if n > 9 then down(n / 2) else if n < 0 then down(n + 1) else n;"
+                        "{down(n) : n in [1, 20]};",
+                        "down"),
+                "call down("),
+            2u);
 }
 
 /// A literal of more numbers than are unrolled.

@@ -1,0 +1,33 @@
+// Calls of one recursive function at the ends of both branches of a conditional are one. Core -> Core.
+//
+//   In:  a verified program and its analysis.
+//   Out: an equivalent program in which, in functions that an apply-to-each reaches and whose recursion takes
+//   host
+//        steps, a conditional ends in one call of the function itself at most.
+//
+//   kth(v, k) = if k < n then kth(less, k) else if k >= m then kth(more, k - m) else pivot
+//
+// becomes
+//
+//   kth(v, k) = let again, r, v1, k1 = if k < n then t, 0, less, k
+//                                      else let a, r2, v2, k2 = if k >= m then t, 0, more, k - m
+//                                                               else f, pivot, [], 0
+//                                           in a, r2, v2, k2
+//               in if again then kth(v1, k1) else r
+//
+// Branches of a conditional in an apply-to-each are compiled for the instances that take them, one branch
+// after the other. With a call in each, every step would have twice as many groups of instances as the step
+// before, up to one for each instance; with one call, all instances take their next step together. What both
+// calls are given alike stays an argument of the call; where both branches are nothing but calls there is no
+// flag. Of errors of both branches another one may be reported: that of the step that comes first. Functions
+// with effects stay as they are. Calls that are followed by more work in their branch stay, too.
+#pragma once
+
+#include "flatten/analysis.h"
+#include "ir/core.h"
+
+namespace kelpie::flatten {
+
+core::Program joinBranchCalls(core::Program program, const Analysis& analysis);
+
+}  // namespace kelpie::flatten
