@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <tuple>
 
@@ -202,24 +203,51 @@ class PairExplainer {
       }
     }
     if (weight > p.budget) return overBudget(weight);
-    const PartitionProblem forced = contracted(p, group);
-    if (!clusterOrder(forced, separate(forced.nodes)))
-      return {PairCause::Cycle, "together they would depend on themselves"};
-    const PairTable pairs(forced);
-    const bool small = forced.nodes <= kNodesSolvedForOnePair;
-    Partition best;
-    if (small) {
-      best = solveIlp(forced, pairs, {kSecondsForOnePair, true, true});
-    } else {
-      best.cluster = solveGreedy(forced, pairs);
+    if (!clusterOrder(p, group)) return {PairCause::Cycle, "together they would depend on themselves"};
+    const bool small = *std::max_element(group.begin(), group.end()) < kNodesSolvedForOnePair;
+    bool proven = false;
+    double other = small ? 0 : costNearby(group, a);
+    if (small || !std::isfinite(other)) {
+      const PartitionProblem forced = contracted(p, group);
+      const PairTable pairs(forced);
+      Partition best;
+      if (small) {
+        best = solveIlp(forced, pairs, {kSecondsForOnePair, true, true});
+      } else {
+        best.cluster = solveGreedy(forced, pairs);
+      }
+      proven = small && best.proven();
+      other = costOf(p, expanded(best.cluster, group));
     }
-    const double more = costOf(p, expanded(best.cluster, group)) - cost_;
-    const char* qualifier = small && best.proven() ? "the best" : "a good";
+    const double more = other - cost_;
+    const char* qualifier = proven ? "the best" : "a good";
     if (std::abs(more) <= 1e-9 * (1 + cost_))
       return {PairCause::Cost, fmt::format("{} schedule with both together takes as long", qualifier)};
     return {PairCause::Cost,
             fmt::format("{}: {} schedule with both together takes {:.2f} us instead of {:.2f}",
                         more > 0 ? "by cost" : whoMissed(), qualifier, cost_ + more, cost_)};
+  }
+
+  /// The least cost of the schedules that differ little from this one and have the group of `a` together: in
+  /// one of the kernels that its members are in, in one of their own, or with all of these kernels merged.
+  /// Infinite: none is legal.
+  double costNearby(const Assignment& group, int a) const {
+    const PartitionProblem& p = region_.problem;
+    std::set<int> homes;
+    for (int v = 0; v < p.nodes; ++v)
+      if (group[v] == group[a]) homes.insert(cluster_[v]);
+    const auto moved = [&](int to, bool whole) {
+      Assignment result = cluster_;
+      for (int v = 0; v < p.nodes; ++v)
+        if (group[v] == group[a] || (whole && homes.contains(cluster_[v]))) result[v] = to;
+      return normalised(result);
+    };
+    std::vector<Assignment> candidates = {moved(p.nodes, false), moved(p.nodes, true)};
+    for (int home : homes) candidates.push_back(moved(home, false));
+    double least = std::numeric_limits<double>::infinity();
+    for (const Assignment& candidate : candidates)
+      if (!illegal(p, candidate)) least = std::min(least, costOf(p, candidate));
+    return least;
   }
 
   std::string whoMissed() const {
@@ -264,7 +292,8 @@ class PairExplainer {
     return normalised(result);
   }
 
-  static constexpr int kNodesSolvedForOnePair = 50;  ///< beyond, greedy says what a pair costs
+  static constexpr int kNodesSolvedForOnePair =
+      50;  ///< beyond, schedules near this one say what a pair costs
   static constexpr double kSecondsForOnePair = 0.1;
 
   const DependenceGraph& graph_;

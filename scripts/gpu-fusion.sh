@@ -20,14 +20,14 @@ CALIBRATE_ONLY_MEASURE=1 timeout 60 scripts/calibrate.sh "$target" "$kelpie" "$o
 programs=$(mktemp -d)
 trap 'rm -r "$programs"' EXIT
 # The latest programs first: fewer of the others had a part in the model.
-for program in bench/prediction/{tenth/*,ninth/*,eighth/*,seventh/*,sixth/*,*,held-out/{walk,pages,pixels,nearest,deal,exact},unseen/*}.nesl; do
+for program in bench/prediction/{eleventh/*,tenth/*,ninth/*,eighth/*,seventh/*,sixth/*,*,held-out/{walk,pages,pixels,nearest,deal,exact},unseen/*}.nesl; do
   [ $((SECONDS - begin)) -gt 110 ] && echo "no time for $program" && continue
   name=${program#bench/prediction/} name=${name%.nesl} name=${name//\//-}
   # Programs of another size keep theirs: they have an array of n * n elements, or loop for long.
   sed -E "s/^n = (1000000|1048576|4000000);/n = $elements;/" "$program" >"$programs/$name.nesl"
   # shellcheck disable=SC2086 # the command can be several words
   timeout 20 $kelpie fusion --run --target="$target" --format=json --profile "$output/reports/$name.prof" -o "$output/reports/$name.json" "$programs/$name.nesl" ||
-    failed=1
+    { failed=1 && echo "$program ended with status $?"; }
 done
 python3 scripts/prediction_table.py "$output"/reports/*.json | tee "$output/prediction.txt"
 timeout 90 python3 scripts/fusion_programs.py "$kelpie" --target "$target" --elements $((elements / 4)) --runs 8 --turns 1 |

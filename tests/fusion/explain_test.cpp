@@ -155,6 +155,21 @@ TEST(Explain, AllPairsOfRegionsOfAHundredNodesAreListed) {
   const auto kernels = static_cast<size_t>(std::count_if(region.nodes.begin(), region.nodes.end(),
                                                          [](const NodeReport& node) { return node.kernel; }));
   EXPECT_EQ(region.pairs.size(), kernels * (kernels - 1) / 2);
+  // Beyond some nodes, what a pair costs is that of a schedule near the best one, which is never cheaper.
+  ASSERT_EQ(region.strategies[0].gap, 0);
+  int byCost = 0;
+  for (const PairReport& pair : region.pairs) {
+    double other = 0, best = 0;
+    const size_t at = pair.reason.find("takes ");
+    if (at == std::string::npos ||
+        std::sscanf(pair.reason.c_str() + at, "takes %lf us instead of %lf", &other, &best) != 2)
+      continue;
+    ++byCost;
+    EXPECT_EQ(pair.cause, PairCause::Cost);
+    EXPECT_THAT(pair.reason, ::testing::HasSubstr("by cost: a good schedule"));
+    EXPECT_GE(other, best) << pair.reason;
+  }
+  EXPECT_GT(byCost, 0);
 }
 
 TEST(Explain, LargeRegionsLeaveNoPairOpen) {
