@@ -595,8 +595,8 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   const bool hidden = numbered || (costs_.lockStep && folds && collective == 0);
   // What they wait for hides behind the arithmetic of others.
   const double waits = costs_.lockStep && numbered && folds && collective == 0 ? lookUps : 0;
-  const double working = both(passes * arithmetic, waits, costs_.overlap) + collective +
-                         (hidden ? segmentTime(members) : 0);
+  const double working =
+      both(passes * arithmetic, waits, costs_.overlap) + collective + (hidden ? segmentTime(members) : 0);
   return costs_.launch + both(moving, working, overlap) + exposed + memory.dependent + further - first +
          (hidden ? 0 : segmentTime(members));
 }
