@@ -1,5 +1,6 @@
 #include "flatten/branch_calls.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "flatten/core_walk.h"
@@ -60,68 +61,76 @@ class Joiner {
   }
 
  private:
-  /// From the inside out: each branch then ends in one call at most.
-  ExpPtr joined(const ExpPtr& e) {
-    const ExpPtr inside = rebuilt(
-        e, [](const Atom& a) { return a; }, [&](const ExpPtr& part) { return chain(part); });
-    const auto* node = std::get_if<If>(&inside->node);
-    if (!node) return inside;
-    const Call* first = callAtEnd(node->thenBranch);
-    const Call* second = callAtEnd(node->elseBranch);
-    return first && second ? together(inside, *node, *first, *second) : inside;
-  }
-
-  /// The call of the function itself that a branch ends in, or that a branch of its end does; null: none.
-  const Call* callAtEnd(const ExpPtr& branch) const {
-    const Exp* e = branch.get();
-    while (const auto* let = std::get_if<core::Let>(&e->node)) e = let->body.get();
-    if (const auto* call = std::get_if<Call>(&e->node)) return call->function == self_ ? call : nullptr;
-    const auto* node = std::get_if<If>(&e->node);
-    if (!node) return nullptr;
-    const Call* call = callAtEnd(node->thenBranch);
-    return call ? call : callAtEnd(node->elseBranch);
-  }
-
-  static bool isCall(const ExpPtr& branch) {
-    const Exp* e = branch.get();
-    while (const auto* let = std::get_if<core::Let>(&e->node)) e = let->body.get();
-    return std::holds_alternative<Call>(e->node);
-  }
-
-  /// What a branch hands on: whether it calls, its results if it does not, the arguments of the call if it
-  /// does.
+  /// What the ends of branches hand on: whether they call, results if they do not, arguments if they do.
   struct Handed {
-    bool flag;                      ///< some branch ends without a call
+    bool flag = false;              ///< some end is no call
     Row results;                    ///< none without a flag
     std::vector<size_t> arguments;  ///< positions of those that differ
-    Row types;
+    Row types;                      ///< of all that
   };
 
-  ExpPtr together(const ExpPtr& e, const If& node, const Call& first, const Call& second) {
+  ExpPtr joined(const ExpPtr& e) {
+    const auto* node = std::get_if<If>(&e->node);
+    std::vector<const Call*> first, second;
+    bool flag = false;
+    if (node) {
+      collectEnds(node->thenBranch, first, flag);
+      collectEnds(node->elseBranch, second, flag);
+    }
+    if (!first.empty() && !second.empty()) {
+      first.insert(first.end(), second.begin(), second.end());
+      const Handed handed = handedBy(first, flag, e->type);
+      if (!handed.arguments.empty()) return together(e, *node, *first[0], handed);
+    }
+    return rebuilt(
+        e, [](const Atom& a) { return a; }, [&](const ExpPtr& part) { return chain(part); });
+  }
+
+  /// Adds the calls of the function itself that a branch ends in, in branches of its end, too. `others`: some
+  /// end is something else.
+  void collectEnds(const ExpPtr& branch, std::vector<const Call*>& calls, bool& others) const {
+    const Exp* e = branch.get();
+    while (const auto* let = std::get_if<core::Let>(&e->node)) e = let->body.get();
+    const auto* call = std::get_if<Call>(&e->node);
+    if (call && call->function == self_) {
+      calls.push_back(call);
+    } else if (const auto* node = std::get_if<If>(&e->node)) {
+      collectEnds(node->thenBranch, calls, others);
+      collectEnds(node->elseBranch, calls, others);
+    } else {
+      others = true;
+    }
+  }
+
+  /// Arguments that are the same in calls of both branches are bound outside of them.
+  static Handed handedBy(const std::vector<const Call*>& calls, bool flag, const Row& results) {
     Handed handed;
-    handed.flag = !isCall(node.thenBranch) || !isCall(node.elseBranch);
-    if (handed.flag) {
-      handed.results = e->type;
+    handed.flag = flag;
+    if (flag) {
+      handed.results = results;
       handed.types.push_back(CoreType(ScalarType::Bool));
-      handed.types.insert(handed.types.end(), e->type.begin(), e->type.end());
+      handed.types.insert(handed.types.end(), results.begin(), results.end());
     }
-    for (size_t k = 0; k < first.arguments.size(); ++k) {
-      if (same(first.arguments[k], second.arguments[k])) continue;
+    const std::vector<Atom>& first = calls[0]->arguments;
+    for (size_t k = 0; k < first.size(); ++k) {
+      const auto differs = [&](const Call* call) { return !same(call->arguments[k], first[k]); };
+      if (std::none_of(calls.begin(), calls.end(), differs)) continue;
       handed.arguments.push_back(k);
-      handed.types.push_back(first.arguments[k].type);
+      handed.types.push_back(first[k].type);
     }
-    if (handed.arguments.empty()) return e;
-    const Call call = first;
-    If choice{node.condition, handing(node.thenBranch, handed), handing(node.elseBranch, handed)};
+    return handed;
+  }
+
+  ExpPtr together(const ExpPtr& e, const If& node, Call call, const Handed& handed) {
     Chain result;
     std::vector<Var> vars;
     for (const CoreType& type : handed.types) vars.push_back({program_.nextVar++, "", type});
+    If choice{node.condition, handing(node.thenBranch, handed), handing(node.elseBranch, handed)};
     result.lets.push_back({vars, makeExp(std::move(choice), handed.types, e->span), e->span});
-    Call next = call;
     const size_t arguments = vars.size() - handed.arguments.size();
     for (size_t k = 0; k < handed.arguments.size(); ++k)
-      next.arguments[handed.arguments[k]] = atomOf(vars[arguments + k]);
-    result.tail = makeExp(std::move(next), e->type, e->span);
+      call.arguments[handed.arguments[k]] = atomOf(vars[arguments + k]);
+    result.tail = makeExp(std::move(call), e->type, e->span);
     if (handed.flag) {
       core::Values results;
       for (size_t k = 1; k < arguments; ++k) results.atoms.push_back(atomOf(vars[k]));
@@ -133,8 +142,9 @@ class Joiner {
 
   ExpPtr handing(const ExpPtr& branch, const Handed& handed) {
     Chain chain = takeApart(branch);
+    for (Chain::Binding& let : chain.lets) let.rhs = joined(let.rhs);
     const Span span = chain.tail->span;
-    if (const auto* node = std::get_if<If>(&chain.tail->node); node && callAtEnd(chain.tail)) {
+    if (const auto* node = std::get_if<If>(&chain.tail->node)) {
       chain.tail =
           makeExp(If{node->condition, handing(node->thenBranch, handed), handing(node->elseBranch, handed)},
                   handed.types, span);
@@ -150,7 +160,7 @@ class Joiner {
     } else {
       std::vector<Var> results;
       for (const CoreType& type : handed.results) results.push_back({program_.nextVar++, "", type});
-      chain.lets.push_back({results, chain.tail, span});
+      chain.lets.push_back({results, joined(chain.tail), span});
       for (const Var& var : results) values.atoms.push_back(atomOf(var));
       for (size_t k = handed.results.size() + 1; k < handed.types.size(); ++k)
         values.atoms.push_back(nothing(handed.types[k], chain, span));

@@ -2,17 +2,15 @@
 //
 //   In:  a verified program and its analysis.
 //   Out: an equivalent program in which, in functions that an apply-to-each reaches and whose recursion takes
-//   host
-//        steps, a conditional ends in one call of the function itself at most.
+//   host steps, a conditional ends in one call of the function itself at most.
 //
 //   kth(v, k) = if k < n then kth(less, k) else if k >= m then kth(more, k - m) else pivot
 //
 // becomes
 //
 //   kth(v, k) = let again, r, v1, k1 = if k < n then t, 0, less, k
-//                                      else let a, r2, v2, k2 = if k >= m then t, 0, more, k - m
-//                                                               else f, pivot, [], 0
-//                                           in a, r2, v2, k2
+//                                      else if k >= m then t, 0, more, k - m
+//                                      else f, pivot, [], 0
 //               in if again then kth(v1, k1) else r
 //
 // Branches of a conditional in an apply-to-each are compiled for the instances that take them, one branch

@@ -65,7 +65,12 @@ class ElementOfSegment {
       : arena_(arena), constants_(constants), segmented_(segmented), length_(length), position_(position) {}
 
   std::vector<ExprRef> of(const std::vector<ExprRef>& thunks) {
-    return arena_.rewrite(thunks, [&](ExprRef e) { return replacement(e); });
+    std::vector<ExprRef> result = arena_.rewrite(thunks, [&](ExprRef e) { return replacement(e); });
+    for (;;) {  // constants may tell where in other constants to look
+      std::vector<ExprRef> folded = arena_.rewrite(result, [&](ExprRef e) { return constantOf(e); });
+      if (folded == result) return result;
+      result = std::move(folded);
+    }
   }
 
  private:
@@ -76,12 +81,16 @@ class ElementOfSegment {
     if (e->kind == ExprKind::Op && (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) &&
         isParam(e->operands[0], 0))
       return divided(e);
+    return nullptr;
+  }
+
+  /// An element of a constant array whose position is known; null: it is no such load.
+  ExprRef constantOf(ExprRef e) {
     if (e->kind != ExprKind::Load) return nullptr;
     const auto constant = constants_.find(e->index);
-    if (constant == constants_.end()) return nullptr;
-    const std::optional<int64_t> at = lcu::asIndex(of({e->operands[0]})[0]);
-    return at && *at >= 0 && *at < constant->second.length() ? arena_.constant(constant->second.at(*at))
-                                                             : nullptr;
+    const std::optional<int64_t> at = lcu::asIndex(e->operands[0]);
+    if (constant == constants_.end() || !at || *at < 0 || *at >= constant->second.length()) return nullptr;
+    return arena_.constant(constant->second.at(*at));
   }
 
   ExprRef element(int64_t factor, int64_t rest) {

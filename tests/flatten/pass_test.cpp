@@ -148,6 +148,17 @@ TEST(BranchCalls, EndsWithoutACallHandResultsOn) {
   EXPECT_EQ(occurrences(text, "if "), 3u) << text;
 }
 
+TEST(BranchCalls, OfManyBranchesAreOne) {
+  std::string body = "v";
+  for (int k = 0; k < 60; ++k)
+    body = fmt::format("if k == {0} then many({{x + {0} : x in v}}, k + 1) else {1}", k, body);
+  const std::string text =
+      oneCall("function many(v, k) = " + body + "; {many([0:i], i) : i in [0:5]};", "many");
+  EXPECT_EQ(occurrences(text, "call many("), 1u);
+  EXPECT_EQ(occurrences(text, "if "), 61u);
+  EXPECT_LT(text.size(), 60u * 800);
+}
+
 TEST(BranchCalls, WithEffectsOrOutsideOfAppliesOrOfScalarsStay) {
   const std::string body =
       "if #v > 2 then down(take(v, 2), k + 1) else if #v == 0 then k else down(drop(v, 1), k)";
@@ -222,6 +233,20 @@ TEST(ShortSegments, AReductionIsAMap) {
       "* 4), "
       "0.5 * float64(i * 5), 2.0 * float64(i * 6) }\n"
       "let add: [float64; 10] = MAP flat 10 { i => 0.0 + r_0[i] + r_1[i] + r_2[i] }\n");
+}
+
+/// Tables looked up in tables, as often as would take forever if each level doubled the work.
+TEST(ShortSegments, ConstantsAreFoundByConstants) {
+  std::string element = "k", unknown = "i + k";
+  for (int level = 0; level < 40; ++level) {
+    element = "c[" + element + "]";
+    unknown = "c[(" + unknown + ") and 3]";
+  }
+  const std::string table = "let c = [1, 3, 0, 2] in {sum({";
+  EXPECT_EQ(mapsOf(flat(table + element + " * i : k in [0:2]}) : i in [0:9]};")).find("literal"),
+            std::string::npos);
+  EXPECT_EQ(mapsOf(flat(table + unknown + " : k in [0:2]}) : i in [0:9]};")).find("regular"),
+            std::string::npos);
 }
 
 TEST(ShortSegments, SegmentsOfSegmentsToo) {
