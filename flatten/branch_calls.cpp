@@ -16,11 +16,6 @@ using core::FunctionId;
 using core::If;
 using core::Var;
 
-bool same(const Atom& a, const Atom& b) {
-  if (a.isConstant() != b.isConstant() || !(a.type == b.type)) return false;
-  return a.isConstant() ? a.constant() == b.constant() : a.var() == b.var();
-}
-
 /// The functions that an apply-to-each calls, or that such a function calls.
 std::unordered_set<FunctionId> calledInside(const core::Program& program) {
   std::unordered_set<FunctionId> found;

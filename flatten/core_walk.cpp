@@ -54,6 +54,11 @@ void visit(AnyExp& e, const OnAtom& atom, const OnPart& part) {
 
 }  // namespace
 
+bool same(const Atom& a, const Atom& b) {
+  if (a.isConstant() != b.isConstant() || !(a.type == b.type)) return false;
+  return a.isConstant() ? a.constant() == b.constant() : a.var() == b.var();
+}
+
 core::ExpPtr makeExp(decltype(core::Exp::node) node, Row type, Span span) {
   auto e = std::make_shared<core::Exp>();
   e->node = std::move(node);

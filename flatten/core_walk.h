@@ -25,6 +25,8 @@ core::ExpPtr putTogether(Chain chain);
 /// An expression; a variable as an operand.
 core::ExpPtr makeExp(decltype(core::Exp::node) node, Row type, Span span);
 inline core::Atom atomOf(const core::Var& var) { return {var.id, var.type}; }
+/// The same variable, or equal constants of one type.
+bool same(const core::Atom& a, const core::Atom& b);
 
 /// Replaces the bodies of all functions and the entry. `change` may add functions, which are left alone.
 void changeBodies(core::Program& program, const std::function<core::ExpPtr(const core::ExpPtr&)>& change);

@@ -16,11 +16,6 @@ using core::PrimOp;
 using core::Var;
 using core::VarId;
 
-bool same(const Atom& a, const Atom& b) {
-  if (a.isConstant() != b.isConstant() || !(a.type == b.type)) return false;
-  return a.isConstant() ? a.constant() == b.constant() : a.var() == b.var();
-}
-
 template <typename Node>
 ExpPtr make(Node node, Row type, Span span) {
   auto e = std::make_shared<Exp>();
