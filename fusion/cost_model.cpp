@@ -7,6 +7,7 @@
 #include "codegen/integer_division.h"
 #include "codegen/short_arrays.h"
 #include "fusion/effects.h"
+#include "fusion/segment_lengths.h"
 
 namespace kelpie::fusion {
 
@@ -33,6 +34,9 @@ CostModel::CostModel(const lcu::Program& program, const TargetCosts& costs, Size
         if (soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition) {
           offsetsOfFilter_[soac.results[0]] = soac.space.extent;
         }
+        for (size_t k = 0; soac.kind == SoacKind::Scan && k < soac.pull.size(); ++k)
+          if (const auto range = lengthRange(soac, k))
+            lengths_[soac.results[k]] = static_cast<double>(range->least + range->most) / 2;
         if (soac.kind == SoacKind::Permute) {
           for (size_t k = 0; k < soac.fill.size(); ++k)
             permuted_[soac.results[k]] = {soac.space.extent, soac.target, soac.fill[k]};
@@ -68,8 +72,9 @@ double CostModel::estimate(ExprRef e) const {
         return classes_.survivors * elements(it->second);
       }
       const ExprRef extent = program_.vars[e->index].extent;
-      return extent ? std::max(1.0, classes_.unknownLength * (elements(extent) - 1))
-                    : classes_.unknownElements;
+      const auto known = lengths_.find(e->index);
+      const double length = known == lengths_.end() ? classes_.unknownLength : known->second;
+      return extent ? std::max(1.0, length * (elements(extent) - 1)) : classes_.unknownElements;
     }
     case ExprKind::Convert:
     case ExprKind::Project:

@@ -151,6 +151,7 @@ class CostModel {
   std::unordered_set<lcu::ExprRef> told_;  ///< what `known` was about
   mutable std::unordered_map<lcu::ExprRef, double> known_;
   std::unordered_map<lcu::VarId, lcu::ExprRef> offsetsOfFilter_;  ///< to the extent that is filtered
+  std::unordered_map<lcu::VarId, double> lengths_;                ///< by offsets, where their thunk tells
   struct Permuted {
     lcu::ExprRef elements, target;
     Scalar fill;

@@ -40,7 +40,7 @@ class Remover {
   int removed = 0;
 
  private:
-  /// Results of maps, filters and sorts that nobody uses, when their computation cannot fail.
+  /// Results of maps, filters and sorts that nobody uses. What can fail of a map is still evaluated.
   static void dropResults(lcu::Stmt& stmt, const std::set<VarId>& used) {
     if (auto* grade = std::get_if<lcu::Grade>(&stmt.node); grade && grade->order && grade->sorted) {
       const bool order = used.contains(stmt.results[0]), sorted = used.contains(stmt.results[1]);
@@ -57,10 +57,13 @@ class Remover {
     const size_t values = soac.results.size() - soac.pull.size();  // a filter's count comes first
     for (size_t k = soac.pull.size(); k-- > 0;) {
       const VarId result = soac.results[values + k];
-      if (used.contains(result) || soac.pull[k]->canFail) continue;
+      if (used.contains(result)) continue;
+      const bool isMap = soac.kind == lcu::SoacKind::Map, fails = soac.pull[k]->canFail;
+      if (fails && !isMap) continue;
       // What is left of a flat filter without values is its count.
-      const bool mayBeEmpty = soac.kind == lcu::SoacKind::Filter && !soac.space.segmented();
+      const bool mayBeEmpty = isMap ? fails || !soac.effects.empty() : !soac.space.segmented();
       if (soac.pull.size() == 1 && !mayBeEmpty) continue;
+      if (fails) soac.effects.push_back(soac.pull[k]);
       soac.pull.erase(soac.pull.begin() + static_cast<ptrdiff_t>(k));
       std::erase(soac.results, result);
       std::erase(launch->kernel.returns, result);

@@ -22,6 +22,7 @@
 #include "fusion/rules.h"
 #include "fusion/scanned_lengths.h"
 #include "fusion/scattered_writes.h"
+#include "fusion/segment_choices.h"
 #include "fusion/sizes.h"
 #include "fusion/solve_greedy.h"
 #include "fusion/solve_ilp.h"
@@ -90,6 +91,7 @@ class Fuser {
       pairReductions(program_);
       report_.inlined =
           inlineMaps(program_, CostModel(program_, options_.costs, options_.sizes, knownExtents()));
+      chooseForSegments(program_);
     }
     removeDeadCode(program_);
     lcu::forEachBlock(program_, [&](lcu::Block& block) {

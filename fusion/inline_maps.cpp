@@ -7,6 +7,7 @@
 
 #include "fusion/effects.h"
 #include "fusion/rules.h"
+#include "fusion/segment_lengths.h"
 #include "fusion/sizes.h"
 
 namespace kelpie::fusion {
@@ -25,14 +26,20 @@ struct Candidate {
   ExprRef pull = nullptr;  ///< once decided: with the maps before it inlined, whatever position it is read at
   bool generator = false;
   bool hostUse = false;  ///< used outside of kernels
+  bool farRead = false;  ///< by others than elements of short segments, each of its own segment
   double reads = 0;      ///< of single elements, by all readers that are not pointwise
   bool inlined = false;
 };
 
+/// What elements of short segments compute reads other maps, at their segment: these are looked at once more.
+constexpr int kRounds = 3;
+
+/// Elements of a segment that may each compute again what can fail for their segment.
+constexpr int64_t kMostElements = 4;
+
 bool mayBeCopied(ExprRef pull) {
-  return !pull->canFail && !lcu::anyNode({pull}, [](ExprRef e) {
-    return lcu::isUnbounded(e) || (e->kind == ExprKind::Param && e->index > 0);
-  });
+  return !lcu::anyNode(
+      {pull}, [](ExprRef e) { return lcu::isUnbounded(e) || (e->kind == ExprKind::Param && e->index > 0); });
 }
 
 bool isGenerator(ExprRef pull) {
@@ -56,7 +63,9 @@ bool isSmall(ExprRef pull) {
 
 class Inliner {
  public:
-  Inliner(lcu::Program& program, const CostModel& model) : program_(program), model_(model) {}
+  /// `mayReadFar`: not only elements of short segments may compute what they read.
+  Inliner(lcu::Program& program, const CostModel& model, bool mayReadFar)
+      : program_(program), model_(model), mayReadFar_(mayReadFar) {}
 
   std::vector<InlinedMap> run() {
     collect();
@@ -79,10 +88,16 @@ class Inliner {
         const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
         if (!launch) continue;
         const Soac& map = launch->kernel.bindings[0];
+        for (size_t k = 0; map.kind == SoacKind::Scan && k < map.pull.size(); ++k)
+          if (const auto range = lengthRange(map, k); range && range->most <= kMostElements)
+            shortSegments_.insert(map.results[k]);
+        if (map.kind == SoacKind::Map || map.kind == SoacKind::Scan)
+          elementwise_.insert(map.results.begin(), map.results.end());
         const bool once = map.kind == SoacKind::Once;
         if (map.kind != SoacKind::Map && !once) continue;
         for (size_t k = 0; k < map.pull.size(); ++k) {
-          if (!mayBeCopied(map.pull[k]) || (once && readsCells(map.pull[k]))) continue;
+          if (!mayBeCopied(map.pull[k])) continue;
+          if (once && (map.pull[k]->canFail || readsCells(map.pull[k]))) continue;
           Candidate candidate;
           candidate.map = &map;
           candidate.result = k;
@@ -96,6 +111,7 @@ class Inliner {
 
   void price() {
     const auto useOnHost = [&](VarId var) {
+      stored_.insert(var);
       if (const auto it = candidates_.find(var); it != candidates_.end()) it->second.hostUse = true;
     };
     const auto results = [&](const lcu::Block& block) {
@@ -133,15 +149,25 @@ class Inliner {
     if (soac.space.kind == lcu::SpaceKind::Offsets) fixed.insert(soac.space.offsets);
     fixed.insert(soac.onto.begin(), soac.onto.end());
     for (VarId var : fixed) {
+      stored_.insert(var);
       if (const auto it = candidates_.find(var); it != candidates_.end()) it->second.hostUse = true;
     }
     const double elements = soac.kind == SoacKind::Once ? 1 : model_.elements(soac.space.extent);
     lcu::forEachNode(thunksOf(soac), [&](ExprRef e) {
       if (e->kind != ExprKind::Host && (e->kind != ExprKind::Load || isPointwise(e, soac))) return;
+      stored_.insert(e->index);
       const auto it = candidates_.find(e->index);
       if (it == candidates_.end()) return;
       it->second.reads += elements;
+      it->second.farRead |= !isOfShortSegment(e, soac);
     });
+  }
+
+  /// Element %s of an array, where few elements have the same %s.
+  bool isOfShortSegment(ExprRef load, const Soac& soac) const {
+    const ExprRef at = load->operands.empty() ? nullptr : load->operands[0];
+    return at && at->kind == ExprKind::Param && at->index == 1 &&
+           soac.space.kind == lcu::SpaceKind::Offsets && shortSegments_.contains(soac.space.offsets);
   }
 
   /// Element %i of an array over the same elements.
@@ -161,8 +187,9 @@ class Inliner {
   void decide() {
     for (const VarId var : order_) {
       Candidate& candidate = candidates_.at(var);
-      candidate.pull = inlined(candidate.pull, nullptr);
-      candidate.generator = candidate.map->kind != SoacKind::Once && isGenerator(candidate.pull);
+      const bool fails = candidate.pull->canFail;
+      candidate.pull = unchecked(inlined(candidate.pull, nullptr));
+      candidate.generator = candidate.map->kind != SoacKind::Once && !fails && isGenerator(candidate.pull);
       const std::string& name = program_.vars[var].name;
       if (candidate.generator) {
         candidate.inlined = true;
@@ -170,6 +197,7 @@ class Inliner {
         continue;
       }
       if (candidate.hostUse || candidate.reads == 0 || !isSmall(candidate.pull)) continue;
+      if ((fails || !mayReadFar_) && (candidate.farRead || needsAsMuch(candidate.pull))) continue;
       const double recomputing =
           candidate.reads * std::max(0.0, model_.evaluation(candidate.pull) - model_.costs().cachedLoad);
       const double storing =
@@ -180,6 +208,18 @@ class Inliner {
       decisions_.push_back(
           {name, fmt::format("recomputing takes {:.1f} us, storing {:.1f} us", recomputing, storing)});
     }
+  }
+
+  /// Whether, for the pull to be computed elsewhere, as many bytes would have to be stored that are not now.
+  bool needsAsMuch(ExprRef pull) const {
+    std::set<VarId> needed;
+    int64_t bytes = 0;
+    lcu::forEachNode({pull}, [&](ExprRef e) {
+      if (e->kind == ExprKind::Load && elementwise_.contains(e->index) && !candidates_.contains(e->index) &&
+          !stored_.contains(e->index) && needed.insert(e->index).second)
+        bytes += sizeOf(e->type);
+    });
+    return bytes >= sizeOf(pull->type);
   }
 
   void inlineInto(Soac& soac) {
@@ -207,6 +247,16 @@ class Inliner {
     });
   }
 
+  /// The same value where nothing fails, and no checks: the map itself stays for these.
+  ExprRef unchecked(ExprRef e) {
+    if (!e->canFail) return e;
+    return program_.arena->rewrite(e, [&](ExprRef node) -> ExprRef {
+      if (node->kind != ExprKind::Check) return nullptr;
+      return program_.arena->select(unchecked(node->operands[0]), unchecked(node->operands[1]),
+                                    node->operands[2]);
+    });
+  }
+
   /// The pull at a position, with all checks of the position; null if it has some that the pull may leave
   /// out.
   ExprRef elementAt(ExprRef pull, ExprRef position) {
@@ -221,15 +271,25 @@ class Inliner {
 
   lcu::Program& program_;
   const CostModel& model_;
+  const bool mayReadFar_;
   std::map<VarId, Candidate> candidates_;
-  std::vector<VarId> order_;  ///< of the candidates: producers before readers
+  std::vector<VarId> order_;       ///< of the candidates: producers before readers
+  std::set<VarId> shortSegments_;  ///< offsets of segments of kMostElements at most
+  std::set<VarId> elementwise_;    ///< results of maps and scans: a kernel may have them without storing them
+  std::set<VarId> stored_;         ///< those that somebody reads otherwise than at its own element
   std::vector<InlinedMap> decisions_;
 };
 
 }  // namespace
 
 std::vector<InlinedMap> inlineMaps(lcu::Program& program, const CostModel& model) {
-  return Inliner(program, model).run();
+  std::vector<InlinedMap> decisions;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<InlinedMap> more = Inliner(program, model, round == 0).run();
+    if (more.empty()) break;
+    decisions.insert(decisions.end(), more.begin(), more.end());
+  }
+  return decisions;
 }
 
 }  // namespace kelpie::fusion

@@ -4,8 +4,15 @@
 // Generators (iota, constants, distribute: no loads, a few operations) are always inlined, everywhere. Other
 // maps are inlined where they are read as a[%s] or a[e], if every use is inside kernels and the modelled time
 // of recomputing is below that of a launch, storing and loading, and if the pull, with what is inlined into
-// it, is small: a chain of maps must not grow into one exponential thunk. Pulls with checks or loops stay.
-// Pointwise reads of these are left to clustering, which has them for free.
+// it, is small: a chain of maps must not grow into one exponential thunk. Pulls with loops stay. Pointwise
+// reads of these are left to clustering, which has them for free.
+//
+// Pulls with checks are computed again by elements of short segments only, each for its own segment (a[%s]):
+//
+//   { if x > 3 then [10 / x] else [] : x in xs }
+//
+// has an element or none for each x, whose quotients would be stored for all x. The copies do without checks,
+// and take what follows a failed one; the map stays where it was for its checks (dead_code.h).
 //
 // The same holds for a Once that only loads and computes: its readers can do that. (One that finishes a
 // reduction is left: it costs nothing in the reduction's kernel.)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fusion/rules.h"
+#include "fusion/segment_lengths.h"
 #include "fusion/sizes.h"
 
 namespace kelpie::fusion {
@@ -16,13 +17,6 @@ using lcu::ExprRef;
 using lcu::Soac;
 using lcu::SoacKind;
 using lcu::VarId;
-
-/// Whether component k of the scan's operator adds, alone.
-bool adds(const Soac& scan, size_t k, lcu::ExprArena& arena) {
-  const auto left = static_cast<uint32_t>(k), right = static_cast<uint32_t>(k + scan.pull.size());
-  return scan.pull[k]->type == lcu::kIndex && scan.combine.identity[k] == Scalar::ofInt(lcu::kIndex, 0) &&
-         scan.combine.result[k] == arena.add(arena.param(left), arena.param(right));
-}
 
 bool mayBeCopied(ExprRef pull) { return !pull->canFail && !lcu::anyNode({pull}, lcu::isUnbounded); }
 
@@ -107,10 +101,9 @@ class Replacer {
   }
 
   void collect(const Soac& scan) {
-    if (scan.kind != SoacKind::Scan || !scan.withTotal || scan.inclusive || scan.backward) return;
-    for (size_t k = 0; k < scan.pull.size(); ++k) {
-      if (adds(scan, k, arena_) && mayBeCopied(scan.pull[k])) lengths_[scan.results[k]] = scan.pull[k];
-    }
+    if (scan.kind != SoacKind::Scan) return;
+    for (size_t k = 0; k < scan.pull.size(); ++k)
+      if (isOffsets(scan, k) && mayBeCopied(scan.pull[k])) lengths_[scan.results[k]] = scan.pull[k];
   }
 
   ExprRef replaced(ExprRef e) {
