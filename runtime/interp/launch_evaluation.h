@@ -88,9 +88,11 @@ class LaunchEvaluation {
 
  private:
   class SampledBinding;
-  /// Maps of the kernel, not over segments, whose results binding b reads.
-  std::vector<uint32_t> mapsReadBy(uint32_t b) const;
-  /// Whether its thunks can be evaluated for one element: of other bindings they read nothing but maps.
+  class Producers;
+  /// Bindings whose results binding b reads and that can be computed for one element of it: maps of the same
+  /// elements, and, where these are segments, reductions of the segment.
+  std::vector<uint32_t> producersOf(uint32_t b) const;
+  /// Whether its thunks can be evaluated for one element: of other bindings they read nothing but producers.
   bool canBeSampled(uint32_t b) const;
   /// Whether it branches, loops, or loads or stores at computed positions.
   bool tells(uint32_t b) const;

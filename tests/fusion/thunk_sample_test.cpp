@@ -246,6 +246,51 @@ TEST(ThunkSample, SegmentsAndMapsOfTheKernel) {
   expectEqual(remote.samples[0], host.samples.at(0));
 }
 
+/// What an epilogue does depends on what was folded of its segment, which other bindings make: a loop of as
+/// many turns as the greatest of the numbers that a map makes of the segment's elements.
+TEST(ThunkSample, EpiloguesOfWhatTheirSegmentsFold) {
+  constexpr int64_t kLength = 1 << 14;
+  std::vector<int64_t> offsets = {0};
+  while (offsets.back() < kLength)
+    offsets.push_back(std::min(kLength, offsets.back() + static_cast<int64_t>(offsets.size()) * 5 % 13));
+  const std::vector<int64_t> numbers = scattered(kLength);
+  double turns = 0, gathers = 0;
+  for (size_t s = 0; s + 1 < offsets.size(); ++s) {
+    int64_t greatest = 3;
+    for (int64_t k = offsets[s]; k < offsets[s + 1]; ++k)
+      greatest = std::max(greatest, numbers[static_cast<size_t>(k)] % 50);
+    turns += static_cast<double>(greatest);
+    gathers += 1;
+  }
+  Builder b;
+  const auto [starts, values] = b.globalNested("values", offsets, testing::ints(numbers));
+  lcu::Soac first = b.map(b.segmented(starts, values), {b.op(ScalarOp::Rem, b.at(values, b.i()), b.num(50))});
+  b.named(first, "first");
+  lcu::Soac most = b.reduce(b.segmented(starts, values), {b.at(first.results[0])},
+                            b.operation(ScalarOp::Max, Scalar::ofInt(ScalarType::Int64, 3)));
+  b.named(most, "most");
+  lcu::Soac twice = b.map(b.flat(most.space.segments), {b.arena().mul(b.at(most.results[0]), b.num(2))});
+  b.named(twice, "twice");
+  const ExprRef half = b.op(ScalarOp::Div, b.at(twice.results[0]), b.num(2));
+  const ExprRef looped = loopOf(b, half, b.num(0), [&](ExprRef k, ExprRef sum) {
+    return b.arena().add(sum, b.op(ScalarOp::Rem, k, b.num(3)));
+  });
+  lcu::Soac last =
+      b.map(b.flat(most.space.segments), {b.arena().add(looped, b.at(values, b.at(most.results[0])))});
+  b.named(last, "last");
+  const std::vector<VarId> results = {last.results[0]};
+  b.kernel({first, most, twice, last}, results);
+  b.result(last.results[0]);
+  const Sampled remote = remotely(b);
+  const Sampled host = onHost(b);
+  ASSERT_FALSE(host.samples.at(0).empty());
+  EXPECT_NE(std::find(host.samples[0].entered.begin(), host.samples[0].entered.end(), turns),
+            host.samples[0].entered.end());
+  ASSERT_EQ(host.samples[0].positions.size(), 1u);
+  EXPECT_EQ(host.samples[0].positions[0].number, gathers);
+  expectEqual(remote.samples.at(0), host.samples[0]);
+}
+
 TEST(ThunkSample, OfRemoteMemoryAreThoseOfTheHosts) {
   int compared = 0;
   for (uint32_t seed = 0; seed < 60; ++seed) {
