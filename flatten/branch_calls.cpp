@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "flatten/core_walk.h"
+#include "flatten/cut_branches.h"
 
 namespace kelpie::flatten {
 namespace {
@@ -72,6 +73,9 @@ class Joiner {
       collectEnds(node->thenBranch, first, flag);
       collectEnds(node->elseBranch, second, flag);
     }
+    const size_t ends = first.size() + second.size();
+    if (node && static_cast<size_t>(countCalls(e, self_)) > ends)
+      if (const ExpPtr cut = cutAtCalls(program_, self_, e)) return chain(cut);
     if (!first.empty() && !second.empty()) {
       first.insert(first.end(), second.begin(), second.end());
       const Handed handed = handedBy(first, flag, e->type);

@@ -18,7 +18,8 @@
 // before, up to one for each instance; with one call, all instances take their next step together. What both
 // calls are given alike stays an argument of the call; where both branches are nothing but calls there is no
 // flag. Of errors of both branches another one may be reported: that of the step that comes first. Functions
-// with effects stay as they are. Calls that are followed by more work in their branch stay, too.
+// with effects stay as they are. Where branches go on after their calls, the conditional is cut there
+// (cut_branches.h).
 #pragma once
 
 #include "flatten/analysis.h"

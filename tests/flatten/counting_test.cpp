@@ -73,6 +73,31 @@ TEST(Counting, BranchesThatRecurseStayTogether) {
   EXPECT_LE(agree(align).launches, 200u);
 }
 
+/// The same where branches go on after their calls, call several times, or for each element of a sequence.
+TEST(Counting, BranchesThatGoOnAfterTheirCallsStayTogether) {
+  const std::string grow =
+      "function grow(v, k) = if k == 0 then v else if evenp(k) then {x + 1 : x in grow(v, k / 2)} else"
+      "  {x * 3 : x in grow(v, k - 1)}; {sum(grow([1, i], i * 37)) : i in [0:";
+  EXPECT_LE(agree(grow + "1000]};").launches, 700u);
+  const std::string merge =
+      "function place(v, x, low, high) = if low == high then low else let m = (low + high) / 2 in"
+      "  if v[m] < x then place(v, x, m + 1, high) else place(v, x, low, m);"
+      "function merge(a, b) = if #b == 0 then a else if #a < #b then merge(b, a) else if #a == 1 then"
+      "  (if a[0] <= b[0] then [a[0], b[0]] else [b[0], a[0]])"
+      "  else let m = #a / 2; c = place(b, a[m], 0, #b);"
+      "  parts = {merge(x, y) : x in [take(a, m), drop(a, m)]; y in [take(b, c), drop(b, c)]}"
+      "  in parts[0] ++ parts[1];"
+      "{merge({rem(i, 7) + 2 * k : k in [0:rem(i * 5, 31)]}, {3 * k : k in [0:rem(i * 11, 29)]}) : i in [0:";
+  EXPECT_LE(agree(merge + "1000]};").launches, 300u);
+  const std::string tree =
+      "function tree(v, d) = if #v <= 1 then sum(v) else let m = #v / 2 in if d == 0 then"
+      "  let a = tree(take(v, m), 1); b = tree(drop(v, m), 1) in max(a, b) + sum(v)"
+      "  else let a = tree({x * 3 : x in drop(v, m)}, 0); b = tree({x + 1 : x in take(v, m)}, 0) in rem(a, "
+      "100) + b;"
+      "{tree({rem(i * k, 17) : k in [0:rem(i, 40)]}, rem(i, 2)) : i in [0:";
+  EXPECT_LE(agree(tree + "1000]};").launches, 200u);
+}
+
 TEST(Counting, NothingSurvives) {
   agree(
       "xs = {i : i in [0:100]};"

@@ -159,6 +159,43 @@ TEST(BranchCalls, OfManyBranchesAreOne) {
   EXPECT_LT(text.size(), 60u * 800);
 }
 
+TEST(BranchCalls, InTheMiddleOfBranchesAreOne) {
+  const std::string text = oneCall(
+      "function power(v, k) = if k == 0 then [1] else if evenp(k) then reverse(power(v, k / 2))"
+      "  else let m = k - 1; r = power(v, m) in {x * m : x in r} ++ v;"
+      "{power(v, 9) : v in [[1, 2], [3]]};",
+      "power");
+  EXPECT_EQ(occurrences(text, "call power("), 1u) << text;
+  EXPECT_EQ(occurrences(text, "if "), 3u) << text;
+}
+
+TEST(BranchCalls, OfSeveralOrOfSequencesAreOneForEach) {
+  const std::string text = oneCall(
+      "function g(v, k) = if #v < 2 then v else if k > 3 then g(take(v, 1), k) ++ g(drop(v, 1), 1) else"
+      "  if k > 1 then flatten({g({y + 1 : y in w}, k - 1) : w in [take(v, 1), v]}) else g(drop(v, 1), 9);"
+      "{g(v, 5) : v in [[1, 2], [3]]};",
+      "g");
+  EXPECT_EQ(occurrences(text, "call g("), 1u) << text;
+}
+
+/// A second call that needs the first one's result comes after it; one in an apply-to-each that goes on
+/// stays.
+TEST(BranchCalls, OneAfterTheOther) {
+  const std::string text = oneCall(
+      "function g(v, k) = if k == 0 then v else if #v > 2 then g(g(take(v, 2), k - 1), k - 1) else"
+      "  let w = g(v ++ [k], k - 1) in g({x + 1 : x in w}, k - 2) ++ w;"
+      "{g(v, 2) : v in [[1, 2], [3]]};",
+      "g");
+  EXPECT_EQ(occurrences(text, "call g("), 2u) << text;
+  EXPECT_EQ(
+      occurrences(oneCall("function g(v, k) = if k == 0 then v else if #v > 2 then"
+                          "  flatten({g(w, k - 1) ++ [1] : w in [v, v]}) else g(v ++ [k], k - 1) ++ [2];"
+                          "{g(v, 2) : v in [[1, 2], [3]]};",
+                          "g"),
+                  "call g("),
+      2u);
+}
+
 TEST(BranchCalls, WithEffectsOrOutsideOfAppliesOrOfScalarsStay) {
   const std::string body =
       "if #v > 2 then down(take(v, 2), k + 1) else if #v == 0 then k else down(drop(v, 1), k)";
