@@ -147,6 +147,7 @@ void Analysis::findCycles() {
     if (cycle && !functions_[f].scalarLoop) findScalarRecursion(component);
     for (FunctionId member : component) {
       FunctionFacts& facts = functions_[member];
+      findPassedOn(member);
       const ExpPtr& body = program_.functions[member].body;
       const bool scalar = facts.scalarLoop || facts.scalarRecursion;
       facts.uncontained = (cycle && !scalar) || !body;
@@ -209,6 +210,22 @@ void Analysis::findTailRecursion(FunctionId f) {
   for (size_t k = 0; k < function.parameters.size(); ++k)
     scalars &= facts.invariant[k] || function.parameters[k].type.isScalar();
   facts.scalarLoop = scalars && delayableBody(function.body, {f});
+}
+
+void Analysis::findPassedOn(FunctionId f) {
+  const core::Function& function = program_.functions[f];
+  std::vector<bool>& passedOn = functions_[f].passedOn;
+  passedOn.assign(function.parameters.size(), false);
+  if (!function.body || !callsDirectly(function.body, f)) return;
+  passedOn.assign(function.parameters.size(), true);
+  forEachExp(function.body, [&](const core::Exp& x) {
+    const auto* call = std::get_if<core::Call>(&x.node);
+    if (!call || call->function != f) return;
+    for (size_t k = 0; k < passedOn.size(); ++k) {
+      const core::Atom& argument = call->arguments[k];
+      if (argument.isConstant() || argument.var() != function.parameters[k].id) passedOn[k] = false;
+    }
+  });
 }
 
 /// A cycle becomes one function (merged_cycles.h), or, where its results differ, functions inside each other

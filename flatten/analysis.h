@@ -29,6 +29,9 @@ class Analysis {
   bool repeats(const core::ExpPtr& e) const;
   /// Parameters that every recursive call passes on unchanged.
   const std::vector<bool>& invariantParameters(core::FunctionId f) const { return functions_[f].invariant; }
+  /// Whether every call of the function in its own body, of which there are some, passes parameter `k` on
+  /// unchanged.
+  bool passedOn(core::FunctionId f, size_t k) const { return functions_[f].passedOn[k]; }
   /// Cycles of several functions that could be one scalar recursion (merged_cycles.h).
   const std::vector<std::vector<core::FunctionId>>& mergeableCycles() const { return mergeable_; }
   /// Of a function of such a cycle: the number of the set of parameters that parameter `k` belongs to, which
@@ -52,7 +55,7 @@ class Analysis {
   struct FunctionFacts {
     bool recursive = false, tailRecursive = false, scalarLoop = false, scalarRecursion = false;
     bool uncontained = false, delayable = false, effects = false, repeats = false;
-    std::vector<bool> invariant;
+    std::vector<bool> invariant, passedOn;
     std::vector<size_t> unchanged;
     size_t size = 0;
   };
@@ -61,6 +64,7 @@ class Analysis {
   void findTailRecursion(core::FunctionId f);
   bool tailCallsOnly(const core::ExpPtr& e, core::FunctionId f, std::vector<bool>& invariant) const;
   bool callsDirectly(const core::ExpPtr& e, core::FunctionId f) const;
+  void findPassedOn(core::FunctionId f);
   void findScalarRecursion(const std::vector<core::FunctionId>& cycle);
   void findUnchanged(const std::vector<core::FunctionId>& cycle);
   bool expandsTo(core::FunctionId f, const std::vector<core::FunctionId>& cycle,

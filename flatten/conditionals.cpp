@@ -187,8 +187,9 @@ Flattener::Side Flattener::compileBranch(const core::ExpPtr& branch, ExprRef con
   return {count, guarded ? compileUnlessEmpty(count, compileIn) : compileIn(Form::Stored), {}};
 }
 
+/// `atOnce`: elements of sequences that the branch reads are read now, so that the sequences can go.
 Flattener::Side Flattener::compileDelayed(const core::ExpPtr& branch, ExprRef condition, bool taken,
-                                          Context& context, Frame& frame) {
+                                          bool atOnce, Context& context, Frame& frame) {
   Side side;
   size_t mark = context.pending.size();
   ++delayed_;
@@ -199,6 +200,17 @@ Flattener::Side Flattener::compileDelayed(const core::ExpPtr& branch, ExprRef co
   for (ExprRef e : owed) {
     ExprRef none = arena().constant(Scalar::zero(e->type));
     notePending(taken ? arena().select(condition, e, none) : arena().select(condition, none, e), context);
+  }
+  const auto readsElement = [](ExprRef e) {
+    return e->kind == ExprKind::Load &&
+           !(e->operands[0]->kind == ExprKind::Param && e->operands[0]->index == 0);
+  };
+  for (Value& v : side.delayed) {
+    if (!atOnce || !v.isScalar() || !lcu::anyNode({v.scalar()}, readsElement)) continue;
+    const ExprRef none = arena().constant(Scalar::zero(v.scalar()->type));
+    v = {stored(
+        taken ? arena().select(condition, v.scalar(), none) : arena().select(condition, none, v.scalar()),
+        context)};
   }
   return side;
 }
@@ -216,16 +228,17 @@ Flattener::Sides Flattener::compileSides(const core::Exp& e, const core::If& nod
   for (const CoreType& type : e.type) scalars &= type.isScalar();
   // A delayed branch would keep what it reads alive as long as the other one recurses: the ends of a
   // recursion take copies of their own, and each level's sequences can go before the next level begins.
-  const bool leaves = !scalars && (thenDelayable || elseDelayable) && recurses(node);
+  const bool recursive = recurses(node);
+  const bool leaves = !scalars && (thenDelayable || elseDelayable) && recursive;
   auto first = [&] {
     sides.first = thenDelayable && !leaves
-                      ? compileDelayed(node.thenBranch, sides.condition, true, context, frame)
+                      ? compileDelayed(node.thenBranch, sides.condition, true, recursive, context, frame)
                       : compileBranch(node.thenBranch, sides.condition, lengthOfOthersZero(condition, true),
                                       thenDelayable, context, frame);
   };
   auto second = [&] {
     sides.second = elseDelayable && !leaves
-                       ? compileDelayed(node.elseBranch, sides.condition, false, context, frame)
+                       ? compileDelayed(node.elseBranch, sides.condition, false, recursive, context, frame)
                        : compileBranch(node.elseBranch, other, lengthOfOthersZero(condition, false),
                                        elseDelayable, context, frame);
   };

@@ -55,6 +55,12 @@ const Flattener::Even* Flattener::evenInstance(core::FunctionId f) {
   return nullptr;
 }
 
+/// Sequences that all calls hand on as they are would be copied for each instance of each level. They stay
+/// where they are: an instance has the place at which its own begins.
+bool Flattener::isShared(core::FunctionId f, size_t parameter) const {
+  return core_.functions[f].parameters[parameter].type.isSequence() && analysis_.passedOn(f, parameter);
+}
+
 /// Compiles the even instance of `f`, whose results are even or not. False: it calls itself with other
 /// sequences (then there is none), or its results are not what was assumed (then even_ still has it).
 bool Flattener::compileEven(core::FunctionId f, bool evenResults) {
@@ -82,13 +88,22 @@ bool Flattener::compileEven(core::FunctionId f, bool evenResults) {
     positive_.push_back(instances);  // nobody calls it for none
     Context& context = newContext(Context::Kind::Lifted, &root, flat(instances), block_);
     Frame frame;
-    for (const core::Var& parameter : function.parameters) {
+    for (size_t k = 0; k < function.parameters.size(); ++k) {
+      const core::Var& parameter = function.parameters[k];
       std::vector<VarId> vars;
-      declareDense(parameter.type, parameter.name, instances, vars, SpaceKind::Regular);
       size_t next = 0;
-      frame[parameter.id] = {&context,
-                             storeAt(*denseFrom(parameter.type, vars, next, instances, SpaceKind::Regular),
-                                     arena().param(0), context)};
+      Value value;
+      if (isShared(f, k)) {
+        vars = {newVar(VarKind::Host, lcu::kIndex, parameter.name + "_each")};
+        declareStore(parameter.type, parameter.name, instances, vars);
+        value = storeAt(*storeFrom(parameter.type, vars, ++next), arena().param(0), context);
+        std::get<Sequence>(value.node).length = arena().nonNegative(arena().host(vars[0], lcu::kIndex));
+      } else {
+        declareDense(parameter.type, parameter.name, instances, vars, SpaceKind::Regular);
+        value = storeAt(*denseFrom(parameter.type, vars, next, instances, SpaceKind::Regular),
+                        arena().param(0), context);
+      }
+      frame[parameter.id] = {&context, value};
       result.params.insert(result.params.end(), vars.begin(), vars.end());
     }
     for (const StorePtr& store : compileStored(function.body, context, frame, Form::Dense)) {
@@ -249,8 +264,19 @@ Values Flattener::callEven(core::FunctionId f, const Even& even, Values argument
   lcu::CallFunction call;
   call.function = even.function;
   call.arguments = {hostLet(instances, block_, "n")};
-  for (const StorePtr& store : storeRow(arguments, context, Form::Dense))
-    crossing(store, call.arguments, SpaceKind::Regular);
+  Values shared, own;
+  for (size_t k = 0; k < arguments.size(); ++k) (isShared(f, k) ? shared : own).push_back(arguments[k]);
+  const std::vector<StorePtr> sharedStores = storeRow(shared, context, Form::Canonical);
+  const std::vector<StorePtr> ownStores = storeRow(own, context, Form::Dense);
+  size_t nextShared = 0, nextOwn = 0;
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    if (isShared(f, k)) {
+      call.arguments.push_back(hostLet(arguments[k].sequence().length, block_, "each"));
+      canonicalStore(sharedStores[nextShared++], call.arguments);
+    } else {
+      crossing(ownStores[nextOwn++], call.arguments, SpaceKind::Regular);
+    }
+  }
   const std::string& name = core_.functions[f].name;
   lcu::Stmt stmt;
   Values values;

@@ -74,8 +74,8 @@ class Flattener {
   Side compileBranch(const core::ExpPtr& branch, ExprRef condition, ExprRef positive, bool owned,
                      Context& context, Frame& frame);
   /// The branch for all instances, inside thunks; only those where `condition` is `taken` use it.
-  Side compileDelayed(const core::ExpPtr& branch, ExprRef condition, bool taken, Context& context,
-                      Frame& frame);
+  Side compileDelayed(const core::ExpPtr& branch, ExprRef condition, bool taken, bool atOnce,
+                      Context& context, Frame& frame);
   Values merge(const Sides& sides, Context& context);
   std::vector<StorePtr> storeSides(const Sides& sides, const Row& types, Context& context);
 
@@ -132,6 +132,7 @@ class Flattener {
   };
   bool hostKnown(ExprRef e) const;
   const Even* evenInstance(core::FunctionId f);
+  bool isShared(core::FunctionId f, size_t parameter) const;
   bool compileEven(core::FunctionId f, bool evenResults);
   bool makeHostPart(core::FunctionId f, const lcu::HostFunction& function,
                     const std::unordered_map<VarId, ExprRef>& conditions);

@@ -383,6 +383,37 @@ TEST(Work, AppendingInABranchOfARecursionCopiesOnce) {
   EXPECT_LE(cost.elements, 3 * 2 * 4 * 256 + 400) << cost.outcome.lcu;
 }
 
+/// A sequence that all calls hand on is not copied for each of their instances, whether they have as long
+/// ones or not.
+TEST(Work, RecursionsHandSequencesOnWithoutCopies) {
+  for (const char* program : {
+           "function nodes(v, i) = if 2 * i + 2 >= #v then v[i] else"
+           "  v[i] + sum({nodes(v, c) : c in [2 * i + 1, 2 * i + 2]}); nodes([0:2000], 0);",
+           "function tree(kids, p) = if #kids[p] == 0 then 1 else 1 + sum({tree(kids, c) : c in kids[p]});"
+           "let kids = {if p < 1500 then [p + 500] else [] int : p in [0:2000]} in"
+           "  sum({tree(kids, p) : p in [0:500]});",
+           "function tree(v, w, p) = if p >= #w then sum(take(v, 2)) else sum({tree(v, w, c) : c in [2 * p + "
+           "1,"
+           " 2 * p + 2]}) + w[p]; {tree([i:i + 4], [0:i * 3], rem(i, 2)) : i in [0:20]};",
+       }) {
+    const Cost cost = costOf(program);
+    EXPECT_LE(cost.peak, 30 * 2000 * 8) << cost.outcome.lcu;
+  }
+}
+
+/// What a level of a recursion gives is read while its sequences are there, not when the levels below it end.
+TEST(Work, NoLevelKeepsItsSequencesForOneElement) {
+  for (const char* program : {
+           "function step(v, k) = if k == 0 then v[0] else step({x + 1 : x in v}, k - 1);"
+           "sum({step([i:i + 100], 200) : i in [0:100]});",
+           "function grow(v, k) = if k == 0 then v[#v - 1] + v[0] else grow(v ++ [k], k - 1);"
+           "sum({grow([i], 200 + i) : i in [0:50]});",
+       }) {
+    const Cost cost = costOf(program);
+    EXPECT_LE(cost.peak, 100 * 100 * 8 * 20) << cost.outcome.lcu;
+  }
+}
+
 // Recursion is bounded by the heap, not by a stack: on every way of running.
 TEST(Work, DeepRecursionInsideApplyToEach) {
   RunnerOptions options;
