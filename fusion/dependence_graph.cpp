@@ -101,8 +101,9 @@ std::string labelOf(const lcu::Stmt& stmt, const lcu::Program& program) {
 
 class Builder {
  public:
-  Builder(const lcu::Block& block, const lcu::Program& program, const Effects& effects)
-      : program_(program), effects_(effects) {
+  Builder(const lcu::Block& block, const lcu::Program& program, const Effects& effects,
+          const std::function<bool(const Soac&)>& mayFinishSegments)
+      : program_(program), effects_(effects), mayFinishSegments_(mayFinishSegments) {
     for (const lcu::Stmt& stmt : block.stmts) {
       const int node = static_cast<int>(graph_.nodes.size());
       const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
@@ -306,6 +307,12 @@ class Builder {
               EdgeClass::Whole,
               fmt::format("is no map, which alone can take the segment results of {} at once", maker));
         }
+        if (!mayFinishSegments_(c)) {
+          return blocking(EdgeClass::SegmentResult,
+                          fmt::format("loops for each segment result of {}, of which a warp of its kernel has "
+                                      "few at a time",
+                                      maker));
+        }
         return fusible(EdgeClass::SegmentResult, fmt::format("takes the segment results of {}", maker));
       case SoacKind::Permute:
         return blocking(EdgeClass::Whole,
@@ -476,6 +483,7 @@ class Builder {
     return it->second;
   }
   Related findFinish(int last, int v) {
+    if (isEpilogue(last) && !mayFinishSegments_(soac(last))) return apart("different elements");
     std::vector<int> direct, through;
     for (int k : fusibleInto_[last]) {
       const GraphEdge& e = graph_.edges[k];
@@ -534,6 +542,7 @@ class Builder {
 
   const lcu::Program& program_;
   const Effects& effects_;
+  const std::function<bool(const Soac&)>& mayFinishSegments_;
   DependenceGraph graph_;
   std::map<VarId, int> producer_;
   std::unordered_map<ExprRef, int> filterOfExtent_;
@@ -554,8 +563,9 @@ class Builder {
 }  // namespace
 
 DependenceGraph buildDependenceGraph(const lcu::Block& block, const lcu::Program& program,
-                                     const Effects& effects) {
-  return Builder(block, program, effects).run(block);
+                                     const Effects& effects,
+                                     const std::function<bool(const lcu::Soac&)>& mayFinishSegments) {
+  return Builder(block, program, effects, mayFinishSegments).run(block);
 }
 
 }  // namespace kelpie::fusion

@@ -9,6 +9,7 @@
 // person can read.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -63,8 +64,10 @@ struct DependenceGraph {
   std::vector<std::string> liftObstacle;
 };
 
-DependenceGraph buildDependenceGraph(const lcu::Block& block, const lcu::Program& program,
-                                     const Effects& effects);
+/// `mayFinishSegments`: whether a map over segments may be the epilogue of a kernel that reduces them.
+DependenceGraph buildDependenceGraph(
+    const lcu::Block& block, const lcu::Program& program, const Effects& effects,
+    const std::function<bool(const lcu::Soac&)>& mayFinishSegments = [](const lcu::Soac&) { return true; });
 
 /// The number of survivors of a Filter, as extents spell it.
 lcu::ExprRef survivorExtent(const lcu::Soac& filter, const lcu::Program& program);

@@ -160,7 +160,13 @@ class Fuser {
   }
 
   void region(lcu::Block& block, const std::string& name, const CostModel& model, const Effects& effects) {
-    const DependenceGraph graph = buildDependenceGraph(block, program_, effects);
+    // A warp that reduces segments has the results of a few at a time: of 32 lanes these alone would loop.
+    constexpr double kFewSegments = 4096;  // for which another launch takes longer
+    const auto mayFinishSegments = [&](const lcu::Soac& map) {
+      return !options_.costs.lockStep || model.elements(map.space.extent) <= kFewSegments ||
+             !lcu::anyNode(thunksOf(map), lcu::isUnbounded);
+    };
+    const DependenceGraph graph = buildDependenceGraph(block, program_, effects, mayFinishSegments);
     const bool anyKernel =
         std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const GraphNode& n) { return n.soac; });
     if (!anyKernel) return;
