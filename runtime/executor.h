@@ -36,7 +36,7 @@ struct RunOptions {
   bool timeKernels = false;
   /// Evaluates thunks on the host for some elements of some launches (runtime/thunk_sampler.h).
   bool sampleThunks = false;
-  std::chrono::milliseconds sampleTime{300};  ///< for one launch
+  std::chrono::milliseconds sampleTime{300};  ///< for one launch, at most
   /// The run ends when the results are in the target's memory; they are not handed over (the columns are
   /// none).
   bool discardResults = false;

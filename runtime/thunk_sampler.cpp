@@ -120,7 +120,9 @@ void ThunkSampler::sample(const LaunchRequest& request, const std::vector<size_t
   if (!known.telling) return;
   const double elements = static_cast<double>(std::max<int64_t>(request.extents.elements, 1));
   if (isSampled(++known.launches)) {
+    const auto begin = std::chrono::steady_clock::now();
     codegen::ThunkSample sample = look(request, bytes, known);
+    spent_ += std::chrono::steady_clock::now() - begin;
     if (!sample.empty()) {
       known.latest = std::move(sample);
       known.elements = elements;
@@ -128,6 +130,14 @@ void ThunkSampler::sample(const LaunchRequest& request, const std::vector<size_t
   }
   if (!known.latest.empty())
     context_.statistics.kernels[request.kernel].sample.add(known.latest, elements / known.elements);
+}
+
+/// For the next launch. Those of a program of many kernels get less and less, so that all of them together
+/// take no longer than 40 do.
+std::chrono::milliseconds ThunkSampler::time() const {
+  const std::chrono::milliseconds most = context_.options.sampleTime;
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(40 * most - spent_);
+  return std::clamp(left / 8, std::min(most, std::chrono::milliseconds(1)), most);
 }
 
 codegen::ThunkSample ThunkSampler::look(const LaunchRequest& request, const std::vector<size_t>& bytes,
@@ -138,7 +148,7 @@ codegen::ThunkSample ThunkSampler::look(const LaunchRequest& request, const std:
   if (!known.code) known.code = std::make_unique<KernelCode>(entry);
   const codegen::Streams streams = context_.target.streams(request);
   if (context_.target.hostAddressable())
-    return sampleThunks(*known.code, request, bytes, nullptr, streams, context_.options.sampleTime);
+    return sampleThunks(*known.code, request, bytes, nullptr, streams, time());
 
   std::vector<KernelArgument> arguments(request.arguments.begin(), request.arguments.end());
   RemoteArrays remote(context_.target);
@@ -154,8 +164,7 @@ codegen::ThunkSample ThunkSampler::look(const LaunchRequest& request, const std:
   remote.fetch();  // the cells
   LaunchRequest onHost = request;
   onHost.arguments = arguments;
-  codegen::ThunkSample sample =
-      sampleThunks(*known.code, onHost, bytes, &remote, streams, context_.options.sampleTime);
+  codegen::ThunkSample sample = sampleThunks(*known.code, onHost, bytes, &remote, streams, time());
   return remote.failed() ? codegen::ThunkSample() : sample;
 }
 

@@ -6,6 +6,7 @@
 // fetched, as far as it is read, where it is not in the memory of the host.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -29,12 +30,14 @@ class ThunkSampler {
     codegen::ThunkSample latest;
     double elements = 1;  ///< of the launch that `latest` is from
   };
+  std::chrono::milliseconds time() const;
   /// Nothing where the target does not give what is read.
   codegen::ThunkSample look(const LaunchRequest& request, const std::vector<size_t>& bytes, Known& known);
 
   RunContext& context_;
   const Plan& plan_;
   std::vector<Known> known_;  ///< by kernel
+  std::chrono::steady_clock::duration spent_{};
 };
 
 }  // namespace kelpie::runtime
