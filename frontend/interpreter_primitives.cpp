@@ -110,7 +110,9 @@ InstanceVector range(const InstanceRow& arguments, int64_t instances, const Core
         distance / static_cast<uint64_t>(d) + (distance % static_cast<uint64_t>(d) != 0 ? 1 : 0);
     if (length > words.max_size() - words.size()) throw std::bad_alloc();
     lengths.push_back(static_cast<int64_t>(length));
-    words.reserve(words.size() + length);
+    // At once for a long one, which may be too long; but not each time for many short ones.
+    if (words.capacity() - words.size() < length)
+      words.reserve(std::max(words.size() + length, 2 * words.capacity()));
     for (uint64_t j = 0; j < length; ++j) words.push_back(s + static_cast<int64_t>(j) * d);
   }
   return denseSequences(type.elements(), std::move(lengths), {scalarVector(element, std::move(words))});

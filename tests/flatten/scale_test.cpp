@@ -7,6 +7,7 @@
 #include "frontend/session.h"
 #include "frontend/source_manager.h"
 #include "ir/deep_stack.h"
+#include "program_runner.h"
 
 namespace kelpie::testing {
 namespace {
@@ -80,6 +81,14 @@ TEST(Scale, FiveThousandLinesInSeconds) {
     EXPECT_LT(whole, 3 * half + 0.3);  // n log n would be 2.2; the rest is for a busy machine
     RecordProperty("seconds", std::to_string(whole));
   }
+}
+
+/// The reference interpreter makes ranges for all instances one after the other in one array.
+TEST(Scale, ManyShortRangesInSeconds) {
+  const std::clock_t start = std::clock();
+  for (const FormOutcome& outcome : runProgram("sum({sum([0:rem(i, 5)]) : i in [0:300000]});"))
+    EXPECT_EQ(outcome.difference + outcome.error, "");
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 20);
 }
 
 }  // namespace
