@@ -22,6 +22,39 @@ using core::Values;
 using core::Var;
 using core::VarId;
 
+/// Branches that call, of one conditional: each of them hands on what any of them does.
+constexpr size_t kMostBranches = 16;
+
+/// Whether evaluation can end in an error. Such work stays before the calls: it may be what ends the
+/// recursion.
+bool mayFail(const ExpPtr& e) {
+  const Chain chain = takeApart(e);
+  const auto part = [](const ExpPtr& x) {
+    if (const auto* prim = std::get_if<Prim>(&x->node)) {
+      switch (prim->op) {
+        case PrimOp::Scalar:
+        case PrimOp::Length:
+        case PrimOp::Literal:
+        case PrimOp::Reduce:
+        case PrimOp::Scan:
+        case PrimOp::Append:
+        case PrimOp::Flatten:
+        case PrimOp::Project:
+          return false;
+        default:
+          return true;
+      }
+    }
+    if (std::holds_alternative<Call>(x->node)) return true;
+    const auto* each = std::get_if<Each>(&x->node);
+    bool fails = each && each->bindings.size() > 1;  // lengths may differ
+    forEachPart(*x, [&](const ExpPtr& body) { fails = fails || mayFail(body); });
+    return fails;
+  };
+  return part(chain.tail) || std::any_of(chain.lets.begin(), chain.lets.end(),
+                                         [&](const Chain::Binding& let) { return part(let.rhs); });
+}
+
 /// A branch: a chain that ends in a conditional with branches of its own, or that calls, or neither.
 struct Branch {
   Chain chain;
@@ -65,6 +98,9 @@ class Cutter {
     if (!root_->thenBranch || !root_->elseBranch) return nullptr;
     if (!calls(*root_->thenBranch) || !calls(*root_->elseBranch)) return nullptr;
     if (!findBefore(*root_)) return nullptr;
+    size_t calling = 0;
+    forEachLeaf(*root_, [&](const Branch& leaf) { calling += !leaf.calls.empty(); });
+    if (calling > kMostBranches) return nullptr;
     forEachLeaf(*root_, [&](const Branch& leaf) {
       someCallNot_ |= leaf.calls.empty();
       inSequences_ |= leaf.calls.size() > 1 || leaf.overSequence;
@@ -135,9 +171,14 @@ class Cutter {
       if (calls(branch) && !condition.isConstant()) needed.insert(condition.var());
     }
     for (size_t k : branch.calls) collectUses(branch.part(k), needed);
+    const size_t firstCall = branch.isNode()        ? branch.chain.lets.size()
+                             : branch.calls.empty() ? 0
+                                                    : branch.calls.front();
     for (size_t k = branch.chain.lets.size(); k-- > 0;) {
       const Chain::Binding& let = branch.chain.lets[k];
-      if (std::none_of(let.vars.begin(), let.vars.end(), [&](const Var& v) { return needed.contains(v.id); }))
+      const bool ends = k < firstCall && mayFail(let.rhs);
+      if (!ends &&
+          std::none_of(let.vars.begin(), let.vars.end(), [&](const Var& v) { return needed.contains(v.id); }))
         continue;
       if (countCalls(let.rhs, self_) > 0) return false;
       branch.before[k] = true;

@@ -98,6 +98,16 @@ TEST(Counting, BranchesThatGoOnAfterTheirCallsStayTogether) {
   EXPECT_LE(agree(tree + "1000]};").launches, 200u);
 }
 
+/// An error in front of a call ends the recursion, though nothing needs its value before the call.
+TEST(Counting, BranchesFailBeforeTheirCalls) {
+  const std::vector<FormOutcome> outcomes = runProgram(
+      "function go(v, n) = if rem(n, 2) == 0 then let d = 10 / n; r = go(v ++ [n], n - 2) in {x + d : x in r}"
+      "  else let r = go({x + 1 : x in v}, n - 1) in r ++ [n];"
+      "{go([i], 6 + i) : i in [0:3]};");
+  EXPECT_EQ(outcomes.back().difference, "");
+  EXPECT_NE(outcomes.back().error.find("division by zero"), std::string::npos) << outcomes.back().error;
+}
+
 TEST(Counting, NothingSurvives) {
   agree(
       "xs = {i : i in [0:100]};"
