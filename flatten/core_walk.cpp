@@ -67,6 +67,24 @@ core::ExpPtr makeExp(decltype(core::Exp::node) node, Row type, Span span) {
   return e;
 }
 
+bool isChecked(core::PrimOp op) {
+  using core::PrimOp;
+  switch (op) {
+    case PrimOp::Scalar:
+    case PrimOp::Length:
+    case PrimOp::Literal:
+    case PrimOp::Reduce:
+    case PrimOp::Scan:
+    case PrimOp::Append:
+    case PrimOp::Flatten:
+    case PrimOp::Project:
+    case PrimOp::Grade:
+      return false;
+    default:
+      return true;
+  }
+}
+
 void changeBodies(core::Program& program, const std::function<ExpPtr(const ExpPtr&)>& change) {
   for (size_t f = 0, count = program.functions.size(); f < count; ++f) {
     if (!program.functions[f].body) continue;

@@ -28,6 +28,9 @@ inline core::Atom atomOf(const core::Var& var) { return {var.id, var.type}; }
 /// The same variable, or equal constants of one type.
 bool same(const core::Atom& a, const core::Atom& b);
 
+/// Whether a primitive can end in an error.
+bool isChecked(core::PrimOp op);
+
 /// Replaces the bodies of all functions and the entry. `change` may add functions, which are left alone.
 void changeBodies(core::Program& program, const std::function<core::ExpPtr(const core::ExpPtr&)>& change);
 

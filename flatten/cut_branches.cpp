@@ -30,21 +30,7 @@ constexpr size_t kMostBranches = 16;
 bool mayFail(const ExpPtr& e) {
   const Chain chain = takeApart(e);
   const auto part = [](const ExpPtr& x) {
-    if (const auto* prim = std::get_if<Prim>(&x->node)) {
-      switch (prim->op) {
-        case PrimOp::Scalar:
-        case PrimOp::Length:
-        case PrimOp::Literal:
-        case PrimOp::Reduce:
-        case PrimOp::Scan:
-        case PrimOp::Append:
-        case PrimOp::Flatten:
-        case PrimOp::Project:
-          return false;
-        default:
-          return true;
-      }
-    }
+    if (const auto* prim = std::get_if<Prim>(&x->node)) return isChecked(prim->op);
     if (std::holds_alternative<Call>(x->node)) return true;
     const auto* each = std::get_if<Each>(&x->node);
     bool fails = each && each->bindings.size() > 1;  // lengths may differ

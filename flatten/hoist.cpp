@@ -173,7 +173,7 @@ class Hoisting {
     Chain chain = takeApart(e);
     bool found = false;
     auto visit = [&](const ExpPtr& x) {
-      if (auto* prim = std::get_if<Prim>(&x->node)) found |= checked(prim->op);
+      if (auto* prim = std::get_if<Prim>(&x->node)) found |= isChecked(prim->op);
       if (auto* each = std::get_if<Each>(&x->node)) found |= each->bindings.size() > 1;
       if (auto* call = std::get_if<core::Call>(&x->node)) found |= riskyFunction(call->function);
       forEachPart(*x, [&](const ExpPtr& part) { found |= risky(part); });
@@ -193,23 +193,6 @@ class Hoisting {
       return risk;
     }
     return known->second;
-  }
-
-  static bool checked(PrimOp op) {
-    switch (op) {
-      case PrimOp::Scalar:
-      case PrimOp::Length:
-      case PrimOp::Literal:
-      case PrimOp::Reduce:
-      case PrimOp::Scan:
-      case PrimOp::Append:
-      case PrimOp::Flatten:
-      case PrimOp::Project:
-      case PrimOp::Grade:
-        return false;
-      default:
-        return true;
-    }
   }
 
   core::Program& program_;
