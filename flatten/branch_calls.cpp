@@ -154,7 +154,8 @@ class Joiner {
     const bool calls = call && call->function == self_;
     if (handed.flag) values.atoms.push_back({Scalar::ofBool(calls), CoreType(ScalarType::Bool)});
     if (calls) {
-      for (const CoreType& type : handed.results) values.atoms.push_back(nothing(type, chain, span));
+      for (const CoreType& type : handed.results)
+        values.atoms.push_back(unusedValue(program_, type, chain, span));
       for (size_t k : handed.arguments) values.atoms.push_back(call->arguments[k]);
     } else {
       std::vector<Var> results;
@@ -162,18 +163,10 @@ class Joiner {
       chain.lets.push_back({results, joined(chain.tail), span});
       for (const Var& var : results) values.atoms.push_back(atomOf(var));
       for (size_t k = handed.results.size() + 1; k < handed.types.size(); ++k)
-        values.atoms.push_back(nothing(handed.types[k], chain, span));
+        values.atoms.push_back(unusedValue(program_, handed.types[k], chain, span));
     }
     chain.tail = makeExp(std::move(values), handed.types, span);
     return putTogether(std::move(chain));
-  }
-
-  /// A value that nobody looks at.
-  Atom nothing(const CoreType& type, Chain& chain, Span span) {
-    if (type.isScalar()) return {Scalar::zero(type.scalar()), type};
-    const Var var{program_.nextVar++, "", type};
-    chain.lets.push_back({{var}, makeExp(core::Constant{{zeroColumn(type, 1)}}, {type}, span), span});
-    return atomOf(var);
   }
 
   core::Program& program_;

@@ -67,6 +67,13 @@ core::ExpPtr makeExp(decltype(core::Exp::node) node, Row type, Span span) {
   return e;
 }
 
+core::Atom unusedValue(core::Program& program, const CoreType& type, Chain& chain, Span span) {
+  if (type.isScalar()) return {Scalar::zero(type.scalar()), type};
+  const core::Var var{program.nextVar++, "", type};
+  chain.lets.push_back({{var}, makeExp(core::Constant{{zeroColumn(type, 1)}}, {type}, span), span});
+  return atomOf(var);
+}
+
 bool isChecked(core::PrimOp op) {
   using core::PrimOp;
   switch (op) {

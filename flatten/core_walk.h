@@ -28,6 +28,9 @@ inline core::Atom atomOf(const core::Var& var) { return {var.id, var.type}; }
 /// The same variable, or equal constants of one type.
 bool same(const core::Atom& a, const core::Atom& b);
 
+/// A value that nobody looks at, bound in the chain if it is no scalar.
+core::Atom unusedValue(core::Program& program, const CoreType& type, Chain& chain, Span span);
+
 /// Whether a primitive can end in an error.
 bool isChecked(core::PrimOp op);
 

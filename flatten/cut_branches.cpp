@@ -430,13 +430,7 @@ class Cutter {
     return putTogether(std::move(chain));
   }
 
-  /// A value that nobody looks at.
-  Atom nothing(const CoreType& type, Chain& chain) {
-    if (type.isScalar()) return {Scalar::zero(type.scalar()), type};
-    const Var var{program_.nextVar++, "", type};
-    chain.lets.push_back({{var}, makeExp(core::Constant{{zeroColumn(type, 1)}}, {type}, span_), span_});
-    return atomOf(var);
-  }
+  Atom nothing(const CoreType& type, Chain& chain) { return unusedValue(program_, type, chain, span_); }
 
   core::Program& program_;
   FunctionId self_;
