@@ -40,7 +40,7 @@ struct SegmentNumbers {
   __device__ __forceinline__ SegmentNumbers(const Segments& segments, const Tile& tile, int64_t extent,
                                             const int64_t* starts, Shared& shared) {
     int64_t begin, end;  // of the segments that begin in the tile
-    beginningIn<S>(segments, tile, starts, begin, end);
+    beginningIn<S>(segments, tile, extent, starts, begin, end);
     first = begin - 1;
     alone = begin == end;
     crowded_ = end - begin > kMany;

@@ -16,6 +16,13 @@ struct OffsetSegments {
   __device__ __forceinline__ OffsetSegments from(int64_t first) const {
     return {offsets + first, count - first};
   }
+  /// Where neighbouring segments begin, from a multiple of their number on, by one load; or the end of the
+  /// last, but nothing behind that.
+  static constexpr int kNeighbours = 16 / sizeof(Offset);
+  using Neighbours = Pack<Offset, kNeighbours>;
+  __device__ __forceinline__ Neighbours neighbours(int64_t first) const {
+    return *reinterpret_cast<const Neighbours*>(offsets + first);
+  }
   /// The segment of an element: the last that begins at or before it.
   __device__ __forceinline__ int64_t of(int64_t element) const {
     int64_t low = 0, high = count;
@@ -35,6 +42,11 @@ struct RegularSegments {
   __device__ __forceinline__ int64_t begin(int64_t segment) const { return start + segment * length; }
   __device__ __forceinline__ RegularSegments from(int64_t first) const {
     return {length, count - first, begin(first)};
+  }
+  static constexpr int kNeighbours = 2;
+  using Neighbours = Pack<int64_t, kNeighbours>;
+  __device__ __forceinline__ Neighbours neighbours(int64_t first) const {
+    return {{begin(first), begin(first + 1)}};
   }
   __device__ __forceinline__ int64_t of(int64_t element) const { return (element - start) / length; }
 };
@@ -73,6 +85,31 @@ KELPIE_DEVICE int64_t searchByHalfWarp(int64_t low, int64_t high, const Value& v
     latest = own;
   }
   return low;
+}
+
+/// Narrows low .. high, the range of such a search for the first segment that begins at or behind `element`,
+/// by a step of its own: it looks around where that segment is if all are equally long, more closely the
+/// nearer to it. Of equal segments nothing is left to search, of 2^23 whose lengths are random two steps
+/// less, of others one step more at most. Called by all lanes of a warp, as the search is.
+template <class Offset>
+KELPIE_DEVICE void searchAroundMean(const OffsetSegments<Offset>& segments, int64_t element, int64_t extent,
+                                    int64_t& low, int64_t& high) {
+  if (segments.count <= 256) return;  // the search takes two steps
+  const int lane = laneIndex() & 15;
+  const uint32_t half = 0xffffu << (laneIndex() & 16);
+  const auto mean = element > 0 ? int64_t(float(element) / float(extent) * float(segments.count)) : 0;
+  // -2^22, -2^19, ... -2, 2, 16, ... 2^22 away
+  const auto probe = [&](int place) {
+    const int64_t away = place < 8 ? -(int64_t(2) << (3 * (7 - place))) : int64_t(2) << (3 * (place - 8));
+    const int64_t at = mean + away;
+    return at < low ? low : at < high ? at : high;
+  };
+  const int64_t at = probe(lane);
+  const bool passes = at < high && segments.begin(at) < element;
+  const int passed = __popc(__ballot_sync(kFullWarp, passes) & half);
+  const int64_t above = passed < 16 ? probe(passed) : high;
+  if (passed > 0) low = probe(passed - 1) + 1;
+  high = above;
 }
 
 }  // namespace kelpie

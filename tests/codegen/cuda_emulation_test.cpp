@@ -458,40 +458,61 @@ TEST(CudaEmulation, GroupsOfManySegments) {
 }
 
 /// More empty segments begin in a tile than are read: heads are searched for.
+/// Segments that begin in a tile are searched for around where they would be if all were equally long, and
+/// their begins are loaded several at once, from a multiple of that on; the last ones one by one.
 TEST(CudaEmulation, ManyEmptySegments) {
-  codegen::cuda::CudaOptions options = tinyBlocks();
+  Random random(13);
+  std::vector<std::vector<int64_t>> lists;
+  lists.push_back({0, 3, 300});
+  lists.back().insert(lists.back().end(), 20'000, 301);
+  for (int64_t k = 302; k <= 1000; k += 7) lists.back().push_back(k);
+  lists.back().insert(lists.back().end(), 9000, 1000);
+  for (int64_t empty : {0, 1, 2, 3}) {  // behind each segment of one element
+    lists.push_back({0});
+    for (int64_t k = 1; k <= 1500 - empty; ++k)
+      lists.back().insert(lists.back().end(), static_cast<size_t>(empty) + 1, k);
+  }
+  lists.push_back({0, 1200});  // all others lie far from their mean
+  for (int64_t k = 1200; k <= 2100; ++k) lists.back().push_back(k);
+  lists.push_back({0});
+  while (lists.back().back() < 4000) lists.back().push_back(lists.back().back() + random() % 4);
+
   KnownKernels known;
   runtime::ProgramKernels program = known.programKernels();
   runtime::InterpTarget interp;
-  runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(10), options);
   ASSERT_EQ(interp.prepare(program), std::nullopt);
-  auto failure = cuda.prepare(program);
-  ASSERT_EQ(failure, std::nullopt) << *failure;
-  KernelData data;
-  const int64_t n = 1000;
-  data.extents.elements = n;
-  std::vector<float> xs(static_cast<size_t>(n), 1.0f);
-  std::vector<int64_t> offsets = {0, 3, 300};
-  offsets.insert(offsets.end(), 20'000, 301);
-  for (int64_t k = 302; k <= n; k += 7) offsets.push_back(k);
-  offsets.insert(offsets.end(), 9000, n);
-  data.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
-  auto set = [&](const char* name, const void* values, size_t bytes) {
-    const auto* first = static_cast<const std::byte*>(values);
-    data.arrays[known.vars.at(name)].assign(first, first + bytes);
-  };
-  set("xs", xs.data(), xs.size() * sizeof(float));
-  set("offsets", offsets.data(), offsets.size() * sizeof(int64_t));
-  const std::vector<float> weights = someWeights(data.extents.segments);
-  set("weights", weights.data(), weights.size() * sizeof(float));
-  for (const char* name : kSegmentedKernels) {
-    size_t number = known.number(name);
-    EXPECT_EQ(difference(runKernel(interp, program, number, data), runKernel(cuda, program, number, data),
-                         program.kernels[number].info),
-              "")
-        << name;
+  for (int64_t fewTiles :
+       {int64_t{0}, int64_t{1024}}) {  // where tiles begin is found before, or by themselves
+    codegen::cuda::CudaOptions options = tinyBlocks();
+    options.fewTiles = fewTiles;
+    runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(10), options);
+    auto failure = cuda.prepare(program);
+    ASSERT_EQ(failure, std::nullopt) << *failure;
+    for (const std::vector<int64_t>& offsets : lists) {
+      KernelData data;
+      data.extents.elements = offsets.back();
+      data.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
+      auto set = [&](const char* name, const void* values, size_t bytes) {
+        const auto* first = static_cast<const std::byte*>(values);
+        data.arrays[known.vars.at(name)].assign(first, first + bytes);
+      };
+      const std::vector<float> xs(static_cast<size_t>(offsets.back()), 1.0f);
+      set("xs", xs.data(), xs.size() * sizeof(float));
+      set("offsets", offsets.data(), offsets.size() * sizeof(int64_t));
+      const std::vector<float> weights = someWeights(data.extents.segments);
+      set("weights", weights.data(), weights.size() * sizeof(float));
+      for (const char* name : kSegmentedKernels) {
+        size_t number = known.number(name);
+        EXPECT_EQ(difference(runKernel(interp, program, number, data), runKernel(cuda, program, number, data),
+                             program.kernels[number].info),
+                  "")
+            << name << " of " << data.extents.segments << " segments, " << data.extents.elements
+            << " elements";
+      }
+    }
   }
 }
+
 /// Errors are looked for after the work, in a loop of its own: the first one is found wherever it is, and
 /// there is none where every check holds.
 void findErrorsOfGathers(const codegen::cuda::CudaOptions& options) {
