@@ -61,7 +61,8 @@ class ShapeChooser {
     if (plan_.ranges()) weighRanges(weight);
     plan_.compact = plan_.groups || epilogueNodes() > kShortEpilogue;
     shape.threads = std::max(32, allowed.threads);
-    shape.backward = runsBackward(kernel_) || (plan_.grid == Grid::Tiles && !plan_.scanned() && writesLast());
+    const bool anyOrder = (plan_.grid == Grid::Tiles || plan_.heads()) && !plan_.scanned();
+    shape.backward = runsBackward(kernel_) || (anyOrder && writesLast());
     shape.width = widthOf(weight);
     // A warp of the scanner, or several, for each level.
     while (plan_.scanned() && shape.threads < 32 * static_cast<int>(plan_.levels.size())) shape.threads *= 2;

@@ -328,6 +328,32 @@ TEST(CudaEmulation, ShortMapsAreRepeated) {
   EXPECT_EQ(parts[0].bindings, Numbers({0, 1}));
   EXPECT_EQ(parts[1].bindings, Numbers({2}));
 }
+/// Where the last of several writers to a place stays, the last ones come first, so that those behind them
+/// need not write; not where a scan has to go forward.
+TEST(CudaEmulation, LastWritersComeFirst) {
+  KnownKernels known;
+  const lcu::Soac map = known.kernels.at("segmented_map").bindings.at(0),
+                  scan = known.kernels.at("segmented_scan").bindings.at(0);
+  auto& arena = *known.program.arena;
+  lcu::Soac permute = map;  // numbers its segments
+  permute.kind = lcu::SoacKind::Permute;
+  permute.pull = {arena.param(0)};
+  permute.destination = arena.param(1);
+  permute.target = map.space.segments;
+  permute.fill = {Scalar::ofInt(ScalarType::Int64, -1)};
+  permute.results = {known.program.newVar({"last", lcu::VarKind::Array, ScalarType::Int64, permute.target})};
+  lcu::Kernel kernel;
+  kernel.bindings = {permute};
+  kernel.returns = permute.results;
+  auto passes = codegen::cuda::generateKernel(kernel, known.program, "k").passes;
+  ASSERT_EQ(passes.size(), 1u);
+  EXPECT_EQ(passes[0].grid, codegen::cuda::Grid::Heads);
+  EXPECT_TRUE(passes[0].shape.backward);
+  kernel.bindings.push_back(scan);
+  kernel.returns.push_back(scan.results[0]);
+  passes = codegen::cuda::generateKernel(kernel, known.program, "k").passes;
+  EXPECT_FALSE(passes[0].shape.backward);
+}
 /// All kinds of kernels and lengths: there is so little shared memory that it is short of
 /// everywhere.
 TEST(CudaEmulation, LittleSharedMemory) {
