@@ -245,7 +245,7 @@ class Annealer {
     return w;
   }
 
-  bool fits(const std::vector<int>& nodes, int to) const {
+  bool fits(const std::vector<int>& nodes, int to) {
     double weight = weight_[to];
     for (int v : nodes) {
       weight += problem_.weight[v];
@@ -255,16 +255,14 @@ class Annealer {
     }
     if (weight > problem_.budget && members_[to].size() + nodes.size() > 1) return false;
     const int home = cluster_[nodes[0]];
-    const auto goes = [&](int v) {
-      return cluster_[v] == home && std::find(nodes.begin(), nodes.end(), v) != nodes.end();
-    };
-    for (int v : nodes) {
-      for (const Requirement* r : requirements_[v]) {
-        const auto after = [&](int u) { return goes(u) ? to : cluster_[u]; };
-        if (after(r->a) == after(r->b) && after(r->third) != after(r->a)) return false;
-      }
-    }
-    return true;
+    for (int v : nodes) cluster_[v] = to;
+    const bool met = std::all_of(nodes.begin(), nodes.end(), [&](int v) {
+      return std::all_of(requirements_[v].begin(), requirements_[v].end(), [&](const Requirement* r) {
+        return cluster_[r->a] != cluster_[r->b] || cluster_[r->third] == cluster_[r->a];
+      });
+    });
+    for (int v : nodes) cluster_[v] = home;
+    return met;
   }
 
   // ---- moves ----
