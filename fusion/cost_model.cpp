@@ -119,7 +119,15 @@ double CostModel::storedBytes(lcu::VarId array) const {
 
 AccessPattern patternOf(ExprRef position) {
   if (position->kind == ExprKind::Param && position->index < 2) return AccessPattern::InOrder;
-  const bool jumps = lcu::anyNode({position}, [](ExprRef e) {
+  // What is the same for all elements of a segment only tells where they begin.
+  const auto moves = [](ExprRef e) {
+    return lcu::anyNode({e}, [](ExprRef x) {
+      return (x->kind == ExprKind::Param && x->index != 1) || x->kind == ExprKind::LoopVar;
+    });
+  };
+  const bool begins = moves(position);
+  const bool jumps = lcu::anyNode({position}, [&](ExprRef e) {
+    if (begins && !moves(e)) return false;
     switch (e->kind) {
       case ExprKind::Load:  // where a segment begins is as good as a constant
         return e->operands[0]->kind != ExprKind::Param || e->operands[0]->index != 1;

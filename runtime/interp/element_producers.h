@@ -1,10 +1,10 @@
 // What the thunks of a binding read of other bindings of its kernel, computed for one element at a time
 // (sampled_binding.h).
 //
-// Producers are evaluated one after another: maps of the same elements, and for an epilogue, whose element is
-// a segment, reductions of the segment. A reduction is a group of stages, the maps that it reads and its own
-// thunk, through which each element of the segment goes. Of a long segment the first elements alone are
-// folded.
+// Producers are evaluated one after another: maps and scans of the same elements, a scan as if there were no
+// others, and for an epilogue, whose element is a segment, reductions of the segment. A reduction is a group
+// of stages, the maps that it reads and its own thunk, through which each element of the segment goes. Of a
+// long segment the first elements alone are folded.
 #pragma once
 
 #include <algorithm>

@@ -90,10 +90,13 @@ class LaunchEvaluation {
   class SampledBinding;
   class Producers;
   /// Bindings whose results binding b reads and that can be computed for one element of it: maps of the same
-  /// elements, and, where these are segments, reductions of the segment.
+  /// elements, and, where these are segments, reductions of the segment. Also scans: what they make of the
+  /// element alone stands for what they make of it and all before.
   std::vector<uint32_t> producersOf(uint32_t b) const;
-  /// Whether its thunks can be evaluated for one element: of other bindings they read nothing but producers.
+  /// Whether its thunks can be evaluated for one element: of other bindings they read nothing but producers,
+  /// and results of scans do not decide what they do.
   bool canBeSampled(uint32_t b) const;
+  bool goesByScans(uint32_t b) const;
   /// Whether it branches, loops, or loads or stores at computed positions.
   bool tells(uint32_t b) const;
   bool readsFrom(uint32_t b, const Soac& producer) const;

@@ -23,7 +23,8 @@ std::vector<uint32_t> LaunchEvaluation::producersOf(uint32_t b) const {
   std::vector<uint32_t> producers;
   for (uint32_t other = 0; other < b; ++other) {
     const Soac& soac = kernel_.bindings[other];
-    const bool ofElement = soac.kind == SoacKind::Map && isEpilogue(other) == isEpilogue(b);
+    const bool ofElement =
+        (soac.kind == SoacKind::Map || soac.kind == SoacKind::Scan) && isEpilogue(other) == isEpilogue(b);
     const bool ofSegment = soac.kind == SoacKind::Reduce && soac.space.segmented() && isEpilogue(b);
     if ((ofElement || ofSegment) && readsFrom(b, soac)) producers.push_back(other);
   }
@@ -39,7 +40,7 @@ bool LaunchEvaluation::tells(uint32_t b) const {
 }
 
 bool LaunchEvaluation::canBeSampled(uint32_t b) const {
-  if (info_.bindings[b].role == BindingRole::Finish) return false;
+  if (info_.bindings[b].role == BindingRole::Finish || goesByScans(b)) return false;
   const std::vector<uint32_t> producers = producersOf(b);
   for (uint32_t other = 0; other < b; ++other)
     if (readsFrom(b, kernel_.bindings[other]) &&
@@ -47,6 +48,40 @@ bool LaunchEvaluation::canBeSampled(uint32_t b) const {
       return false;
   return std::all_of(producers.begin(), producers.end(),
                      [this](uint32_t producer) { return canBeSampled(producer); });
+}
+
+bool LaunchEvaluation::goesByScans(uint32_t b) const {
+  std::vector<VarId> scanned;  // and what others make of that
+  const auto isScanned = [&](VarId v) {
+    return std::find(scanned.begin(), scanned.end(), v) != scanned.end();
+  };
+  for (uint32_t other = 0; other < b; ++other) {
+    const Soac& soac = kernel_.bindings[other];
+    const std::vector<VarId>& reads = info_.bindings[other].localReads;
+    if (soac.kind == SoacKind::Scan || std::any_of(reads.begin(), reads.end(), isScanned))
+      scanned.insert(scanned.end(), soac.results.begin(), soac.results.end());
+  }
+  if (scanned.empty()) return false;
+  const auto ofScans = [&](lcu::ExprRef thunk) {
+    return thunk && lcu::anyNode({thunk}, [&](lcu::ExprRef e) {
+             return e->kind == lcu::ExprKind::Load && isScanned(e->index);
+           });
+  };
+  const Soac& soac = kernel_.bindings[b];
+  if (ofScans(soac.where) || ofScans(soac.destination)) return true;
+  return lcu::anyNode(codegen::thunksOf(soac), [&](lcu::ExprRef e) {
+    switch (e->kind) {
+      case lcu::ExprKind::If:
+      case lcu::ExprKind::Check:
+      case lcu::ExprKind::Load:
+        return ofScans(e->operands[0]);
+      case lcu::ExprKind::Loop:
+      case lcu::ExprKind::Recursion:
+        return ofScans(e);
+      default:
+        return false;
+    }
+  });
 }
 
 bool LaunchEvaluation::readsFrom(uint32_t b, const Soac& producer) const {

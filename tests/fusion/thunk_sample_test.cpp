@@ -246,6 +246,37 @@ TEST(ThunkSample, SegmentsAndMapsOfTheKernel) {
   expectEqual(remote.samples[0], host.samples.at(0));
 }
 
+/// What scans of the kernel make of elements before is not known, so they are evaluated for the element
+/// alone, where nothing but values depends on them.
+TEST(ThunkSample, ScansOfTheKernel) {
+  constexpr int64_t kLength = 1 << 14;
+  Builder b;
+  const VarId values = b.globalArray("values", testing::ints(scattered(kLength)));
+  lcu::Soac scan = b.scan(b.flat(values), {b.at(values)}, b.sum(ScalarType::Int64));
+  b.named(scan, "scan");
+  const ExprRef sum = b.at(scan.results[0]);
+  lcu::Soac near = b.map(b.flat(values), {b.arena().add(sum, b.at(values, b.at(values)))});
+  b.named(near, "near");
+  lcu::Soac far = b.map(b.flat(values), {b.at(values, b.op(ScalarOp::Rem, sum, b.num(kLength)))});
+  b.named(far, "far");
+  lcu::Soac turns =
+      b.map(b.flat(values), {loopOf(b, b.op(ScalarOp::Rem, b.at(near.results[0]), b.num(9)), b.num(0),
+                                    [&](ExprRef k, ExprRef total) {
+                                      return b.arena().add(total, b.op(ScalarOp::Rem, k, b.num(3)));
+                                    })});
+  b.named(turns, "turns");
+  const std::vector<VarId> results = {near.results[0], far.results[0], turns.results[0]};
+  b.kernel({scan, near, far, turns}, results);
+  for (const VarId v : results) b.result(v);
+  const Sampled host = onHost(b);
+  const codegen::ThunkSample& sample = host.samples.at(0);
+  ASSERT_EQ(sample.positions.size(), 2u);
+  EXPECT_EQ(sample.positions[0].number, kLength);
+  EXPECT_EQ(sample.positions[1].number, 0);
+  EXPECT_EQ(sample.entered.back(), 0);  // the loop's, which goes by the scan
+  expectEqual(remotely(b).samples.at(0), sample);
+}
+
 /// What an epilogue does depends on what was folded of its segment, which other bindings make: a loop of as
 /// many turns as the greatest of the numbers that a map makes of the segment's elements.
 TEST(ThunkSample, EpiloguesOfWhatTheirSegmentsFold) {
