@@ -130,6 +130,22 @@ void collectUses(const ExpPtr& e, std::unordered_set<core::VarId>& uses) {
   visit(chain.tail);
 }
 
+ExpPtr renamed(const ExpPtr& e, const std::unordered_map<core::VarId, Atom>& names) {
+  const auto one = [&](const ExpPtr& x) {
+    return rebuilt(
+        x,
+        [&](const Atom& a) {
+          const auto name = a.isConstant() ? names.end() : names.find(a.var());
+          return name == names.end() ? a : name->second;
+        },
+        [&](const ExpPtr& part) { return renamed(part, names); });
+  };
+  Chain chain = takeApart(e);
+  for (Chain::Binding& let : chain.lets) let.rhs = one(let.rhs);
+  chain.tail = one(chain.tail);
+  return putTogether(std::move(chain));
+}
+
 std::unordered_set<core::VarId> usesOf(const ExpPtr& e) {
   std::unordered_set<core::VarId> uses;
   collectUses(e, uses);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -44,6 +45,9 @@ void forEachPart(const core::Exp& e, const std::function<void(const core::ExpPtr
 /// An expression that is no let with its atoms and its parts replaced.
 core::ExpPtr rebuilt(const core::ExpPtr& e, const std::function<core::Atom(const core::Atom&)>& atom,
                      const std::function<core::ExpPtr(const core::ExpPtr&)>& part);
+
+/// An expression with other names for variables that are bound outside of it.
+core::ExpPtr renamed(const core::ExpPtr& e, const std::unordered_map<core::VarId, core::Atom>& names);
 
 /// Adds all variables an expression mentions; those it binds itself are among them, which does no harm since
 /// ids are unique.

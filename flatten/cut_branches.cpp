@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "flatten/core_walk.h"
+#include "flatten/split_applies.h"
 
 namespace kelpie::flatten {
 namespace {
@@ -104,6 +105,7 @@ class Cutter {
   std::unique_ptr<Branch> branch(const ExpPtr& e) {
     auto made = std::make_unique<Branch>();
     made->chain = takeApart(e);
+    splitApplies(made->chain);
     made->before.assign(made->chain.lets.size(), false);
     const size_t tail = made->chain.lets.size();
     size_t first = 0;
@@ -122,6 +124,24 @@ class Cutter {
       return nullptr;
     }
     return made;
+  }
+
+  /// If the first step with calls is an apply-to-each that goes on after its call, it ends there.
+  void splitApplies(Chain& chain) {
+    const auto calling = std::find_if(chain.lets.begin(), chain.lets.end(), [&](const Chain::Binding& let) {
+      return countCalls(let.rhs, self_) > 0;
+    });
+    if (calling != chain.lets.end()) {
+      if (const auto parts = splitAtCall(program_, self_, *calling))
+        chain.lets.insert(chain.lets.erase(calling), parts->begin(), parts->end());
+      return;
+    }
+    if (!std::holds_alternative<Each>(chain.tail->node)) return;
+    const Var all{program_.nextVar++, "", chain.tail->type[0]};
+    if (const auto parts = splitAtCall(program_, self_, {{all}, chain.tail, chain.tail->span})) {
+      chain.lets.insert(chain.lets.end(), parts->begin(), parts->end());
+      chain.tail = makeExp(Values{{atomOf(all)}}, chain.tail->type, chain.tail->span);
+    }
   }
 
   /// Calls from `first` on that do not need the results of one another.
@@ -291,7 +311,7 @@ class Cutter {
     for (const CoreType& type : inSequences_ ? Row{CoreType::sequence(results_)} : results_)
       made_.push_back(fresh(type));
     result.lets.push_back({made_, calling(arguments, flag ? std::optional(calls) : std::nullopt), span_});
-    result.tail = renamed(afterCalls(*root_));
+    result.tail = renamed(afterCalls(*root_), names_);
     return putTogether(std::move(result));
   }
 
@@ -415,19 +435,6 @@ class Cutter {
     Values values;
     for (const Var& var : made_) values.atoms.push_back(atomOf(var));
     return makeExp(std::move(values), call->type, call->span);
-  }
-
-  ExpPtr renamed(const ExpPtr& e) {
-    Chain chain = takeApart(e);
-    const auto atom = [&](const Atom& a) {
-      if (a.isConstant()) return a;
-      const auto name = names_.find(a.var());
-      return name == names_.end() ? a : name->second;
-    };
-    const auto part = [&](const ExpPtr& x) { return renamed(x); };
-    for (Chain::Binding& let : chain.lets) let.rhs = rebuilt(let.rhs, atom, part);
-    chain.tail = rebuilt(chain.tail, atom, part);
-    return putTogether(std::move(chain));
   }
 
   Atom nothing(const CoreType& type, Chain& chain) { return unusedValue(program_, type, chain, span_); }

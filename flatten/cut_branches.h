@@ -13,7 +13,7 @@
 // so that all instances make their call together (branch_calls.h tells why). *Before* the calls is what their
 // arguments and the conditions need, and what can fail in front of them, and what of that is needed *after*
 // them is handed on in *slots*, of which branches share those of one type. A branch that calls several times
-// before it needs any result, or whose calls end an apply-to-each, hands on sequences of arguments; then all
+// before it needs any result, or calls in an apply-to-each (split_applies.h), hands on sequences of arguments; then all
 // branches do, and those without calls hand on empty ones:
 //
 //   let a1 = if c then [x, y] else if d then parts else []
@@ -26,8 +26,7 @@
 namespace kelpie::flatten {
 
 /// The conditional, cut at the first calls of `self` in its branches. Null if fewer than two of them call, or
-/// more than 16, or if one calls otherwise: with other work in the same apply-to-each, or in a conditional in
-/// front of more.
+/// more than 16, or if one calls otherwise: in a conditional of an apply-to-each, or in front of more.
 core::ExpPtr cutAtCalls(core::Program& program, core::FunctionId self, const core::ExpPtr& conditional);
 
 /// Calls of a function anywhere in an expression.

@@ -131,7 +131,7 @@ class Unroller {
     function.parameters = {whole, start, count};
     function.result = e.type;
     function.span = e.span;
-    std::map<VarId, Atom> renaming;
+    std::unordered_map<VarId, Atom> renaming;
     for (const auto& [id, original] : used) {
       if (bound.contains(id) || global_.contains(id)) continue;
       captured.push_back(original);
@@ -179,23 +179,6 @@ class Unroller {
                         e.span);
     program_.functions[id].body = putTogether(std::move(body));
     return id;
-  }
-
-  static ExpPtr renamed(const ExpPtr& e, const std::map<VarId, Atom>& renaming) {
-    const auto one = [&](const ExpPtr& x) {
-      return rebuilt(
-          x,
-          [&](const Atom& a) {
-            if (a.isConstant()) return a;
-            const auto it = renaming.find(a.var());
-            return it == renaming.end() ? a : it->second;
-          },
-          [&](const ExpPtr& part) { return renamed(part, renaming); });
-    };
-    Chain chain = takeApart(e);
-    for (Chain::Binding& let : chain.lets) let.rhs = one(let.rhs);
-    chain.tail = one(chain.tail);
-    return putTogether(std::move(chain));
   }
 
   core::Program& program_;

@@ -98,6 +98,17 @@ TEST(Counting, BranchesThatGoOnAfterTheirCallsStayTogether) {
   EXPECT_LE(agree(tree + "1000]};").launches, 200u);
 }
 
+/// The same where they go on inside of an apply-to-each. (The launches of this doubled at every level.)
+TEST(Counting, AppliesThatGoOnAfterTheirCallsStayTogether) {
+  const std::string tree =
+      "function tree(x, d) = if d == 0 then [x]"
+      "  else if rem(x, 3) == 0 then flatten({let r = tree(c, d - 1) in [c] ++ r : c in [x / 2, x + 1]})"
+      "  else if rem(x, 3) == 1 then flatten({tree(c, d - 1) ++ [x] : c in [x / 3]})"
+      "  else flatten({let y = x + c; r = tree(y, d - 1) in {v + c : v in r} : c in [3, 5]});"
+      "{sum(tree(i, rem(i, 9))) : i in [0:";
+  EXPECT_LE(agree(tree + "100]};").launches, 400u);
+}
+
 /// An error in front of a call ends the recursion, though nothing needs its value before the call.
 TEST(Counting, BranchesFailBeforeTheirCalls) {
   const std::vector<FormOutcome> outcomes = runProgram(

@@ -178,7 +178,19 @@ TEST(BranchCalls, OfSeveralOrOfSequencesAreOneForEach) {
   EXPECT_EQ(occurrences(text, "call g("), 1u) << text;
 }
 
-/// A second call that needs the first one's result comes after it; one in an apply-to-each that goes on
+/// An apply-to-each that goes on after its call is split there.
+TEST(BranchCalls, InAppliesThatGoOnAreOneForEach) {
+  const std::string text = oneCall(
+      "function g(v, k) = if k == 0 then v else if #v > 2 then flatten({g(w, k - 1) ++ [1] : w in [v, v]}) "
+      "else"
+      "  if #v == 1 then {let m = x + k; r = g([m, x], k - 1) in sum(r) + m : x in v; y in v}"
+      "  else g(v ++ [k], k - 1) ++ [2];"
+      "{g(v, 2) : v in [[1, 2], [3]]};",
+      "g");
+  EXPECT_EQ(occurrences(text, "call g("), 1u) << text;
+}
+
+/// A second call that needs the first one's result comes after it; one in a conditional of an apply-to-each
 /// stays.
 TEST(BranchCalls, OneAfterTheOther) {
   const std::string text = oneCall(
@@ -187,13 +199,13 @@ TEST(BranchCalls, OneAfterTheOther) {
       "{g(v, 2) : v in [[1, 2], [3]]};",
       "g");
   EXPECT_EQ(occurrences(text, "call g("), 2u) << text;
-  EXPECT_EQ(
-      occurrences(oneCall("function g(v, k) = if k == 0 then v else if #v > 2 then"
-                          "  flatten({g(w, k - 1) ++ [1] : w in [v, v]}) else g(v ++ [k], k - 1) ++ [2];"
-                          "{g(v, 2) : v in [[1, 2], [3]]};",
-                          "g"),
-                  "call g("),
-      2u);
+  EXPECT_EQ(occurrences(oneCall("function g(v, k) = if k == 0 then v else if #v > 2 then"
+                                "  flatten({if k > 1 then g(w, k - 1) ++ [1] else w : w in [v, v]})"
+                                "  else g(v ++ [k], k - 1) ++ [2];"
+                                "{g(v, 2) : v in [[1, 2], [3]]};",
+                                "g"),
+                        "call g("),
+            2u);
 }
 
 TEST(BranchCalls, WithEffectsOrOutsideOfAppliesOrOfScalarsStay) {
