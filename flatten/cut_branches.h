@@ -13,8 +13,8 @@
 // so that all instances make their call together (branch_calls.h tells why). *Before* the calls is what their
 // arguments and the conditions need, and what can fail in front of them, and what of that is needed *after*
 // them is handed on in *slots*, of which branches share those of one type. A branch that calls several times
-// before it needs any result, or calls in an apply-to-each (split_applies.h), hands on sequences of arguments; then all
-// branches do, and those without calls hand on empty ones:
+// before it needs any result, or calls in an apply-to-each (split_applies.h), hands on sequences of
+// arguments; then all branches do, and those without calls hand on empty ones:
 //
 //   let a1 = if c then [x, y] else if d then parts else []
 //   let r = {f(a) : a in a1}

@@ -483,9 +483,9 @@ TEST(CudaEmulation, GroupsOfManySegments) {
   }
 }
 
-/// More empty segments begin in a tile than are read: heads are searched for.
 /// Segments that begin in a tile are searched for around where they would be if all were equally long, and
-/// their begins are loaded several at once, from a multiple of that on; the last ones one by one.
+/// their begins are loaded several at once, from a multiple of that on; the last ones one by one. Where more
+/// empty ones begin than are read, heads are searched for.
 TEST(CudaEmulation, ManyEmptySegments) {
   Random random(13);
   std::vector<std::vector<int64_t>> lists;
@@ -503,39 +503,11 @@ TEST(CudaEmulation, ManyEmptySegments) {
   lists.push_back({0});
   while (lists.back().back() < 4000) lists.back().push_back(lists.back().back() + random() % 4);
 
-  KnownKernels known;
-  runtime::ProgramKernels program = known.programKernels();
-  runtime::InterpTarget interp;
-  ASSERT_EQ(interp.prepare(program), std::nullopt);
   for (int64_t fewTiles :
        {int64_t{0}, int64_t{1024}}) {  // where tiles begin is found before, or by themselves
     codegen::cuda::CudaOptions options = tinyBlocks();
     options.fewTiles = fewTiles;
-    runtime::cuda::CudaTarget cuda(std::make_unique<EmulatedDevice>(10), options);
-    auto failure = cuda.prepare(program);
-    ASSERT_EQ(failure, std::nullopt) << *failure;
-    for (const std::vector<int64_t>& offsets : lists) {
-      KernelData data;
-      data.extents.elements = offsets.back();
-      data.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
-      auto set = [&](const char* name, const void* values, size_t bytes) {
-        const auto* first = static_cast<const std::byte*>(values);
-        data.arrays[known.vars.at(name)].assign(first, first + bytes);
-      };
-      const std::vector<float> xs(static_cast<size_t>(offsets.back()), 1.0f);
-      set("xs", xs.data(), xs.size() * sizeof(float));
-      set("offsets", offsets.data(), offsets.size() * sizeof(int64_t));
-      const std::vector<float> weights = someWeights(data.extents.segments);
-      set("weights", weights.data(), weights.size() * sizeof(float));
-      for (const char* name : kSegmentedKernels) {
-        size_t number = known.number(name);
-        EXPECT_EQ(difference(runKernel(interp, program, number, data), runKernel(cuda, program, number, data),
-                             program.kernels[number].info),
-                  "")
-            << name << " of " << data.extents.segments << " segments, " << data.extents.elements
-            << " elements";
-      }
-    }
+    compareSegmentedKernels(options, random, lists);
   }
 }
 
