@@ -1,6 +1,5 @@
 #include "flatten/hoist.h"
 
-#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -115,49 +114,36 @@ class Hoisting {
       e->span = span;
       return ExpPtr(e);
     };
-    auto bindFresh = [&](ExpPtr rhs, Chain& chain) {
+    auto bindFresh = [&](ExpPtr rhs) {
       Var var{program_.nextVar++, "", rhs->type[0]};
-      chain.lets.push_back({{var}, std::move(rhs), span});
+      out.lets.push_back({{var}, std::move(rhs), span});
       return Atom{var.id, var.type};
     };
     const CoreType integer(program_.intType);
     Prim length{.op = PrimOp::Length, .arguments = {sequence}};
-    const Atom n = bindFresh(make(length, {integer}), out);
+    const Atom n = bindFresh(make(length, {integer}));
     Prim some{.op = PrimOp::Scalar,
               .arguments = {n, Atom{Scalar::ofInt(program_.intType, 0), integer}},
               .scalarOp = ScalarOp::Greater};
-    const Atom condition = bindFresh(make(some, {CoreType(ScalarType::Bool)}), out);
+    const Atom condition = bindFresh(make(some, {CoreType(ScalarType::Bool)}));
 
     // Inside the branch the variables get new names; the old ones are bound to its results.
-    std::unordered_map<VarId, VarId> renamed;
-    std::function<Atom(const Atom&)> rename = [&](const Atom& a) {
-      if (a.isConstant() || !renamed.contains(a.var())) return a;
-      return Atom{renamed.at(a.var()), a.type};
-    };
-    std::function<ExpPtr(const ExpPtr&)> renameIn = [&](const ExpPtr& e) {
-      Chain chain = takeApart(e);
-      for (Chain::Binding& let : chain.lets) let.rhs = rebuilt(let.rhs, rename, renameIn);
-      chain.tail = rebuilt(chain.tail, rename, renameIn);
-      return putTogether(std::move(chain));
-    };
+    std::unordered_map<VarId, Atom> names;
     Chain then, otherwise;
     std::vector<Var> vars;
     core::Values computed, zeros;
     Row row;
     for (Chain::Binding& let : moved) {
-      let.rhs = renameIn(let.rhs);
+      let.rhs = renamed(let.rhs, names);
       for (Var& var : let.vars) {
         const Var original = var;
         var.id = program_.nextVar++;
-        renamed[original.id] = var.id;
+        names.emplace(original.id, atomOf(var));
         if (!used.contains(original.id)) continue;
         vars.push_back(original);
         row.push_back(var.type);
-        computed.atoms.push_back({var.id, var.type});
-        zeros.atoms.push_back(
-            var.type.isScalar()
-                ? Atom{Scalar::zero(var.type.scalar()), var.type}
-                : bindFresh(make(core::Constant{{zeroColumn(var.type, 1)}}, {var.type}), otherwise));
+        computed.atoms.push_back(atomOf(var));
+        zeros.atoms.push_back(unusedValue(program_, var.type, otherwise, span));
       }
       then.lets.push_back(std::move(let));
     }

@@ -96,6 +96,7 @@ class LaunchEvaluation {
   /// Whether its thunks can be evaluated for one element: of other bindings they read nothing but producers,
   /// and results of scans do not decide what they do.
   bool canBeSampled(uint32_t b) const;
+  /// Whether what a scan of the kernel makes decides a branch, a loop, a check or a place.
   bool goesByScans(uint32_t b) const;
   /// Whether it branches, loops, or loads or stores at computed positions.
   bool tells(uint32_t b) const;
