@@ -206,7 +206,8 @@ class BlockPass {
   };
 
   static std::optional<ShortSpace> shortSpace(const lcu::Space& space) {
-    if (space.kind != SpaceKind::Regular) return std::nullopt;
+    // Of no segments, what is made over these would be over elements again.
+    if (space.kind != SpaceKind::Regular || space.segments == space.extent) return std::nullopt;
     const std::optional<int64_t> length = lcu::asIndex(space.length);
     if (!length || *length < 2 || *length > kLongest) return std::nullopt;
     return ShortSpace{space.segments, *length};

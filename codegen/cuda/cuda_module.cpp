@@ -25,6 +25,31 @@ int64_t rowTiles(const TileShape& shape, const LaunchExtents& extents) {
   return groups * std::clamp<int64_t>(kBlocks / groups, 1, longest);
 }
 
+/// As in transposed_tile.cuh.
+int64_t lanesFor(int64_t neighbours) {
+  int64_t lanes = kWarp;
+  while (lanes > 1 && lanes / 2 >= neighbours) lanes /= 2;
+  return lanes;
+}
+int64_t pieces(int64_t number, int64_t each) { return std::max<int64_t>(1, (number + each - 1) / each); }
+
+int64_t transposedTiles(const TileShape& shape, const LaunchExtents& extents) {
+  const int64_t lanes = lanesFor(extents.length);
+  return pieces(extents.length, lanes) * pieces(extents.segments, shape.threads / lanes * shape.rows);
+}
+
+/// As ColumnTiles in segment_columns.cuh cuts a space.
+int64_t columnTiles(const TileShape& shape, const LaunchExtents& extents) {
+  constexpr int64_t kMany = kMostGroups, kShort = 32, kOfThread = 8;
+  const int64_t lanes = lanesFor(extents.segments), warps = shape.threads / kWarp;
+  const int64_t ofWarp = lanes * shape.rows;
+  if (extents.length <= kShort || extents.segments >= kMany * warps * ofWarp)
+    return pieces(extents.segments, warps * ofWarp);
+  const int64_t groups = pieces(extents.segments, ofWarp);
+  const int64_t longest = pieces(extents.length, kOfThread * warps * (kWarp / lanes));
+  return groups * std::clamp<int64_t>(kMany / groups, 1, longest);
+}
+
 /// As KeyReduce in segment_keys.cuh does: as many blocks as run at once, if all have something to do.
 int64_t keyTiles(const TileShape& shape, const LaunchExtents& extents) {
   const int64_t groups = std::max<int64_t>(1, (extents.segments + shape.keys - 1) / shape.keys);
@@ -71,6 +96,8 @@ int64_t CudaPass::mostRanges(int64_t tiles, const LaunchExtents& extents) const 
 int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   if (grid == Grid::Single) return 1;
   if (grid == Grid::Rows) return rowTiles(shape, extents);
+  if (grid == Grid::Columns) return columnTiles(shape, extents);
+  if (grid == Grid::Transposed) return transposedTiles(shape, extents);
   if (grid == Grid::Keys) return keyTiles(shape, extents);
   if (const int64_t each = together(extents)) return (extents.segments + each - 1) / each;
   int64_t work = extents.elements + (grid == Grid::Ranges ? extents.segments : 0);

@@ -33,11 +33,13 @@ enum class Grid : uint8_t {
            ///< reproducible
   Heads,  ///< tiles of a segmented space whose segments have no results: elements need to know where segments
           ///< begin (segment_heads.cuh) or what number theirs has (segment_numbers.cuh)
-  Ranges,  ///< contiguous pieces of the merged list of elements and segment ends, a warp each; at most
-           ///< maxChunks blocks, which all run at once, or so many times as many that those who do gather
-           ///< near each other (segment_ranges.cuh)
-  Rows,    ///< segments of a regular space, several to a thread or to a block (segment_rows.cuh)
-  Keys,    ///< the same, of elements whose segment a key tells (segment_keys.cuh)
+  Ranges,      ///< contiguous pieces of the merged list of elements and segment ends, a warp each; at most
+               ///< maxChunks blocks, which all run at once, or so many times as many that those who do gather
+               ///< near each other (segment_ranges.cuh)
+  Rows,        ///< segments of a regular space, several to a thread or to a block (segment_rows.cuh)
+  Columns,     ///< the same, neighbouring segments to neighbouring threads (segment_columns.cuh)
+  Keys,        ///< the same, of elements whose segment a key tells (segment_keys.cuh)
+  Transposed,  ///< tiles of segments and positions of a regular space (transposed_tile.cuh)
 };
 /// How a space is cut does not depend on the device, so that results do not: it suits a large one.
 constexpr int64_t kMultiprocessors = 132;
@@ -88,7 +90,8 @@ struct CudaPass {
   /// Tiles are told where in the list of segments they begin.
   bool findsBegins() const { return grid == Grid::Heads; }
   bool segmented() const {
-    return grid == Grid::Heads || grid == Grid::Rows || grid == Grid::Keys || grid == Grid::Ranges;
+    return grid == Grid::Heads || grid == Grid::Rows || grid == Grid::Columns || grid == Grid::Keys ||
+           grid == Grid::Ranges || grid == Grid::Transposed;
   }
   /// Elements of a tile, or entries of the merged list (Ranges): of those fewer than there are positions, so
   /// that the range of a warp may begin at an aligned element.

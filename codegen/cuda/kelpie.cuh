@@ -7,6 +7,7 @@
 #include "recursion.cuh"
 #include "reduce.cuh"
 #include "scan.cuh"
+#include "segment_columns.cuh"
 #include "segment_groups.cuh"
 #include "segment_heads.cuh"
 #include "segment_keys.cuh"
@@ -15,3 +16,4 @@
 #include "segment_reduce.cuh"
 #include "segment_rows.cuh"
 #include "segments.cuh"
+#include "transposed_tile.cuh"

@@ -96,7 +96,7 @@ void writeStructures(PassText& t) {
     t.line(2, "{}::Block block;", t.segmentReduceType());
     if (t.plan.groups) t.line(2, "{}::Shared groups;", t.segmentGroupsType());
   }
-  if (t.plan.rows()) t.line(2, "RowReduce<S, Level1>::Shared rows;");
+  if (t.plan.rows()) t.line(2, "{}::Shared rows;", t.rowReduceType());
   if (t.plan.keys()) t.line(2, "{}::Shared keys;", t.keyReduceType());
   for (size_t k = 0; k < t.plan.levels.size() && !t.plan.ranges() && !t.plan.folds(); ++k) {
     if (t.plan.levels[k].fields.empty()) continue;

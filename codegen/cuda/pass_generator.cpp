@@ -9,6 +9,7 @@
 #include "codegen/cuda/pass_keys.h"
 #include "codegen/cuda/pass_rows.h"
 #include "codegen/cuda/pass_segments.h"
+#include "codegen/cuda/pass_transposed.h"
 
 namespace kelpie::codegen::cuda {
 
@@ -29,6 +30,8 @@ void write(PassText& t) {
     writeRows(t);
   } else if (plan.keys()) {
     writeKeys(t);
+  } else if (plan.transposed()) {
+    writeTransposed(t);
   } else {
     writePrologue(t);
     for (uint32_t k = 0; k < plan.stages.size(); ++k) {

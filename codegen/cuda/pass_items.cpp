@@ -94,7 +94,7 @@ void writeIndices(PassText& t, const StagePlan& stage, const ItemForm& form) {
 }
 
 void defineLocal(PassText& t, VarId v, const std::string& text, ScalarType type, size_t stage,
-                 ExpressionEmitter& emitter) {
+                 ExpressionEmitter& emitter, int indent) {
   ExprRef load = nullptr;
   for (uint32_t b : t.plan.stages[stage].bindings) {
     lcu::forEachNode(thunksOf(t.kernel.bindings[b]), [&](ExprRef e) {
@@ -102,7 +102,7 @@ void defineLocal(PassText& t, VarId v, const std::string& text, ScalarType type,
     });
   }
   if (!load) return;
-  t.line(8, "const {} {} = {};", typeName(type), t.stem(v), text);
+  t.line(indent, "const {} {} = {};", typeName(type), t.stem(v), text);
   emitter.define(load, t.stem(v));
 }
 

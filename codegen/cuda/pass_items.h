@@ -32,7 +32,7 @@ ExpressionEmitter itemEmitter(const PassText& t, const Dialect& d, size_t stage)
 void writeIndices(PassText& t, const StagePlan& stage, const ItemForm& form);
 /// Later thunks of the same stage read the value of a Map by name.
 void defineLocal(PassText& t, lcu::VarId v, const std::string& text, ScalarType type, size_t stage,
-                 ExpressionEmitter& emitter);
+                 ExpressionEmitter& emitter, int indent = 8);
 /// The loop.
 void writeItems(PassText& t, size_t number, const ItemForm& form);
 

@@ -4,6 +4,7 @@
 
 #include "codegen/cuda/pass_shape.h"
 #include "codegen/expression_schedule.h"
+#include "codegen/regular_reads.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::codegen::cuda {
@@ -205,10 +206,8 @@ class Planner {
       // they read.
       if (!plan_.keyed && !foldsSegmentsOnly() && (segmentResults_ || !plan_.epilogues.empty()))
         throw InternalError("a pass makes results of segments beside others");
-      plan_.grid = plan_.keyed           ? Grid::Keys
-                   : foldsRows()         ? Grid::Rows
-                   : foldsSegmentsOnly() ? Grid::Ranges
-                                         : Grid::Heads;
+      plan_.grid =
+          plan_.keyed ? Grid::Keys : regularGrid().value_or(foldsSegmentsOnly() ? Grid::Ranges : Grid::Heads);
     } else if (!plan_.needsLower() && !plan_.reductions.empty()) {
       plan_.grid = Grid::Chunks;
     }
@@ -223,22 +222,16 @@ class Planner {
     });
   }
 
-  /// Whether nothing but segments of a regular space is folded, in any order, and each load's place depends
-  /// on the segment or on the position alone.
-  bool foldsRows() const {
-    if (info_.space.kind != lcu::SpaceKind::Regular || !foldsSegmentsOnly() || !plan_.levels[0].commutes)
-      return false;
-    if (!plan_.reductions.empty() || !plan_.finish.empty()) return false;
-    return std::all_of(plan_.stages[0].bindings.begin(), plan_.stages[0].bindings.end(), [&](uint32_t b) {
-      const Soac& soac = kernel_.bindings[b];
-      return soac.kind == SoacKind::Reduce && soac.space == info_.space &&
-             info_.bindings[b].localReads.empty() && !lcu::anyNode(thunksOf(soac), [](ExprRef e) {
-               if (e->kind == ExprKind::Recursion) return true;
-               if (e->kind != ExprKind::Load) return false;
-               const bool element = usesParam(e, 0), segment = usesParam(e, 1), position = usesParam(e, 2);
-               return element || (segment && position);
-             });
-    });
+  /// Of a regular space that is folded in another way than by ranges, or mapped by segments and positions.
+  std::optional<Grid> regularGrid() const {
+    if (foldsSegmentsOnly() && plan_.finish.empty() && foldsRegular(kernel_, info_)) {
+      const RegularReads reads = regularReads(kernel_, info_);
+      if (reads.apart()) return Grid::Rows;
+      if (reads.bySegments()) return Grid::Columns;
+    } else if (mapsRegular(kernel_, info_) && regularReads(kernel_, info_).across) {
+      return Grid::Transposed;
+    }
+    return std::nullopt;
   }
 
   const lcu::Kernel& kernel_;

@@ -65,7 +65,9 @@ struct PassPlan {
   bool heads() const { return grid == Grid::Heads; }
   bool numbered() const { return heads() && numbersInThunks; }  ///< (segment_numbers.cuh)
   bool ranges() const { return grid == Grid::Ranges; }
-  bool rows() const { return grid == Grid::Rows; }
+  bool rows() const { return grid == Grid::Rows || grid == Grid::Columns; }
+  bool columns() const { return grid == Grid::Columns; }
+  bool transposed() const { return grid == Grid::Transposed; }
   bool keys() const { return grid == Grid::Keys; }
   /// Segments of a regular space get their results from a structure of their own.
   bool folds() const { return rows() || keys(); }

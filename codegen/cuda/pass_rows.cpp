@@ -57,7 +57,7 @@ void writeAllMet(PassText& t, const std::vector<FirstOfExtremes>& firsts) {
 }  // namespace
 
 void writeRows(PassText& t) {
-  t.line(2, "RowReduce<S, Level1> rows(launch, length, m);");
+  t.line(2, "{} rows(launch, length, m);", t.rowReduceType());
   t.line(2, "const auto result = [&](int64_t segment, const Level1::Value& reduced) {{");
   writeSegmentBody(t);
   t.line(2, "}};");

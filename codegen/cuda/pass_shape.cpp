@@ -55,6 +55,7 @@ class ShapeChooser {
     plan_.streams = !weight.loops && !weight.gathers && weight.nodes <= kManyNodes;
     if (plan_.rows()) return chooseRowShape(weight);
     if (plan_.keys()) return chooseKeyShape(weight);
+    if (plan_.transposed()) return chooseTransposedShape();
     plan_.canGroup = canGroup(weight.nodes, weight.loops);
     Budget allowed = budget(weight);
     if (plan_.groups) allowed.threads = options_.threads;
@@ -307,6 +308,29 @@ class ShapeChooser {
     };
     while (!weight.loops && fits(2 * shape.rows)) shape.rows *= 2;
     plan_.blocksAtOnce = std::max(1, (shape.rows * words <= kWords / 2 ? 768 : 512) / shape.threads);
+  }
+
+  /// As many segments as registers hold results for; of what a thread reads, neighbouring segments have most
+  /// of a piece of 32 bytes then.
+  void chooseTransposedShape() {
+    constexpr int kWords = 40, kNodes = 320;
+    int words = 0, nodes = 0;  // of a row: what depends on the position alone is there once
+    const auto wordsOf = [](ScalarType t) { return sizeOf(t) == 8 ? 2 : 1; };
+    std::unordered_set<ExprRef> seen;
+    for (uint32_t b : plan_.stages[0].bindings) {
+      const Soac& soac = kernel_.bindings[b];
+      for (VarId v : soac.results) words += info_.output(v) ? wordsOf(program_.vars.at(v).type) : 0;
+      lcu::forEachNode(thunksOf(soac), [&](ExprRef e) {
+        if (!seen.insert(e).second || !(usesParam(e, 0) || usesParam(e, 1))) return;
+        ++nodes;
+        if (e->kind == ExprKind::Load) words += wordsOf(e->type);
+      });
+    }
+    TileShape& shape = plan_.shape;
+    shape.threads = options_.threads;
+    shape.width = shape.rows = 1;
+    const auto fits = [&](int rows) { return rows <= 8 && rows * words <= kWords && rows * nodes <= kNodes; };
+    while (fits(2 * shape.rows)) shape.rows *= 2;
   }
 
   /// As many segments as tables of all warps have room for; four blocks of a multiprocessor fill its shared

@@ -50,7 +50,7 @@ void PassText::chooseNames() {
   }
   for (const Soac& soac : kernel.bindings)
     for (VarId v : soac.results)
-      stems[v] = unique(identifier(program.vars.at(v).name) + "_" + std::to_string(v));
+      stems[v] = unique(fmt::format("{}_v{}", identifier(program.vars.at(v).name), v));
 }
 
 std::string PassText::fieldName(const Field& f) const {
@@ -131,8 +131,8 @@ void PassText::placeScratch() {
     }
   }
   if (plan.folds()) {  // a partial result, of whole words, for each segment of a tile
-    pass.bytesPerTile =
-        (plan.levels[0].bytes() + 3) / 4 * 4 * (plan.keys() ? plan.shape.keys : plan.shape.rows);
+    const int segments = plan.keys() ? plan.shape.keys : plan.shape.rows * (plan.columns() ? 32 : 1);
+    pass.bytesPerTile = (plan.levels[0].bytes() + 3) / 4 * 4 * segments;
     return;
   }
   for (const LevelPlan& level : plan.levels) {
@@ -173,6 +173,9 @@ std::string PassText::states(size_t k) const {
 
 std::string PassText::keyReduceType() const {
   return fmt::format("KeyReduce<S, Level1, {}>", plan.shape.keys);
+}
+std::string PassText::rowReduceType() const {
+  return plan.columns() ? "ColumnReduce<S, Level1>" : "RowReduce<S, Level1>";
 }
 std::string PassText::segmentReduceType() const { return "SegmentReduce<S, Level1, Range, kWarps>"; }
 std::string PassText::segmentGroupsType() const {

@@ -75,6 +75,7 @@ class PassText {
   /// An expression: the state words of a level.
   std::string states(size_t k) const;
   std::string keyReduceType() const;
+  std::string rowReduceType() const;
   std::string segmentReduceType() const;
   std::string segmentGroupsType() const;
   std::string blockCountType(size_t level) const;

@@ -26,4 +26,5 @@ target_sources(kelpie_codegen PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/pass_shape.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_split.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_text.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_transposed.cpp
   ${KELPIE_DEVICE_LIBRARY})

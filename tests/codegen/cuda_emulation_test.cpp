@@ -54,11 +54,14 @@ codegen::cuda::CudaOptions smallGroups() {
 
 /// What random kernels became.
 struct Seen {
-  int rows = 0, keys = 0, severalPasses = 0, records = 0, counted = 0, shortArrays = 0;
+  int rows = 0, columns = 0, transposed = 0, keys = 0, severalPasses = 0, records = 0, counted = 0,
+      shortArrays = 0;
   void add(const codegen::cuda::CudaKernel& kernel) {
     severalPasses += kernel.passes.size() > 1;
     for (const codegen::cuda::CudaPass& pass : kernel.passes) {
       rows += pass.grid == codegen::cuda::Grid::Rows;
+      columns += pass.grid == codegen::cuda::Grid::Columns;
+      transposed += pass.grid == codegen::cuda::Grid::Transposed;
       keys += pass.grid == codegen::cuda::Grid::Keys;
       records += !pass.records.empty();
       counted += pass.info.counted;
@@ -161,6 +164,31 @@ TEST(CudaEmulation, RowsOfRegularSpaces) {
     compare(15, kind, 3, {9000}, {Lengths::Mixed, Lengths::Mixed}, tinyBlocks(), seen);
   }
   EXPECT_GE(seen.rows, 14);
+}
+/// Neighbouring segments read side by side: folded by warps of their own and by shared ones, and mapped.
+TEST(CudaEmulation, ColumnsOfRegularSpaces) {
+  Seen seen;
+  for (const bool canFail : {false, true}) {
+    RandomKernelOptions kind;
+    kind.shape = Shape::Columns;
+    kind.space = SpaceKind::Regular;
+    kind.canFail = canFail;
+    compare(21, kind, 6, {0, 1, 40, 3000}, {Lengths::Mixed, Lengths::Mixed}, smallBlocks(), seen);
+    compare(22, kind, 3, {9000}, {Lengths::Mixed, Lengths::Mixed}, tinyBlocks(), seen);
+  }
+  EXPECT_GE(seen.columns, 10);
+}
+TEST(CudaEmulation, TransposedMaps) {
+  Seen seen;
+  for (const bool canFail : {false, true}) {
+    RandomKernelOptions kind;
+    kind.shape = Shape::Transposed;
+    kind.space = SpaceKind::Regular;
+    kind.canFail = canFail;
+    compare(23, kind, 6, {0, 1, 40, 3000}, {Lengths::Mixed, Lengths::Mixed}, smallBlocks(), seen);
+    compare(24, kind, 3, {9000}, {Lengths::Mixed, Lengths::Mixed}, tinyBlocks(), seen);
+  }
+  EXPECT_GE(seen.transposed, 12);
 }
 /// Segments to which elements belong by keys.
 TEST(CudaEmulation, SegmentsOfKeys) {

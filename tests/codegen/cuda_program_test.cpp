@@ -258,6 +258,48 @@ TEST(CudaPrograms, RowsOfRegularSpaces) {
       "9000); rows(9, 3000); rows(6, 7);");
 }
 
+/// Columns of matrices of every shape, folded and mapped: few, many, long and short ones; products; sums of
+/// windows; values of two orders at once; errors.
+TEST(CudaPrograms, ColumnsOfMatrices) {
+  const std::string shapes =
+      "function matrix(m, n) = {{rem(i * 7919 + j * 104729, 1009) : j in [0:n]} : i in [0:m]};"
+      "function columns(m, n) ="
+      "  let a = matrix(m, n); v = {rem(i, 7) : i in [0:m]}"
+      "  in ({(sum({a[i][j] : i in [0:m]}), max_val({a[i][j] xor x : i in [0:m]; x in v}),"
+      "        sum({if rem(a[i][j], 8) == 3 then float(i) else 0.5 : i in [0:m]}),"
+      "        any({a[i][j] == 1008 : i in [0:m]})) : j in [0:n]},"
+      "      {{a[i][j] : i in [0:m]} : j in [0:n]}, transpose(a), {sum(c) : c in transpose(a)},"
+      "      {{(a[i][j] + k, float(x) / 2.0, x > 500) : i in [0:m]; x in v} : j in [0:n]; k in [0:n]});"
+      "function apart(m, n) = let a = matrix(m, n) in {{(x, a[i][j]) : i in [0:m]; x in c} : j in [0:n]; c "
+      "in transpose(a)};"
+      "function folded(m, n) = let a = matrix(m, n) in {(sum(c), max_val(c)) : c in transpose(a)};";
+  for (const char* shape : {"0, 5", "5, 0", "1, 1", "1, 300", "300, 1", "1000, 3", "40, 33", "9, 257",
+                            "130, 64", "2100, 40", "40, 2100", "5000, 2"})
+    expectAgreement(shapes + "columns(" + shape + ");");
+  for (const char* shape : {"0, 5", "70, 33", "9, 257", "2100, 40"})
+    expectAgreement(shapes + "apart(" + shape + "); folded(" + shape + ");");
+  expectAgreement(
+      "a = {{float(rem(i * 7 + j * 13, 16)) : j in [0:40]} : i in [0:30]};"
+      "b = {{float(rem(i * 5 + j * 3, 16)) : j in [0:50]} : i in [0:40]};"
+      "{{sum({a[i][k] * b[k][j] : k in [0:40]}) : j in [0:50]} : i in [0:30]};"
+      "{sum({b[i + k][7] : k in [0:9]}) : i in [0:30]}; v = {rem(i * i, 31) : i in [0:700]};"
+      "{sum({v[i + k] : k in [0:90]}) : i in [0:600]};"
+      "{sum({100 / (v[i + k] - 30) : k in [0:90]}) : i in [0:600]};"
+      "{{b[i][j + 1] : i in [0:40]} : j in [0:50]}; {{100 / (v[i * 3 + j] - 31) : i in [0:40]} : j in "
+      "[0:50]};"
+      "{{100 / (v[i * 3 + j] - 28) : i in [0:40]} : j in [0:50]};");
+}
+/// The place of the first of equal extremes of a column.
+TEST(CudaPrograms, PlacesOfExtremesInColumns) {
+  const std::string places =
+      "function places(m, n) ="
+      "  let a = {{rem((i + 1) * 7919 + j * 31, 13) : j in [0:n]} : i in [0:m]}"
+      "  in {(min_index({a[i][j] : i in [0:m]}), max_index({float(a[i][j]) : i in [0:m]}),"
+      "       let v = {a[i][j] : i in [0:m]} in (min_val(v), max_index(v))) : j in [0:n]};";
+  for (const char* shape : {"5, 0", "1, 1", "3, 1000", "2, 4000", "2000, 3", "9, 257", "3000, 40"})
+    expectAgreement(places + "places(" + shape + ");");
+}
+
 /// Elements whose keys tell their segments: few segments, of which a table has several places each; more than
 /// a block has; few and many chunks of positions; crowds, keys that no segment has, none at all. Errors are
 /// those of all elements.

@@ -121,6 +121,12 @@ TEST_F(Gpu, RegularKernels) {
 TEST_F(Gpu, FirstErrorIsReported) { compare(SpaceKind::Offsets, true, {Lengths::Mixed, Lengths::Eight}); }
 
 TEST_F(Gpu, RowsOfRegularSpaces) { compare(Shape::Rows, SpaceKind::Regular, {Lengths::Mixed}); }
+TEST_F(Gpu, ColumnsOfRegularSpaces) {
+  compare(Shape::Columns, SpaceKind::Regular, {Lengths::Mixed, Lengths::Mixed});
+}
+TEST_F(Gpu, TransposedMaps) {
+  compare(Shape::Transposed, SpaceKind::Regular, {Lengths::Mixed, Lengths::Mixed});
+}
 TEST_F(Gpu, SegmentsOfKeys) { compare(Shape::Keys, SpaceKind::Regular, {Lengths::Mixed, Lengths::Mixed}); }
 TEST_F(Gpu, FoldsOfScans) { compare(Shape::FoldsOfScans, SpaceKind::Offsets, kLengths); }
 TEST_F(Gpu, Loops) { compare(Shape::Mixed, SpaceKind::Offsets, {Lengths::Mixed, Lengths::Giant}, true); }

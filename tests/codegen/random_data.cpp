@@ -145,6 +145,8 @@ KernelData randomData(Random& random, const KernelCase& testCase, int64_t size, 
       data.arrays[v] = smallValues<double>(random, x.elements, 60);
     } else if (info.name == "shift") {
       data.arrays[v] = bytesOf(std::vector<int64_t>{11, 0});
+    } else if (info.name == "m") {
+      data.scalars[v] = Scalar::ofInt(ScalarType::Int64, x.segments);
     } else if (info.name == "scale") {
       data.scalars[v] = Scalar::ofInt(ScalarType::Int64, 5);
     }

@@ -116,6 +116,7 @@ class Maker {
                          : arena().load(gathered_, ScalarType::Int64, small(a));
       }
     }
+    if (bySegments() && segmented && pick(2)) return across();
     if (byRow()) return ofRow();
     if (options_.shape == Shape::FoldsOfScans && segmented && !locals_.empty() && pick(3) > 0) {
       const VarId v = locals_[static_cast<size_t>(pick(static_cast<int>(locals_.size())))];
@@ -165,10 +166,23 @@ class Maker {
     }
   }
 
-  bool byRow() const { return options_.shape == Shape::Rows; }
+  bool byRow() const { return options_.shape == Shape::Rows || options_.shape == Shape::Columns; }
+  bool bySegments() const { return options_.shape == Shape::Columns || options_.shape == Shape::Transposed; }
   bool byKey() const { return options_.shape == Shape::Keys; }
   VarId someByPosition() {
     return byPosition_[static_cast<size_t>(pick(static_cast<int>(byPosition_.size())))];
+  }
+  /// What neighbouring segments read side by side; checks of where it is hold.
+  ExprRef across() {
+    const VarId v = inputs_[static_cast<size_t>(pick(static_cast<int>(inputs_.size())))];
+    ExprRef s = arena().param(1);
+    const ExprRef p = arena().param(2), segments = arena().host(m_, lcu::kIndex);
+    if (pick(3) == 0)
+      s = arena().check(arena().op(ScalarOp::Less, s, segments), s, Scalar::ofInt(ScalarType::Int64, 0), 1, s,
+                        p);
+    const ExprRef at = arena().add(arena().mul(p, segments), s);
+    const ExprRef x = arena().convert(arena().load(v, typeOf(v), at), ScalarType::Int64);
+    return options_.canFail && pick(4) == 0 ? checked(x, arena().param(0)) : x;
   }
   /// What an element has of its segment, or of its position, or of neither.
   ExprRef ofRow() {
@@ -409,7 +423,7 @@ class Maker {
     int kind = pick(7);
     if (options_.shape != Shape::Mixed) {
       segmented = true;
-      kind = byRow() || byKey() ? 2 : pick(4);
+      kind = byRow() || byKey() ? 2 : options_.shape == Shape::Transposed ? 0 : pick(4);
     }
     soac.space = segmented ? segmented_ : flat_;
     switch (kind) {

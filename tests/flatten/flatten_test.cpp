@@ -84,6 +84,14 @@ TEST(Flatten, ShortSegments) {
       "go([1, 2, 3], 4);");
 }
 
+/// Of no segments at all there are as many elements as segments, which were unrolled again and again.
+TEST(Flatten, NoShortSegments) {
+  expectAgreement(
+      "function matrix(m, n) = {{rem(i * 7919 + j * 104729, 1009) : j in [0:n]} : i in [0:m]};"
+      "function columns(m, n) = let a = matrix(m, n) in {sum(c) : c in transpose(a)};"
+      "columns(0, 5); columns(3, 5); {sum({i * j : j in [0:3]}) : i in [0:0]};");
+}
+
 /// The first error, in the order of elements, is the one that is told.
 TEST(Flatten, ErrorsInShortSegments) {
   expectAgreement(

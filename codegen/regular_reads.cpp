@@ -1,0 +1,152 @@
+#include "codegen/regular_reads.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace kelpie::codegen {
+
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::Soac;
+using lcu::SoacKind;
+
+namespace {
+
+constexpr uint32_t kElement = 0, kSegment = 1, kPosition = 2;
+
+class Steps {
+ public:
+  explicit Steps(uint32_t param) : param_(param) {}
+
+  Step of(ExprRef e) {
+    if (const auto known = known_.find(e); known != known_.end()) return known->second;
+    const Step step = find(e);
+    known_.emplace(e, step);
+    return step;
+  }
+
+ private:
+  Step find(ExprRef e) {
+    switch (e->kind) {
+      case ExprKind::Constant:
+      case ExprKind::Host:
+      case ExprKind::Size:
+        return Step::None;
+      case ExprKind::Param:
+        if (e->index == param_) return Step::One;
+        if (e->index == kElement) return param_ == kPosition ? Step::One : Step::Many;
+        return Step::None;
+      case ExprKind::LoopVar:
+        return Step::Many;
+      case ExprKind::Convert:
+        return isFloat(e->type) ? some(e) : of(e->operands[0]);
+      case ExprKind::Check:
+        return of(e->operands[1]);
+      case ExprKind::Project:
+        return ofProject(e);
+      case ExprKind::Op:
+        return ofOperation(e);
+      default:
+        return some(e);
+    }
+  }
+  /// Of what any difference makes arbitrary.
+  Step some(ExprRef e) {
+    const bool same =
+        std::all_of(e->operands.begin(), e->operands.end(), [&](ExprRef x) { return of(x) == Step::None; });
+    return same ? Step::None : Step::Many;
+  }
+  Step ofProject(ExprRef e) {
+    const ExprRef choice = e->operands[0];
+    if (choice->kind != ExprKind::If) return some(e);
+    const size_t k = lcu::valueCount(choice);
+    return std::max(of(choice->operands[1 + e->index]), of(choice->operands[1 + k + e->index]));
+  }
+  Step ofOperation(ExprRef e) {
+    const Step a = of(e->operands[0]), b = e->operands.size() > 1 ? of(e->operands[1]) : Step::None;
+    switch (e->op) {
+      case ScalarOp::Add:
+        return a == Step::None ? b : b == Step::None ? a : Step::Many;
+      case ScalarOp::Sub:
+        return b == Step::None ? a : Step::Many;
+      case ScalarOp::Max:
+      case ScalarOp::Min:
+        return std::max(a, b);
+      case ScalarOp::Div:  // the same for most
+        return b == Step::None && a == Step::One ? Step::None : some(e);
+      case ScalarOp::Rem:
+        return b == Step::None && a == Step::One ? Step::One : some(e);
+      default:
+        return some(e);
+    }
+  }
+
+  const uint32_t param_;
+  std::unordered_map<ExprRef, Step> known_;
+};
+
+/// Whether all bindings over elements satisfy the test.
+template <class Test>
+bool allOfElements(const lcu::Kernel& kernel, const KernelInfo& info, const Test& test) {
+  if (info.space.kind != lcu::SpaceKind::Regular) return false;
+  for (size_t b = 0; b < kernel.bindings.size(); ++b)
+    if (info.bindings[b].role == BindingRole::Element && !test(kernel.bindings[b], info.bindings[b]))
+      return false;
+  return true;
+}
+
+}  // namespace
+
+Step stepOf(ExprRef e, uint32_t param) { return Steps(param).of(e); }
+
+bool readsAcross(ExprRef load) {
+  const ExprRef at = load->operands[0];
+  return stepOf(at, kSegment) == Step::One && stepOf(at, kPosition) == Step::Many;
+}
+
+RegularReads regularReads(const std::vector<ExprRef>& thunks) {
+  Steps bySegment(kSegment), byPosition(kPosition);
+  RegularReads reads;
+  lcu::forEachNode(thunks, [&](ExprRef e) {
+    if (e->kind != ExprKind::Load) return;
+    const ExprRef at = e->operands[0];
+    const Step segment = bySegment.of(at), position = byPosition.of(at);
+    if (segment == Step::None || position == Step::None) {
+      reads.shared |= usesParam(at, kElement) || (usesParam(at, kSegment) && usesParam(at, kPosition));
+    } else if (segment == Step::One) {
+      (position == Step::One ? reads.sliding : reads.across) = true;
+    } else {
+      (position == Step::One ? reads.along : reads.other) = true;
+    }
+  });
+  return reads;
+}
+
+bool foldsRegular(const lcu::Kernel& kernel, const KernelInfo& info) {
+  return allOfElements(kernel, info, [&](const Soac& soac, const BindingInfo& binding) {
+    return soac.kind == SoacKind::Reduce && soac.space == info.space && binding.localReads.empty() &&
+           commutes(soac.combine) &&
+           !lcu::anyNode(thunksOf(soac), [](ExprRef e) { return e->kind == ExprKind::Recursion; });
+  });
+}
+
+bool mapsRegular(const lcu::Kernel& kernel, const KernelInfo& info) {
+  return !info.hasRole(BindingRole::Epilogue) && !info.hasRole(BindingRole::Finish) &&
+         allOfElements(kernel, info, [](const Soac& soac, const BindingInfo&) {
+           return soac.kind == SoacKind::Map && !lcu::anyNode(thunksOf(soac), lcu::isUnbounded);
+         });
+}
+
+RegularReads regularReads(const lcu::Kernel& kernel, const KernelInfo& info) {
+  std::vector<ExprRef> thunks;
+  for (size_t b = 0; b < kernel.bindings.size(); ++b) {
+    if (info.bindings[b].role != BindingRole::Element) continue;
+    // What this kernel makes is read at %i alone, and in a register.
+    lcu::forEachNode(thunksOf(kernel.bindings[b]), [&](ExprRef e) {
+      if (e->kind == ExprKind::Load && info.parameter(ParameterKind::Array, e->index)) thunks.push_back(e);
+    });
+  }
+  return regularReads(thunks);
+}
+
+}  // namespace kelpie::codegen
