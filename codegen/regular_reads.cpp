@@ -122,12 +122,18 @@ RegularReads regularReads(const std::vector<ExprRef>& thunks) {
   return reads;
 }
 
+bool readsTransposed(const Soac& map) {
+  return map.space.kind == lcu::SpaceKind::Regular && !lcu::anyNode(thunksOf(map), lcu::isUnbounded) &&
+         regularReads(thunksOf(map)).across;
+}
+
 bool foldsRegular(const lcu::Kernel& kernel, const KernelInfo& info) {
-  return allOfElements(kernel, info, [&](const Soac& soac, const BindingInfo& binding) {
-    return soac.kind == SoacKind::Reduce && soac.space == info.space && binding.localReads.empty() &&
-           commutes(soac.combine) &&
-           !lcu::anyNode(thunksOf(soac), [](ExprRef e) { return e->kind == ExprKind::Recursion; });
-  });
+  return !info.hasRole(BindingRole::Finish) &&
+         allOfElements(kernel, info, [&](const Soac& soac, const BindingInfo& binding) {
+           return soac.kind == SoacKind::Reduce && soac.space == info.space && binding.localReads.empty() &&
+                  commutes(soac.combine) &&
+                  !lcu::anyNode(thunksOf(soac), [](ExprRef e) { return e->kind == ExprKind::Recursion; });
+         });
 }
 
 bool mapsRegular(const lcu::Kernel& kernel, const KernelInfo& info) {

@@ -33,6 +33,8 @@ struct RegularReads {
 };
 RegularReads regularReads(const std::vector<lcu::ExprRef>& thunks);
 bool readsAcross(lcu::ExprRef load);
+/// Whether a map goes by segments, if nothing but maps is beside it.
+bool readsTransposed(const lcu::Soac& map);
 
 /// Whether a kernel does nothing but fold the segments of a regular space, in any order and without
 /// recursion, or map their elements, without loops.

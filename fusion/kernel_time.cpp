@@ -13,6 +13,7 @@
 #include "codegen/integer_division.h"
 #include "codegen/kernel_analysis.h"
 #include "codegen/keyed_segments.h"
+#include "codegen/regular_reads.h"
 #include "fusion/compiled_blocks.h"
 #include "fusion/dependence_graph.h"
 
@@ -35,24 +36,14 @@ bool uses(ExprRef e, uint32_t param) {
   return lcu::anyNode({e}, [&](ExprRef x) { return x->kind == ExprKind::Param && x->index == param; });
 }
 
-/// Whether nothing but segments of a regular space is reduced, and each load depends on the segment or on the
-/// position alone: a few segments go through the positions together.
-bool goesByRows(const lcu::Kernel& kernel, const codegen::KernelInfo& info) {
+/// Whether neighbouring segments go side by side (codegen/regular_reads.h).
+bool goesBySegments(const lcu::Kernel& kernel, const codegen::KernelInfo& info) {
   if (info.space.kind != lcu::SpaceKind::Regular) return false;
-  for (size_t b = 0; b < kernel.bindings.size(); ++b) {
-    const Soac& soac = kernel.bindings[b];
-    if (info.bindings[b].role == BindingRole::Epilogue) continue;
-    if (soac.kind != SoacKind::Reduce || !(soac.space == info.space) ||
-        !info.bindings[b].localReads.empty() || !codegen::commutes(soac.combine))
-      return false;
-    const bool other = lcu::anyNode(codegen::thunksOf(soac), [](ExprRef e) {
-      if (e->kind == ExprKind::Recursion) return true;
-      return e->kind == ExprKind::Load && (uses(e, 0) || (uses(e, 1) && uses(e, 2)));
-    });
-    if (other) return false;
-  }
-  return true;
+  const codegen::RegularReads reads = codegen::regularReads(kernel, info);
+  return codegen::mapsRegular(kernel, info) ? reads.across
+                                            : codegen::foldsRegular(kernel, info) && reads.bySegments();
 }
+
 /// About how many values a call of a function keeps.
 constexpr size_t kFunctionValues = 6;
 constexpr double kRowsTogether = 8, kRowThreads = 256, kManyRows = 1 << 17;
@@ -70,10 +61,11 @@ class Account {
     if (info_.space.extent) n_ = sizes.elements ? *sizes.elements : model.elements(info_.space.extent);
     if (info_.space.segmented()) m_ = sizes.segments ? *sizes.segments : model.elements(info_.space.segments);
     keyed_ = model.costs().lockStep && codegen::keyedSegments(kernel, info_);
-    rows_ = !keyed_ && goesByRows(kernel, info_);
+    rows_ = !keyed_ && codegen::foldsRegular(kernel, info_) && codegen::regularReads(kernel, info_).apart();
     if (keyed_) n_ /= std::max(1.0, m_);  // positions
     passesOf_.assign(kernel.bindings.size(), {0});
     if (!model.costs().lockStep) return;
+    passes_[0].bySegments = !rows_ && !keyed_ && goesBySegments(kernel, info_);
     const std::vector<codegen::cuda::KernelPart> parts = codegen::cuda::splitIntoPasses(kernel);
     if (parts.size() < 2) return;
     passesOf_.assign(kernel.bindings.size(), {});
@@ -81,6 +73,8 @@ class Account {
       for (uint32_t b : parts[p].bindings) passesOf_[b].push_back(p);
     passes_.resize(parts.size());
     for (size_t p = 0; p < parts.size(); ++p) {
+      passes_[p].bySegments =
+          goesBySegments(parts[p].kernel, codegen::analyseKernel(parts[p].kernel, program));
       for (VarId v : parts[p].kernel.returns) {
         madeBy_[v] = p;
         if (info_.output(v)) continue;
@@ -123,6 +117,8 @@ class Account {
       }
       if (const auto& p = info_.offsetsParameter)
         pass.memory.loads += model_.storedBytes(info_.parameters[*p].var) * (m_ + 1) * model_.costs().byte;
+      if (!pass.members.empty() && pass.bySegments)
+        pass.members[0].exposed += n_ * model_.costs().columnElement;
       if (!pass.members.empty()) pass.members[0].integers += n_ * model_.costs().element + accesses(pass);
       pass.memory.dependent += model_.together(pass.repeated);
       time += model_.predicted(pass.memory, pass.members) - model_.costs().launch;
@@ -143,6 +139,7 @@ class Account {
     MemoryTime memory;
     GatherTime repeated;  ///< loads in loops
     std::vector<SoacTime> members;
+    bool bySegments = false;
   };
 
   /// Time of loads and stores in order beyond their bytes.
@@ -166,10 +163,11 @@ class Account {
     const double times = role == BindingRole::Finish ? 1 : role == BindingRole::Epilogue ? m_ : n_;
     SoacTime time = role == BindingRole::Finish ? SoacTime() : model_.timeOf(soac, times, m_);
     time.arithmetic = 0;
-    time.rows = rows_;
+    time.rows = rows_ || pass_->bySegments;
     time.keyed = keyed_;
     // Positions that all rows, or as many as are taken at once, go through.
     if (rows_ && model_.costs().lockStep) time.elements *= std::ceil(m_ / kRowsTogether) / std::max(1.0, m_);
+    if (pass_->bySegments) time.elements = 0;
     thunks(codegen::eagerThunks(soac), times, role, time);
     thunks(codegen::lateThunks(soac), survivors(soac), role, time);
     if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan)
@@ -339,6 +337,13 @@ class Account {
       return;
     }
     if (role == BindingRole::Finish) return;
+    if (pass_->bySegments && role == BindingRole::Element) {
+      if (!uses(at, 0) && !uses(at, 1)) return;  // by position, once for many segments
+      if (codegen::readsAcross(e)) {
+        addLoads({times * model_.storedBytes(e->index) * model_.costs().byte, 0, 0}, repeated);
+        return;
+      }
+    }
     const AccessPattern pattern = patternOf(at);
     if (pattern == AccessPattern::Same) return;
     times *= shareOf(at);

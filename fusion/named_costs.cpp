@@ -62,6 +62,7 @@ constexpr NamedCost kCosts[] = {
     {"headedElement", &T::headedElement},
     {"headedSegment", &T::headedSegment},
     {"rowElement", &T::rowElement},
+    {"columnElement", &T::columnElement},
     {"keyedElement", &T::keyedElement},
     {"permuteElement", &T::permuteElement},
     {"sharedStore", &T::sharedStore},

@@ -33,9 +33,11 @@ int64_t lanesFor(int64_t neighbours) {
 }
 int64_t pieces(int64_t number, int64_t each) { return std::max<int64_t>(1, (number + each - 1) / each); }
 
+/// As TransposedTile does.
 int64_t transposedTiles(const TileShape& shape, const LaunchExtents& extents) {
-  const int64_t lanes = lanesFor(extents.length);
-  return pieces(extents.length, lanes) * pieces(extents.segments, shape.threads / lanes * shape.rows);
+  int64_t high = shape.threads / lanesFor(extents.length);
+  while (high > 1 && high / 2 * shape.rows >= extents.segments) high /= 2;
+  return pieces(extents.length, shape.threads / high) * pieces(extents.segments, high * shape.rows);
 }
 
 /// As ColumnTiles in segment_columns.cuh cuts a space.

@@ -224,7 +224,7 @@ class Planner {
 
   /// Of a regular space that is folded in another way than by ranges, or mapped by segments and positions.
   std::optional<Grid> regularGrid() const {
-    if (foldsSegmentsOnly() && plan_.finish.empty() && foldsRegular(kernel_, info_)) {
+    if (foldsSegmentsOnly() && foldsRegular(kernel_, info_)) {
       const RegularReads reads = regularReads(kernel_, info_);
       if (reads.apart()) return Grid::Rows;
       if (reads.bySegments()) return Grid::Columns;

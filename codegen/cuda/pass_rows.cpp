@@ -1,5 +1,9 @@
 #include "codegen/cuda/pass_rows.h"
 
+#include <algorithm>
+#include <functional>
+#include <unordered_map>
+
 #include "codegen/cuda/pass_checks.h"
 #include "codegen/cuda/pass_extremes.h"
 #include "codegen/cuda/pass_items.h"
@@ -7,13 +11,83 @@
 
 namespace kelpie::codegen::cuda {
 
+using lcu::ExprKind;
+using lcu::ExprRef;
 using lcu::Soac;
 
 namespace {
 
+/// What takes long and is the same for all elements of a segment, and always there: quotients, functions.
+std::vector<ExprRef> ofSegments(const PassText& t) {
+  std::unordered_map<ExprRef, bool> plain;  // made of the segment alone, without what could fail
+  const std::function<bool(ExprRef)> isPlain = [&](ExprRef e) {
+    const auto [known, isNew] = plain.try_emplace(e, false);
+    if (!isNew) return known->second;
+    bool result = false;
+    switch (e->kind) {
+      case ExprKind::Constant:
+      case ExprKind::Host:
+      case ExprKind::Size:
+        result = true;
+        break;
+      case ExprKind::Param:
+        result = e->index == 1;
+        break;
+      case ExprKind::Load:
+        result = e->operands[0]->kind == ExprKind::Param && e->operands[0]->index == 1;
+        break;
+      case ExprKind::Op:
+      case ExprKind::Convert:
+        result = std::all_of(e->operands.begin(), e->operands.end(), isPlain);
+        break;
+      default:
+        break;
+    }
+    return plain[e] = result;
+  };
+  const auto takesLong = [](ExprRef e) {
+    return e->kind == ExprKind::Op &&
+           (e->op == ScalarOp::Div || e->op == ScalarOp::Rem || e->op >= ScalarOp::Sqrt);
+  };
+  std::vector<ExprRef> found;
+  for (uint32_t b : t.plan.stages[0].bindings)
+    lcu::forEachNode(thunksOf(t.kernel.bindings[b]), [&](ExprRef e) {
+      if (takesLong(e) && usesParam(e, 1) && isPlain(e) &&
+          std::find(found.begin(), found.end(), e) == found.end())
+        found.push_back(e);
+    });
+  std::sort(found.begin(), found.end(), [](ExprRef a, ExprRef b) { return a->id < b->id; });
+  return found;
+}
+
+/// Computes that once for each row.
+void writeOfSegments(PassText& t, ExpressionEmitter& emitter) {
+  const std::vector<ExprRef> roots = ofSegments(t);
+  if (roots.empty()) return;
+  t.line(4, "if (rows.begin >= rows.end) return;");
+  std::vector<std::string> names;
+  for (ExprRef e : roots) {
+    names.push_back(emitter.freshName("of_segment"));
+    t.line(4, "{} {}[decltype(number)::kRows];", typeName(e->type), names.back());
+  }
+  t.line(4, "KELPIE_UNROLL");
+  t.line(4, "for (int row = 0; row < decltype(number)::kRows; ++row) {{");
+  t.line(6, "const int64_t s = rows.segment(row);");
+  const Dialect d = itemDialect(t, {.checks = CheckForm::Note});
+  ExpressionEmitter before(d, 6);
+  const auto texts = before.emit(roots);
+  t.flush(before);
+  for (size_t k = 0; k < roots.size(); ++k) t.line(6, "{}[row] = {};", names[k], texts[k]);
+  t.line(4, "}}");
+  for (size_t k = 0; k < roots.size(); ++k) emitter.define(roots[k], names[k] + "[row]");
+}
+
 /// Folds the items of a thread, of as many rows as `number` says. Items do not stop for errors.
 void writeFold(PassText& t, const std::vector<FirstOfExtremes>& firsts) {
   t.line(2, "const auto reduce = [&](auto number) {{");
+  const Dialect d = itemDialect(t, {.checks = CheckForm::Note});
+  ExpressionEmitter emitter(d, 8);
+  writeOfSegments(t, emitter);
   const size_t loop = t.text.size();
   t.line(4, "for (int64_t p = rows.begin; p < rows.end; p += rows.step) {{");
   t.line(6, "KELPIE_UNROLL");
@@ -21,8 +95,6 @@ void writeFold(PassText& t, const std::vector<FirstOfExtremes>& firsts) {
   t.line(8, "const int64_t s = rows.segment(row);");
   t.line(8, "const int64_t i = s * length + p;");
   t.line(8, "Level1::Value item;");
-  const Dialect d = itemDialect(t, {.checks = CheckForm::Note});
-  ExpressionEmitter emitter(d, 8);
   for (uint32_t b : t.plan.stages[0].bindings) {
     const Soac& soac = t.kernel.bindings[b];
     emitter.emit(soac.effects);

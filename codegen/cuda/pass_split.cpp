@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "codegen/cuda/pass_plan.h"
+#include "codegen/regular_reads.h"
 
 namespace kelpie::codegen::cuda {
 
@@ -17,11 +20,14 @@ using lcu::VarId;
 
 namespace {
 
-/// What a binding asks of its pass. Either: nothing.
-enum class Course : uint8_t { Either, Forward, Backward, Segments };
+/// What a binding asks of its pass. Map: that it is none of maps that go by segments, or holds maps alone;
+/// Either: the former.
+enum class Course : uint8_t { Map, Either, Forward, Backward, Segments, Transposed };
 
 Course courseOf(const Soac& soac) {
   switch (soac.kind) {
+    case SoacKind::Map:
+      return readsTransposed(soac) ? Course::Transposed : Course::Map;
     case SoacKind::Scan:
       return soac.backward ? Course::Backward : Course::Forward;
     case SoacKind::Filter:
@@ -33,6 +39,13 @@ Course courseOf(const Soac& soac) {
     default:
       return Course::Either;
   }
+}
+
+/// The course of a pass that holds both; nothing: none does.
+std::optional<Course> together(Course a, Course b) {
+  if (a > b) std::swap(a, b);
+  const bool isFree = a == Course::Map || (a == Course::Either && b != Course::Transposed);
+  return isFree || a == b ? std::optional(b) : std::nullopt;
 }
 
 /// Finds what a pass had better compute again than read: maps that are not stored in any case, in a few steps
@@ -133,14 +146,12 @@ std::vector<KernelPart> splitIntoPasses(const lcu::Kernel& kernel) {
     for (VarId v : lcu::freeVars(soac))
       if (auto it = passOf.find(v); it != passOf.end()) pass = std::max(pass, it->second);
     const Course course = courseOf(soac);
-    while (pass < passes.size() && course != Course::Either && courses[pass] != Course::Either &&
-           courses[pass] != course)
-      ++pass;
+    while (pass < passes.size() && !together(courses[pass], course)) ++pass;
     if (pass == passes.size()) {
       passes.push_back({{kernel.name, {}, {}}, {}});
-      courses.push_back(Course::Either);
+      courses.push_back(Course::Map);
     }
-    if (course != Course::Either) courses[pass] = course;
+    courses[pass] = *together(courses[pass], course);
     put(b, pass);
     for (VarId v : soac.results) passOf[v] = pass;
   }

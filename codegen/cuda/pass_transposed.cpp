@@ -15,10 +15,11 @@ void writeRowItems(PassText& t, bool checks) {
   if (checks) t.line(2, "bool good = true;");
   for (const KernelOutput& out : t.info.outputs)
     t.line(2, "{} {}[S::kRows];", typeName(t.typeOf(out.var)), t.items(out.var));
-  t.line(2, "const int64_t p = tile.position();");
+  t.line(2, "const int64_t p = tile.place;");
   t.line(2, "KELPIE_UNROLL");
   t.line(2, "{}", kRowLoop);
-  t.line(4, "const int64_t s = tile.segment(row);");
+  t.line(4, "if (row >= tile.rows) break;");
+  t.line(4, "const int64_t s = tile.first + row;");
   t.line(4, "const int64_t i = s * length + p;");
   const Dialect d = itemDialect(t, {.checks = CheckForm::Note});
   t.failElement = "i";
@@ -43,16 +44,15 @@ void writeRowItems(PassText& t, bool checks) {
 void writeTransposed(PassText& t) {
   const bool checks = canFail(t, t.plan.stages[0]);
   t.line(2, "const TransposedTile<S> tile(length, m);");
-  t.line(2, "if (m == 0 || length == 0) return;");
   writeRowItems(t, checks);
   t.line(2, "KELPIE_UNROLL");
   t.line(2, "{}", kRowLoop);
-  t.line(4, "if (!tile.contains(row)) continue;");
+  t.line(4, "if (row >= tile.rows) break;");
   t.line(4, "const int64_t i = (tile.first + row) * length + p;");
   for (const KernelOutput& out : t.info.outputs)
     t.line(4, "{}[i] = {}({}[row]);", t.outputNames.at(out.var), t.storedType(out.var), t.items(out.var));
   t.line(2, "}}");
-  if (checks) searchRowsForErrors(t, "int64_t at = p; at == p; ++at", "S::kRows", "tile.segment(row)");
+  if (checks) searchRowsForErrors(t, "int64_t at = p; at == p; ++at", "tile.rows", "(tile.first + row)");
 }
 
 }  // namespace kelpie::codegen::cuda

@@ -1,9 +1,9 @@
 // Tiles of a regular space whose neighbouring *segments* read what lies side by side, as in a transposition.
 //
-// A tile has kRows segments for each lane and as many positions as a warp has lanes side by side; its
-// segments follow each other. So what a thread reads for its segments lies together, what a warp stores for
-// one of them does, too, and what either has of a piece of memory its block needs soon. Where segments are
-// shorter than a warp is wide, the rest of its lanes take further segments.
+// A thread has kRows segments that follow each other, and one position; its neighbours have the positions
+// beside it. So what a thread reads for its segments lies together, what a warp stores for one of them does,
+// too, and what either has of a piece of memory its block needs soon. Tiles are as wide as there are few
+// segments, and as high as there are few positions.
 #pragma once
 
 #include "base.cuh"
@@ -17,26 +17,23 @@ KELPIE_DEVICE int lanesFor(int64_t neighbours) {
   return lanes;
 }
 
-/// The elements of a thread: one position of kRows segments. (CudaPass::tiles cuts alike.)
+/// How a regular space is cut (CudaPass::tiles does the same on the host).
 template <class S>
 struct TransposedTile {
-  int64_t length, count;  ///< of segments
-  int64_t first, place;   ///< segment of row 0, and the position
+  int64_t first, place;  ///< segment of row 0, and the position in all of them
+  int rows;              ///< of this thread
 
-  __device__ __forceinline__ TransposedTile(int64_t lengthOfSegments, int64_t segments)
-      : length(lengthOfSegments), count(segments) {
-    const int lanes = lanesFor(length);
-    const int64_t across = (length + lanes - 1) / lanes;  // tiles of the same segments
+  __device__ __forceinline__ TransposedTile(int64_t length, int64_t count) {
+    int high = S::kThreads / lanesFor(length);  // threads by segments
+    while (high > 1 && high / 2 * S::kRows >= count) high /= 2;
+    const int wide = S::kThreads / high;
+    const int64_t across = length > 0 ? (length + wide - 1) / wide : 1;  // tiles of the same segments
     const int64_t strip = blockIdx.x / across;
-    place = (blockIdx.x - strip * across) * lanes + threadIdx.x % lanes;
-    first = (strip * (S::kThreads / lanes) + threadIdx.x / lanes) * S::kRows;
+    place = (blockIdx.x - strip * across) * wide + threadIdx.x % wide;
+    first = (strip * high + threadIdx.x / wide) * S::kRows;
+    const int64_t left = place < length ? count - first : 0;
+    rows = left < 0 ? 0 : left < S::kRows ? int(left) : S::kRows;
   }
-  /// Where there is none, the last: what is made of it is dropped.
-  __device__ __forceinline__ int64_t segment(int row) const {
-    return first + row < count ? first + row : count - 1;
-  }
-  __device__ __forceinline__ int64_t position() const { return place < length ? place : length - 1; }
-  __device__ __forceinline__ bool contains(int row) const { return place < length && first + row < count; }
 };
 
 }  // namespace kelpie

@@ -189,6 +189,7 @@ TEST(CudaEmulation, TransposedMaps) {
     compare(24, kind, 3, {9000}, {Lengths::Mixed, Lengths::Mixed}, tinyBlocks(), seen);
   }
   EXPECT_GE(seen.transposed, 12);
+  EXPECT_GT(seen.severalPasses, 0);
 }
 /// Segments to which elements belong by keys.
 TEST(CudaEmulation, SegmentsOfKeys) {

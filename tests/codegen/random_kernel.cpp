@@ -423,7 +423,7 @@ class Maker {
     int kind = pick(7);
     if (options_.shape != Shape::Mixed) {
       segmented = true;
-      kind = byRow() || byKey() ? 2 : options_.shape == Shape::Transposed ? 0 : pick(4);
+      kind = byRow() || byKey() ? 2 : options_.shape == Shape::Transposed && pick(2) ? 0 : pick(4);
     }
     soac.space = segmented ? segmented_ : flat_;
     switch (kind) {

@@ -33,7 +33,7 @@ enum class Shape : uint8_t {
   Mixed,         ///< everything
   Rows,          ///< reductions of segments that read arrays by segment or by position alone (regular spaces)
   Columns,       ///< the same, and arrays that neighbouring segments read side by side
-  Transposed,    ///< maps of which some read so (regular spaces)
+  Transposed,    ///< maps, scans and folds of which some read so (regular spaces)
   Keys,          ///< reductions of segments to which elements belong by keys (regular spaces)
   FoldsOfScans,  ///< maps, scans and reductions of segments, which read each other's results
 };

@@ -115,6 +115,27 @@ TEST(Prediction, FewRowsAtOnce) {
   EXPECT_DOUBLE_EQ(predicted(costs, kernel, 11000, 11), 11000 + 12000);
 }
 
+/// What neighbouring segments read side by side is loaded in order; what a position tells, once for many.
+TEST(Prediction, TransposedReads) {
+  TargetCosts costs = free();
+  costs.byte = 1;
+  costs.columnElement = 2;
+  costs.lockStep = true;
+  const double loaded = 8 * 4000, stored = 8 * 4000, folded = 8 * 40;
+  EXPECT_DOUBLE_EQ(predicted(costs, R"(
+  kernel k { let r: [int64; n] = MAP regular(m, 100, n) { i, s, p => xs[ys[p] + s] + s } return r }
+  let first: int64 = r[0]
+  return first)",
+                             4000, 40),
+                   2 * 4000 + loaded + stored);
+  EXPECT_DOUBLE_EQ(predicted(costs, R"(
+  kernel k { let r: [int64; m] = REDUCE regular(m, 100, n) { i, s, p => xs[p * m + s] } (0) { x, y => x + y } return r }
+  let first: int64 = r[0]
+  return first)",
+                             4000, 40),
+                   2 * 4000 + loaded + folded);
+}
+
 TEST(Prediction, CallsOfRecursions) {
   TargetCosts costs = free();
   costs.call = 5;
