@@ -287,7 +287,7 @@ struct alignas(16) StateWord {
 struct Launch {
   unsigned long long number;  ///< 1, 2, ... along the stream; the passes of one kernel share theirs
   ErrorWord* error;
-  uint32_t* counters;  ///< finished blocks, of all or of several groups (kMostGroups of cuda_module.h)
+  uint32_t* counters;  ///< finished blocks, of all or of several groups (kMostCounters of cuda_module.h)
   StateWord* states;
   unsigned char* values;
   int64_t tiles;     ///< tiles of the whole launch

@@ -14,14 +14,26 @@ namespace {
 constexpr int kWarp = 32;
 constexpr const char* kPrologue = "#include \"kelpie.cuh\"\n\nusing namespace kelpie;\n";
 
+int64_t pieces(int64_t number, int64_t each) { return std::max<int64_t>(1, (number + each - 1) / each); }
+
+/// Blocks that share the positions of each group of segments, `most` at most: all at once, if that occupies
+/// most of the device, else so many that it hardly counts how few there are at the end.
+int64_t chunksOf(int64_t groups, int64_t atOnce, int64_t most) {
+  constexpr int64_t kRounds = 8, kTogether = 24;  // ... as ChunkFold::kTogether
+  const int64_t all = kMultiprocessors * atOnce, each = all / groups;
+  if (100 * each * groups >= 85 * all) return std::clamp<int64_t>(each, 1, most);
+  if (groups > kMostCounters) return 1;
+  return std::clamp<int64_t>(pieces(kRounds * all, groups), 1, std::min(most, kTogether));
+}
+
 /// As RowTiles in segment_rows.cuh cuts a space; chunks as long as there are blocks to gain.
 int64_t rowTiles(const TileShape& shape, const LaunchExtents& extents) {
   constexpr int64_t kMany = 1 << 17, kBlocks = kMostGroups, kOfThread = 4;
   const bool alone = extents.length <= shape.threads || extents.segments >= kMany;
   const int64_t atOnce = (alone ? int64_t{shape.threads} : 1) * shape.rows;
-  const int64_t groups = std::max<int64_t>(1, (extents.segments + atOnce - 1) / atOnce);
+  const int64_t groups = pieces(extents.segments, atOnce);
   if (alone) return groups;
-  const int64_t longest = (extents.length + kOfThread * shape.threads - 1) / (kOfThread * shape.threads);
+  const int64_t longest = pieces(extents.length, kOfThread * shape.threads);
   return groups * std::clamp<int64_t>(kBlocks / groups, 1, longest);
 }
 
@@ -31,7 +43,6 @@ int64_t lanesFor(int64_t neighbours) {
   while (lanes > 1 && lanes / 2 >= neighbours) lanes /= 2;
   return lanes;
 }
-int64_t pieces(int64_t number, int64_t each) { return std::max<int64_t>(1, (number + each - 1) / each); }
 
 /// As TransposedTile does.
 int64_t transposedTiles(const TileShape& shape, const LaunchExtents& extents) {
@@ -41,7 +52,7 @@ int64_t transposedTiles(const TileShape& shape, const LaunchExtents& extents) {
 }
 
 /// As ColumnTiles in segment_columns.cuh cuts a space.
-int64_t columnTiles(const TileShape& shape, const LaunchExtents& extents) {
+int64_t columnTiles(const TileShape& shape, const LaunchExtents& extents, int64_t atOnce) {
   constexpr int64_t kMany = kMostGroups, kShort = 32, kOfThread = 8;
   const int64_t lanes = lanesFor(extents.segments), warps = shape.threads / kWarp;
   const int64_t ofWarp = lanes * shape.rows;
@@ -49,7 +60,7 @@ int64_t columnTiles(const TileShape& shape, const LaunchExtents& extents) {
     return pieces(extents.segments, warps * ofWarp);
   const int64_t groups = pieces(extents.segments, ofWarp);
   const int64_t longest = pieces(extents.length, kOfThread * warps * (kWarp / lanes));
-  return groups * std::clamp<int64_t>(kMany / groups, 1, longest);
+  return groups * chunksOf(groups, atOnce, longest);
 }
 
 /// As KeyReduce in segment_keys.cuh does: as many blocks as run at once, if all have something to do.
@@ -98,7 +109,7 @@ int64_t CudaPass::mostRanges(int64_t tiles, const LaunchExtents& extents) const 
 int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   if (grid == Grid::Single) return 1;
   if (grid == Grid::Rows) return rowTiles(shape, extents);
-  if (grid == Grid::Columns) return columnTiles(shape, extents);
+  if (grid == Grid::Columns) return columnTiles(shape, extents, blocksAtOnce);
   if (grid == Grid::Transposed) return transposedTiles(shape, extents);
   if (grid == Grid::Keys) return keyTiles(shape, extents);
   if (const int64_t each = together(extents)) return (extents.segments + each - 1) / each;

@@ -48,6 +48,9 @@ constexpr int64_t kMaxChunks = 16 * kMultiprocessors;
 /// Groups of blocks that each count those of theirs that have finished.
 constexpr int64_t kMostGroups = kMaxChunks / 4;
 
+/// Groups that may have counters (segment_chunks.cuh).
+constexpr int64_t kMostCounters = kMaxChunks;
+
 /// Blocks of a multiprocessor that run at once where keys tell segments (segment_keys.cuh).
 constexpr int kKeyBlocks = 4;
 
@@ -85,6 +88,7 @@ struct CudaPass {
   std::vector<std::vector<uint32_t>> records;
   bool evenChunks = false;  ///< few tiles go in equal numbers to as many blocks as run at once
   int64_t nearBytes = 1;    ///< of Ranges: CudaOptions::nearBytes
+  int blocksAtOnce = 1;     ///< of a multiprocessor, for which registers suffice
   std::string text;
 
   /// Tiles are told where in the list of segments they begin.

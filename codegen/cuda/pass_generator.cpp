@@ -63,6 +63,7 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
   pass.nearBytes = options.nearBytes;
   pass.evenChunks = plan.grid == Grid::Chunks && plan.streams;
   pass.shape = plan.shape;
+  pass.blocksAtOnce = plan.blocksAtOnce;
   pass.scanned = plan.scanned();
   for (uint32_t k = 0; k < pass.info.outputs.size(); ++k)
     if (text.tableNames.contains(pass.info.outputs[k].var)) pass.ranked.push_back(k);

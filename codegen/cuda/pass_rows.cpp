@@ -8,6 +8,7 @@
 #include "codegen/cuda/pass_extremes.h"
 #include "codegen/cuda/pass_items.h"
 #include "codegen/cuda/pass_segments.h"
+#include "codegen/regular_reads.h"
 
 namespace kelpie::codegen::cuda {
 
@@ -102,9 +103,11 @@ void writeFold(PassText& t, const std::vector<FirstOfExtremes>& firsts) {
     t.flush(emitter);
     for (size_t j = 0; j < texts.size(); ++j) t.line(8, "item.{} = {};", t.stem(soac.results[j]), texts[j]);
   }
-  // Loads of several positions go together; long bodies have enough to do without.
+  // Loads of several positions go together; long bodies have enough to do without, and so have segments that
+  // are read across: sums of the columns of 8000 x 8000 int64 took 0.18 ms on an H200 with, 0.15 without.
   constexpr size_t kShort = 5500;
-  const bool isShort = (t.text.size() - loop) * static_cast<size_t>(t.plan.shape.rows) < kShort;
+  const bool isShort = (t.text.size() - loop) * static_cast<size_t>(t.plan.shape.rows) < kShort &&
+                       !regularReads(t.kernel, t.info).across;
   t.line(8, "const Level1::Value before = rows.own[row];");
   t.line(8, "Level1::Value after = Level1::combine(before, item, false);");
   for (const FirstOfExtremes& first : firsts) writeLaterItem(t, first, 8);

@@ -150,7 +150,7 @@ double CudaTarget::copyBandwidth() {
 
 Failure CudaTarget::start() {
   if (error_) return std::nullopt;
-  constexpr size_t kCounterBytes = codegen::cuda::kMostGroups * sizeof(uint32_t);
+  constexpr size_t kCounterBytes = codegen::cuda::kMostCounters * sizeof(uint32_t);
   if (!counters_) counters_ = device_->allocate(kCounterBytes);
   if (!counters_) return outOfMemory(kCounterBytes);
   if (auto failure = device_->clear(counters_, kCounterBytes)) return failure;
