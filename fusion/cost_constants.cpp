@@ -62,7 +62,7 @@ constexpr TargetCosts kCuda{
     .headedElement = 3.51e-07,
     .headedSegment = 1.21e-06,
     .rowElement = 1.8e-06,
-    .columnElement = 1.1e-06,
+    .columnElement = 2.5e-06,
     .keyedElement = 5.83e-06,
     .permuteElement = 1.16e-05,
     .sharedStore = 1.87e-05,

@@ -66,8 +66,7 @@ struct TargetCosts {
   /// A position of a segmented reduction whose loads depend on the segment or on the position alone, for all
   /// rows that go through the positions together.
   double rowElement;
-  /// On a GPU: an element that neighbouring segments read side by side, mapped or folded
-  /// (codegen/regular_reads.h).
+  /// On a GPU: an element of a map that neighbouring segments read side by side (codegen/regular_reads.h).
   double columnElement;
   double keyedElement;  ///< a position of one in which keys tell which of many (codegen/keyed_segments.h)
   // An element of a permute that writes in order, to arbitrary positions that the cache of all cores holds,

@@ -117,8 +117,7 @@ class Account {
       }
       if (const auto& p = info_.offsetsParameter)
         pass.memory.loads += model_.storedBytes(info_.parameters[*p].var) * (m_ + 1) * model_.costs().byte;
-      if (!pass.members.empty() && pass.bySegments)
-        pass.members[0].exposed += n_ * model_.costs().columnElement;
+      if (!pass.members.empty() && pass.bySegments) pass.members[0].exposed += waitsBySegments(pass);
       if (!pass.members.empty()) pass.members[0].integers += n_ * model_.costs().element + accesses(pass);
       pass.memory.dependent += model_.together(pass.repeated);
       time += model_.predicted(pass.memory, pass.members) - model_.costs().launch;
@@ -140,6 +139,7 @@ class Account {
     GatherTime repeated;  ///< loads in loops
     std::vector<SoacTime> members;
     bool bySegments = false;
+    std::set<VarId> sideBySide;  ///< arrays that neighbouring segments read so
   };
 
   /// Time of loads and stores in order beyond their bytes.
@@ -339,10 +339,7 @@ class Account {
     if (role == BindingRole::Finish) return;
     if (pass_->bySegments && role == BindingRole::Element) {
       if (!uses(at, 0) && !uses(at, 1)) return;  // by position, once for many segments
-      if (codegen::readsAcross(e)) {
-        addLoads({times * model_.storedBytes(e->index) * model_.costs().byte, 0, 0}, repeated);
-        return;
-      }
+      if (isReadBySegments(at)) return addSideBySide(e, times, repeated, positions);
     }
     const AccessPattern pattern = patternOf(at);
     if (pattern == AccessPattern::Same) return;
@@ -368,6 +365,34 @@ class Account {
       addLoads(model_.gathers(e->index, times, n_), repeated);
     }
   }
+  static bool isReadBySegments(ExprRef at) {
+    return codegen::stepOf(at, 1) == codegen::Step::One && codegen::stepOf(at, 2) != codegen::Step::None;
+  }
+  /// Loads of neighbouring segments, side by side. The array comes from memory once; what is loaded more
+  /// often than that, from the cache of all cores, or of one's own, if positions that are neighbours share
+  /// it.
+  void addSideBySide(ExprRef e, double times, bool repeated, const ThunkSample::Positions& positions) {
+    const double size = model_.storedBytes(e->index), all = times * size;
+    double once = size * model_.elements(program_.vars[e->index].extent);
+    if (positions.number > 0) once = positions.visited / positions.number;
+    once = pass_->sideBySide.insert(e->index).second ? std::min(once, all) : 0;
+    const bool near = codegen::stepOf(e->operands[0], 2) == codegen::Step::One;
+    constexpr double kPiece = 32;
+    const double again = (all - once) / kPiece;
+    addLoads({once * model_.costs().byte, near ? 0 : again * model_.costs().sharedLoad,
+              near ? again * model_.costs().cachedLoad : 0},
+             repeated);
+  }
+  /// What a core's cache takes longer where maps go by segments: each lane of a warp has a piece of its own.
+  double waitsBySegments(const Pass& pass) const {
+    const bool maps = std::any_of(pass.members.begin(), pass.members.end(),
+                                  [](const SoacTime& member) { return member.kind == SoacKind::Map; });
+    if (!maps) return 0;
+    constexpr double kHidden = 0.53;  // of the shorter of it and memory
+    const double memory = pass.memory.loads + pass.memory.stores, own = n_ * model_.costs().columnElement;
+    return std::max(memory, own) + (1 - kHidden) * std::min(memory, own) - memory;
+  }
+
   /// A position that a scan of this kernel tells, as that of the next one that is kept: neighbours load side
   /// by side.
   bool goesWithScan(ExprRef at) const {
