@@ -19,13 +19,13 @@ endif()
 # a point on a line is on the line, and both count the same steps.
 if(KELPIE_NVCC)
   set(program_peers)
-  foreach(peer sort histogram string_search mandelbrot nbody kmeans breadth_first_search components triangles quickhull jacobi barnes_hut delaunay)
+  foreach(peer sort histogram string_search mandelbrot matrices nbody kmeans breadth_first_search components triangles quickhull jacobi barnes_hut delaunay)
     set(binary ${PROJECT_BINARY_DIR}/bench/${peer}_peer)
     add_custom_command(
       OUTPUT ${binary}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/bench
       COMMAND ${KELPIE_NVCC} -std=c++17 -O2 -arch=sm_90 --extended-lambda
-              $<$<IN_LIST:${peer},quickhull$<SEMICOLON>mandelbrot$<SEMICOLON>jacobi$<SEMICOLON>barnes_hut$<SEMICOLON>delaunay>:-fmad=false> -o ${binary}
+              $<$<IN_LIST:${peer},quickhull$<SEMICOLON>mandelbrot$<SEMICOLON>jacobi$<SEMICOLON>matrices$<SEMICOLON>barnes_hut$<SEMICOLON>delaunay>:-fmad=false> -o ${binary}
               ${CMAKE_CURRENT_LIST_DIR}/programs/${peer}_peer.cu
       DEPENDS ${CMAKE_CURRENT_LIST_DIR}/programs/${peer}_peer.cu ${CMAKE_CURRENT_LIST_DIR}/programs/peer.cuh
               ${CMAKE_CURRENT_LIST_DIR}/programs/graph_peer.cuh

@@ -51,6 +51,10 @@ JOBS = [
      (["1000000000"], ["1000000"])),
     ("histogram", "by_sort", "input", "digest", "histogram", "by_sort", (["10000000"], ["100000"])),
     ("histogram", "by_key", "input", "digest", "histogram", "by_key", (["10000000"], ["100000"])),
+    *(("matrices", function, "input", digest, "matrices", function, (sizes, ["300", "200"]))
+      for function, digest in (("transposed", "digest_rows"), ("column_sums", "digest"))
+      for sizes in (["8000", "8000"], ["1000000", "64"])),
+    ("matrices", "product", "both", "digest_floats", "matrices", "product", (["1024"], ["100"])),
     ("vectors", "dot", "vectors", "digest_dot", "vectors_torch.py", "dot", (["134217728"], ["1000000"])),
     ("vectors", "norm2", "vector", "digest_norm2", "vectors_torch.py", "norm2", (["134217728"], ["1000000"])),
     ("vectors", "black_scholes", "options", "digest_prices", "vectors_torch.py", "black_scholes",

@@ -1,0 +1,107 @@
+// How elements of regular spaces read arrays, and what CUDA kernels become of those that read across.
+#include "codegen/regular_reads.h"
+
+#include <gtest/gtest.h>
+
+#include "codegen/cuda/cuda_module.h"
+#include "tests/runtime/program_builder.h"
+
+namespace kelpie::testing {
+namespace {
+
+using codegen::Step;
+using codegen::cuda::Grid;
+
+class Regular : public ::testing::Test {
+ protected:
+  Builder b;
+  ExprArena& a = b.arena();
+  const VarId offsets = b.globalArray("offsets", ints({0})), xs = b.globalArray("xs", ints({0}));
+  const ExprRef s = b.s(), p = b.p(), i = b.i(), width = b.num(11);
+  const ExprRef row = b.at(offsets, p);
+  const ExprRef across = b.at(xs, a.add(row, s)), along = b.at(xs, a.add(b.at(offsets, s), p)),
+                sliding = b.at(xs, a.add(s, p)), bySegment = b.at(xs, s), byPosition = b.at(xs, p),
+                random = b.at(xs, b.at(xs, a.add(s, p)));
+  const Space space = b.regular(b.num(7), a.size(xs));
+
+  Soac map(ExprRef pull) {
+    Soac soac = b.map(space, {pull});
+    b.named(soac, "mapped");
+    return soac;
+  }
+  Soac sum(ExprRef pull) {
+    Soac soac = b.reduce(space, {pull}, b.operation(ScalarOp::Add, Scalar::ofInt(kI64, 0)));
+    b.named(soac, "summed");
+    return soac;
+  }
+  std::vector<Grid> grids(const std::vector<Soac>& bindings) {
+    Kernel kernel{"k", bindings, {}};
+    for (const Soac& soac : bindings)
+      kernel.returns.insert(kernel.returns.end(), soac.results.begin(), soac.results.end());
+    std::vector<Grid> grids;
+    for (const auto& pass : codegen::cuda::generateKernel(kernel, b.program, "k").passes)
+      grids.push_back(pass.grid);
+    return grids;
+  }
+};
+
+TEST_F(Regular, StepsBetweenNeighbours) {
+  EXPECT_EQ(codegen::stepOf(s, 1), Step::One);
+  EXPECT_EQ(codegen::stepOf(s, 2), Step::None);
+  EXPECT_EQ(codegen::stepOf(i, 1), Step::Many);
+  EXPECT_EQ(codegen::stepOf(i, 2), Step::One);
+  EXPECT_EQ(codegen::stepOf(row, 1), Step::None);
+  EXPECT_EQ(codegen::stepOf(row, 2), Step::Many);
+  EXPECT_EQ(codegen::stepOf(a.add(row, s), 1), Step::One);
+  EXPECT_EQ(codegen::stepOf(a.sub(s, row), 1), Step::One);
+  EXPECT_EQ(codegen::stepOf(a.sub(row, s), 1), Step::Many);
+  EXPECT_EQ(codegen::stepOf(a.mul(s, b.num(2)), 1), Step::Many);
+}
+
+/// Quotients are the same for most neighbours, remainders one more; checks hold; of choices the worse counts.
+TEST_F(Regular, StepsOfMostNeighbours) {
+  EXPECT_EQ(codegen::stepOf(b.op(ScalarOp::Div, s, width), 1), Step::None);
+  EXPECT_EQ(codegen::stepOf(b.op(ScalarOp::Rem, s, width), 1), Step::One);
+  EXPECT_EQ(codegen::stepOf(b.op(ScalarOp::Rem, a.mul(s, s), width), 1), Step::Many);
+  EXPECT_EQ(codegen::stepOf(b.op(ScalarOp::Min, a.add(s, b.num(1)), width), 1), Step::One);
+  const ExprRef test = b.op(ScalarOp::Less, s, width);
+  EXPECT_EQ(codegen::stepOf(a.select(test, row, b.num(0)), 1), Step::None);
+  EXPECT_EQ(codegen::stepOf(a.select(test, s, row), 1), Step::One);
+  EXPECT_EQ(codegen::stepOf(
+                a.check(test, s, Scalar::ofInt(kI64, 0), b.program.newSite({{}, "index {0}"}), s, p), 1),
+            Step::One);
+}
+
+TEST_F(Regular, KindsOfReads) {
+  EXPECT_TRUE(codegen::regularReads({bySegment, byPosition}).apart());
+  EXPECT_TRUE(codegen::regularReads({across, byPosition}).bySegments());
+  EXPECT_FALSE(codegen::regularReads({across, along}).bySegments());
+  EXPECT_TRUE(codegen::regularReads({sliding}).bySegments());
+  EXPECT_FALSE(codegen::regularReads({sliding, random}).bySegments());
+  EXPECT_TRUE(codegen::regularReads({across, random}).bySegments());
+  const ExprRef shared = b.at(xs, a.add(b.at(offsets, b.op(ScalarOp::Div, s, width)), p));
+  EXPECT_FALSE(codegen::regularReads({shared}).apart());
+  EXPECT_TRUE(codegen::regularReads({across, shared}).bySegments());
+}
+
+TEST_F(Regular, GridsOfKernels) {
+  EXPECT_EQ(grids({map(across)}), std::vector{Grid::Transposed});
+  EXPECT_EQ(grids({map(along)}), std::vector{Grid::Heads});
+  EXPECT_EQ(grids({map(across), map(along)}), std::vector{Grid::Transposed});
+  EXPECT_EQ(grids({sum(across)}), std::vector{Grid::Columns});
+  EXPECT_EQ(grids({sum(sliding)}), std::vector{Grid::Columns});
+  EXPECT_EQ(grids({sum(along)}), std::vector{Grid::Ranges});
+  EXPECT_EQ(grids({sum(a.add(bySegment, byPosition))}), std::vector{Grid::Rows});
+}
+
+/// Maps that read across leave their results to the folds that read them.
+TEST_F(Regular, TransposedMapsAreAPassOfTheirOwn) {
+  const Soac made = map(across), others = map(along);
+  const Soac folded = sum(b.at(made.results[0], i));
+  EXPECT_EQ(grids({made, folded}), (std::vector{Grid::Transposed, Grid::Ranges}));
+  EXPECT_EQ(grids({others, sum(b.at(others.results[0], i))}), std::vector{Grid::Ranges});
+  EXPECT_EQ(grids({made, others, folded}), (std::vector{Grid::Transposed, Grid::Ranges}));
+}
+
+}  // namespace
+}  // namespace kelpie::testing
