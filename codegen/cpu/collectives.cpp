@@ -14,9 +14,9 @@ using lcu::Soac;
 using lcu::SoacKind;
 using lcu::VarId;
 
-namespace {
+std::string operationName(ScalarOp op) { return format("k_op_{}", toString(op)); }
 
-std::string operationName(ScalarOp op) { return "k_op_" + std::string(toString(op)); }
+namespace {
 
 std::vector<std::string> indexed(const std::vector<std::string>& names, const std::string& index) {
   std::vector<std::string> result;

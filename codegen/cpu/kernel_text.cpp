@@ -175,7 +175,9 @@ std::string KernelText::generate() {
   prologue();
   combineFunctions();
   fillTargets();
-  if (info_.hasRole(BindingRole::Element) || info_.hasRole(BindingRole::Epilogue)) {
+  if (goesBySegments()) {
+    bySegments();
+  } else if (info_.hasRole(BindingRole::Element) || info_.hasRole(BindingRole::Epilogue)) {
     cutBlocks();
     for (uint32_t level = 0; level <= maxLevel_; ++level) findTiledPulls(elementBindings(level));
     partials();
@@ -279,12 +281,13 @@ void KernelText::cutBlocks() {
   close("});");
 }
 
+void KernelText::take(const std::string& type, const std::string& name, const std::string& elements) {
+  line(format("{0}* {1} = k_take<{0}>(launch, {2});", type, name, elements));
+  line(format("if (!{}) return 1;", name));
+}
+
 /// Memory for what blocks and pieces tell each other, and for results by segment that stay in the kernel.
 void KernelText::partials() {
-  auto take = [&](const std::string& type, const std::string& name, const std::string& count) {
-    line(format("{0}* {1} = k_take<{0}>(launch, {2});", type, name, count));
-    line(format("if (!{}) return 1;", name));
-  };
   if (unbounded_) {
     line("const int64_t chunk = k_chunk(n), chunks = n > chunk ? (n + chunk - 1) / chunk : 1;");
     takeKeptArrays();
@@ -299,11 +302,17 @@ void KernelText::partials() {
     } else if (s.kind == SoacKind::Filter || s.kind == SoacKind::Partition) {
       take("int64_t", stem(b, 0) + "_kept", survivorParts() + " + 1");
     }
-    if ((s.kind == SoacKind::Reduce && bySegment) || info_.bindings[b].role == BindingRole::Epilogue) {
-      for (size_t c = 0; c < width(b); ++c) {
-        if (readLocally(s.results[c]) && !output(b, c)) take(typeName(b, c), stem(b, c) + "_result", "m");
-      }
-    }
+  }
+  takeResultsBySegment();
+}
+
+void KernelText::takeResultsBySegment() {
+  for (uint32_t b = 0; b < kernel_.bindings.size(); ++b) {
+    const Soac& s = soac(b);
+    const bool ofSegments = s.kind == SoacKind::Reduce && s.space.segmented();
+    if (!ofSegments && info_.bindings[b].role != BindingRole::Epilogue) continue;
+    for (size_t c = 0; c < width(b); ++c)
+      if (readLocally(s.results[c]) && !output(b, c)) take(typeName(b, c), stem(b, c) + "_result", "m");
   }
 }
 

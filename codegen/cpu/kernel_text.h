@@ -27,6 +27,9 @@ namespace kelpie::codegen::cpu {
 /// Thunks evaluated for every element: effects, where, destination, and pull except that of a filter.
 std::vector<lcu::ExprRef> eagerThunks(const lcu::Soac& soac);
 
+/// The structure in kelpie_cpu.h that applies it.
+std::string operationName(ScalarOp op);
+
 class KernelText {
  public:
   KernelText(const lcu::Kernel& kernel, const lcu::Program& program, std::string entry,
@@ -40,6 +43,8 @@ class KernelText {
   void comment();
   void prologue();
   void partials();
+  void takeResultsBySegment();
+  void take(const std::string& type, const std::string& name, const std::string& elements);
   void fillTargets();
   void cutBlocks();
   void openBlocks();
@@ -76,6 +81,15 @@ class KernelText {
   void pointAtKeptArrays();
   void openChunks();       ///< closed by "});"
   void openWholeBlocks();  ///< closed by "});"
+
+  // ---- by_segments.cpp ----
+  bool goesBySegments() const;
+  void bySegments();
+  void transposedMaps();
+  void foldedColumns();
+  void foldIntoLanes(const Indices& bindings, ExpressionEmitter& emitter);
+  void foldInOrder(uint32_t b, size_t c, const std::string& count, const std::string& from);
+  void longValues(const Indices& bindings, ExpressionEmitter& inner);
 
   // ---- segment_scope.cpp ----
   /// Statements that compute, once a segment, what the thunks of the bindings need of it; defines it in

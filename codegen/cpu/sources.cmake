@@ -8,6 +8,7 @@ add_custom_command(
           ${CMAKE_CURRENT_LIST_DIR}/embed.cmake
   VERBATIM)
 target_sources(kelpie_codegen PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/by_segments.cpp
   ${CMAKE_CURRENT_LIST_DIR}/collectives.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cpu_module.cpp
   ${CMAKE_CURRENT_LIST_DIR}/element_loop.cpp

@@ -1,9 +1,5 @@
 #include "codegen/cuda/pass_rows.h"
 
-#include <algorithm>
-#include <functional>
-#include <unordered_map>
-
 #include "codegen/cuda/pass_checks.h"
 #include "codegen/cuda/pass_extremes.h"
 #include "codegen/cuda/pass_items.h"
@@ -12,58 +8,17 @@
 
 namespace kelpie::codegen::cuda {
 
-using lcu::ExprKind;
 using lcu::ExprRef;
 using lcu::Soac;
 
 namespace {
 
-/// What takes long and is the same for all elements of a segment, and always there: quotients, functions.
-std::vector<ExprRef> ofSegments(const PassText& t) {
-  std::unordered_map<ExprRef, bool> plain;  // made of the segment alone, without what could fail
-  const std::function<bool(ExprRef)> isPlain = [&](ExprRef e) {
-    const auto [known, isNew] = plain.try_emplace(e, false);
-    if (!isNew) return known->second;
-    bool result = false;
-    switch (e->kind) {
-      case ExprKind::Constant:
-      case ExprKind::Host:
-      case ExprKind::Size:
-        result = true;
-        break;
-      case ExprKind::Param:
-        result = e->index == 1;
-        break;
-      case ExprKind::Load:
-        result = e->operands[0]->kind == ExprKind::Param && e->operands[0]->index == 1;
-        break;
-      case ExprKind::Op:
-      case ExprKind::Convert:
-        result = std::all_of(e->operands.begin(), e->operands.end(), isPlain);
-        break;
-      default:
-        break;
-    }
-    return plain[e] = result;
-  };
-  const auto takesLong = [](ExprRef e) {
-    return e->kind == ExprKind::Op &&
-           (e->op == ScalarOp::Div || e->op == ScalarOp::Rem || e->op >= ScalarOp::Sqrt);
-  };
-  std::vector<ExprRef> found;
-  for (uint32_t b : t.plan.stages[0].bindings)
-    lcu::forEachNode(thunksOf(t.kernel.bindings[b]), [&](ExprRef e) {
-      if (takesLong(e) && usesParam(e, 1) && isPlain(e) &&
-          std::find(found.begin(), found.end(), e) == found.end())
-        found.push_back(e);
-    });
-  std::sort(found.begin(), found.end(), [](ExprRef a, ExprRef b) { return a->id < b->id; });
-  return found;
-}
-
-/// Computes that once for each row.
+/// Computes once for each row what is the same for all elements of its segment and takes long.
 void writeOfSegments(PassText& t, ExpressionEmitter& emitter) {
-  const std::vector<ExprRef> roots = ofSegments(t);
+  std::vector<ExprRef> thunks;
+  for (uint32_t b : t.plan.stages[0].bindings)
+    for (ExprRef e : thunksOf(t.kernel.bindings[b])) thunks.push_back(e);
+  const std::vector<ExprRef> roots = longValuesOfSegments(thunks);
   if (roots.empty()) return;
   t.line(4, "if (rows.begin >= rows.end) return;");
   std::vector<std::string> names;

@@ -29,7 +29,7 @@ int64_t environment(const char* name, int64_t otherwise) {
 }
 
 void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const std::vector<int64_t>& sizes,
-             const std::vector<Lengths>& lengths, bool loops = false) {
+             const std::vector<Lengths>& lengths, bool loops = false, Shape kernelsOf = Shape::Mixed) {
   seed += static_cast<uint64_t>(environment("KELPIE_SEED", 0));
   kernels *= static_cast<int>(environment("KELPIE_SOAK", 1));
   Random random(seed);
@@ -41,6 +41,7 @@ void compare(uint64_t seed, SpaceKind space, int kernels, bool canFail, const st
     options.bindings = 1 + static_cast<int>(random() % 6);
     options.canFail = canFail;
     options.loops = loops;
+    options.shape = kernelsOf;
     KernelCase testCase = randomKernel(random, options);
     runtime::ProgramKernels program{
         testCase.program.get(),
@@ -77,6 +78,14 @@ TEST(CpuRandomKernels, Offsets) {
 }
 TEST(CpuRandomKernels, Regular) {
   compare(13, SpaceKind::Regular, 8, false, {0, 5, 3000, 150000}, {Lengths::Mixed});
+}
+/// Neighbouring segments read side by side.
+TEST(CpuRandomKernels, BySegments) {
+  for (const bool canFail : {false, true}) {
+    for (const Shape shape : {Shape::Columns, Shape::Transposed})
+      compare(15, SpaceKind::Regular, 6, canFail, {0, 1, 63, 3000, 150000}, {Lengths::Mixed, Lengths::Mixed},
+              false, shape);
+  }
 }
 TEST(CpuRandomKernels, LoopsOverFlatSpaces) {
   compare(21, SpaceKind::Flat, 10, false, {0, 1, 63, 511, 2049, 150000}, {Lengths::Mixed}, true);
