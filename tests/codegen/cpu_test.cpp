@@ -197,6 +197,27 @@ TEST(CpuKernels, EverySoacOnManySegments) {
   everySoac(randomData(giant, random), "one giant among empty ones");
 }
 
+/// Columns of a matrix: folded in the evaluator's order, though neighbours go side by side; products of rows
+/// and columns, whose quotients are computed once for each; and transposed.
+TEST(CpuKernels, ColumnsOfMatrices) {
+  std::mt19937_64 random(6);
+  for (const auto& [columns, rows] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 1}, {3, 63}, {64, 64}, {65, 65}, {300, 100}, {2, 5000}, {130, 1024}, {70, 1025}, {40, 0}}) {
+    Bench t(randomData({columns * rows + columns}, random));
+    Builder& b = t.b;
+    ExprArena& a = b.arena();
+    const Space space = b.regular(b.num(columns), b.num(rows));
+    const ExprRef at = a.add(a.mul(b.p(), b.num(columns)), b.s()), x = b.at(t.xs, at),
+                  row = b.op(ScalarOp::Div, b.s(), b.num(7)), shared = b.at(t.xs, a.add(row, b.p()));
+    t.results(b.launch(b.reduce(space, {x}, b.sum(kF64)), "sum"));
+    t.results(b.launch(b.reduce(space, {b.op(ScalarOp::Mul, x, shared)}, b.sum(kF64)), "product"));
+    t.results(b.launch(b.reduce(space, {x}, b.operation(ScalarOp::Max, identity(ReduceOp::Max, kF64))),
+                       "greatest"));
+    t.results(b.launch(b.map(space, {x, b.op(ScalarOp::Add, x, shared)}), "transposed"));
+    compare(b, std::to_string(columns) + " columns of " + std::to_string(rows));
+  }
+}
+
 TEST(CpuKernels, EverySoacOnRandomSegments) {
   std::mt19937_64 random(4);
   for (int round = 0; round < 12; ++round) {
