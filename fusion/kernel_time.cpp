@@ -37,11 +37,12 @@ bool uses(ExprRef e, uint32_t param) {
 }
 
 /// Whether neighbouring segments go side by side (codegen/regular_reads.h).
-bool goesBySegments(const lcu::Kernel& kernel, const codegen::KernelInfo& info) {
-  if (info.space.kind != lcu::SpaceKind::Regular) return false;
+enum class BySegments : uint8_t { No, Maps, Folds };
+BySegments goesBySegments(const lcu::Kernel& kernel, const codegen::KernelInfo& info) {
+  if (info.space.kind != lcu::SpaceKind::Regular) return BySegments::No;
   const codegen::RegularReads reads = codegen::regularReads(kernel, info);
-  return codegen::mapsRegular(kernel, info) ? reads.across
-                                            : codegen::foldsRegular(kernel, info) && reads.bySegments();
+  if (codegen::mapsRegular(kernel, info)) return reads.across ? BySegments::Maps : BySegments::No;
+  return codegen::foldsRegular(kernel, info) && reads.bySegments() ? BySegments::Folds : BySegments::No;
 }
 
 /// About how many values a call of a function keeps.
@@ -65,7 +66,7 @@ class Account {
     if (keyed_) n_ /= std::max(1.0, m_);  // positions
     passesOf_.assign(kernel.bindings.size(), {0});
     if (!model.costs().lockStep) return;
-    passes_[0].bySegments = !rows_ && !keyed_ && goesBySegments(kernel, info_);
+    if (!rows_ && !keyed_) passes_[0].bySegments = goesBySegments(kernel, info_);
     const std::vector<codegen::cuda::KernelPart> parts = codegen::cuda::splitIntoPasses(kernel);
     if (parts.size() < 2) return;
     passesOf_.assign(kernel.bindings.size(), {});
@@ -117,7 +118,8 @@ class Account {
       }
       if (const auto& p = info_.offsetsParameter)
         pass.memory.loads += model_.storedBytes(info_.parameters[*p].var) * (m_ + 1) * model_.costs().byte;
-      if (!pass.members.empty() && pass.bySegments) pass.members[0].exposed += waitsBySegments(pass);
+      if (!pass.members.empty() && pass.bySegments == BySegments::Maps)
+        pass.members[0].exposed += waitsBySegments(pass);
       if (!pass.members.empty()) pass.members[0].integers += n_ * model_.costs().element + accesses(pass);
       pass.memory.dependent += model_.together(pass.repeated);
       time += model_.predicted(pass.memory, pass.members) - model_.costs().launch;
@@ -138,9 +140,11 @@ class Account {
     MemoryTime memory;
     GatherTime repeated;  ///< loads in loops
     std::vector<SoacTime> members;
-    bool bySegments = false;
+    BySegments bySegments = BySegments::No;
     std::set<VarId> sideBySide;  ///< arrays that neighbouring segments read so
   };
+
+  bool bySegments() const { return pass_->bySegments != BySegments::No; }
 
   /// Time of loads and stores in order beyond their bytes.
   double accesses(const Pass& pass) const {
@@ -163,11 +167,11 @@ class Account {
     const double times = role == BindingRole::Finish ? 1 : role == BindingRole::Epilogue ? m_ : n_;
     SoacTime time = role == BindingRole::Finish ? SoacTime() : model_.timeOf(soac, times, m_);
     time.arithmetic = 0;
-    time.rows = rows_ || pass_->bySegments;
+    time.rows = rows_ || bySegments();
     time.keyed = keyed_;
     // Positions that all rows, or as many as are taken at once, go through.
     if (rows_ && model_.costs().lockStep) time.elements *= std::ceil(m_ / kRowsTogether) / std::max(1.0, m_);
-    if (pass_->bySegments) time.elements = 0;
+    if (bySegments()) time.elements = 0;
     thunks(codegen::eagerThunks(soac), times, role, time);
     thunks(codegen::lateThunks(soac), survivors(soac), role, time);
     if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan)
@@ -337,7 +341,7 @@ class Account {
       return;
     }
     if (role == BindingRole::Finish) return;
-    if (pass_->bySegments && role == BindingRole::Element) {
+    if (bySegments() && role == BindingRole::Element) {
       if (!uses(at, 0) && !uses(at, 1)) return;  // by position, once for many segments
       if (isReadBySegments(at)) return addSideBySide(e, times, repeated, positions);
     }
@@ -385,9 +389,6 @@ class Account {
   }
   /// What a core's cache takes longer where maps go by segments: each lane of a warp has a piece of its own.
   double waitsBySegments(const Pass& pass) const {
-    const bool maps = std::any_of(pass.members.begin(), pass.members.end(),
-                                  [](const SoacTime& member) { return member.kind == SoacKind::Map; });
-    if (!maps) return 0;
     constexpr double kHidden = 0.53;  // of the shorter of it and memory
     const double memory = pass.memory.loads + pass.memory.stores, own = n_ * model_.costs().columnElement;
     return std::max(memory, own) + (1 - kHidden) * std::min(memory, own) - memory;
@@ -439,6 +440,7 @@ class Account {
   /// depends on the position alone, and once for all that a thread has of a row if on the segment alone.
   /// Threads that have too few rows work on none in their place.
   double shareOf(ExprRef e) const {
+    if (bySegments() && !uses(e, 0)) return shareBySegments(e);
     if (!rows_ || uses(e, 0)) return 1;
     const double rows = std::max(1.0, m_), rest = std::fmod(rows, kRowsTogether);
     if (!uses(e, 1)) return std::ceil(rows / kRowsTogether) / rows;
@@ -447,6 +449,14 @@ class Account {
     if (!uses(e, 2)) return std::min(1.0, (alone ? 1 : kRowThreads) / length);
     // Of the last rows as many are taken at once as suffice: one, two, four or eight.
     return alone || rest == 0 ? 1 : (rows - rest + std::exp2(std::ceil(std::log2(rest)))) / rows;
+  }
+  /// The same where neighbouring segments go side by side: threads have a few of them, with one position at a
+  /// time, and folds go through many positions.
+  double shareBySegments(ExprRef e) const {
+    constexpr double kTogether = 4, kLanes = 32, kTurns = 8;
+    if (!uses(e, 1)) return 1 / std::clamp(std::ceil(m_ / kLanes), 1.0, kTogether);
+    const bool folds = pass_->bySegments == BySegments::Folds;
+    return folds && !uses(e, 2) ? std::min(1.0, kTurns * m_ / std::max(1.0, n_)) : 1;
   }
   static Places placesOf(const ThunkSample::Positions& p) {
     Places places;
