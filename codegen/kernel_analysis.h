@@ -82,6 +82,7 @@ struct LaunchExtents {
   int64_t length = 0;            ///< Regular: elements of each segment
   std::vector<int64_t> targets;  ///< one for each Permute, in order of bindings
   int64_t gatheredBytes = 0;     ///< of the arrays that are `gathered` parameters, as far as that is known
+  int64_t inner = 0;             ///< of segments with two indices (codegen/regular_reads.h): places
 };
 
 struct KernelInfo {

@@ -192,4 +192,43 @@ RegularReads regularReads(const lcu::Kernel& kernel, const KernelInfo& info) {
   return regularReads(thunks);
 }
 
+std::optional<TwoIndices> twoIndices(const lcu::Kernel& kernel, const KernelInfo& info) {
+  if (!foldsRegular(kernel, info) || !regularReads(kernel, info).bySegments()) return std::nullopt;
+  std::vector<ExprRef> thunks;
+  for (size_t b = 0; b < kernel.bindings.size(); ++b)
+    if (info.bindings[b].role == BindingRole::Element)
+      for (ExprRef e : thunksOf(kernel.bindings[b])) thunks.push_back(e);
+  TwoIndices found{};
+  bool others = false;  // who looks at the segment in another way
+  const auto isSegment = [](ExprRef e) { return e->kind == ExprKind::Param && e->index == kSegment; };
+  lcu::forEachNode(thunks, [&](ExprRef e) {
+    others |= isElement(e);
+    if (std::none_of(e->operands.begin(), e->operands.end(), isSegment)) return;
+    const bool divides = e->kind == ExprKind::Op && isSegment(e->operands[0]) &&
+                         (e->op == ScalarOp::Div || e->op == ScalarOp::Rem);
+    if (!divides || (found.inner && found.inner != e->operands[1])) {
+      others = true;
+      return;
+    }
+    found.inner = e->operands[1];
+    (e->op == ScalarOp::Div ? found.outer : found.place) = e;
+  });
+  others |= std::any_of(thunks.begin(), thunks.end(), isSegment);
+  if (others || !found.outer || !found.place) return std::nullopt;
+  const ExprRef inner = found.inner;
+  const bool known = inner->kind == ExprKind::Constant ||
+                     (inner->kind == ExprKind::Host && info.parameter(ParameterKind::Scalar, inner->index)) ||
+                     (inner->kind == ExprKind::Size && info.parameter(ParameterKind::Size, inner->index));
+  if (!known) return std::nullopt;
+  // Whole rows of segments: their number is a product with n.
+  const ExprRef segments = info.space.segments;
+  const auto isProduct = [&](ExprRef e) {
+    return e->kind == ExprKind::Op && e->op == ScalarOp::Mul &&
+           (e->operands[0] == found.inner || e->operands[1] == found.inner);
+  };
+  const auto all = lcu::asIndex(segments), places = lcu::asIndex(inner);
+  const bool whole = isProduct(segments) || (all && places && *places > 0 && *all % *places == 0);
+  return whole ? std::optional(found) : std::nullopt;
+}
+
 }  // namespace kelpie::codegen

@@ -8,6 +8,8 @@
 //     step of m_offsets[p] + s: by segment One, by position Many
 #pragma once
 
+#include <optional>
+
 #include "codegen/kernel_analysis.h"
 
 namespace kelpie::codegen {
@@ -46,5 +48,14 @@ bool foldsRegular(const lcu::Kernel& kernel, const KernelInfo& info);
 bool mapsRegular(const lcu::Kernel& kernel, const KernelInfo& info);
 /// How its elements read.
 RegularReads regularReads(const lcu::Kernel& kernel, const KernelInfo& info);
+
+/// Of folds that go by segments, if these are numbered by two indices: s = outer * n + place, and thunks look
+/// at s / n and s % n alone, as in a product of matrices. What is read by place and position serves segments
+/// of several outer indices.
+struct TwoIndices {
+  lcu::ExprRef inner;         ///< n: a Constant, or the value or size that a parameter tells
+  lcu::ExprRef outer, place;  ///< s / n and s % n
+};
+std::optional<TwoIndices> twoIndices(const lcu::Kernel& kernel, const KernelInfo& info);
 
 }  // namespace kelpie::codegen

@@ -62,6 +62,7 @@ class Account {
     if (info_.space.extent) n_ = sizes.elements ? *sizes.elements : model.elements(info_.space.extent);
     if (info_.space.segmented()) m_ = sizes.segments ? *sizes.segments : model.elements(info_.space.segments);
     keyed_ = model.costs().lockStep && codegen::keyedSegments(kernel, info_);
+    twoIndices_ = codegen::twoIndices(kernel, info_).has_value();
     rows_ = !keyed_ && codegen::foldsRegular(kernel, info_) && codegen::regularReads(kernel, info_).apart();
     if (keyed_) n_ /= std::max(1.0, m_);  // positions
     passesOf_.assign(kernel.bindings.size(), {0});
@@ -382,7 +383,8 @@ class Account {
     once = pass_->sideBySide.insert(e->index).second ? std::min(once, all) : 0;
     const bool near = codegen::stepOf(e->operands[0], 2) == codegen::Step::One;
     constexpr double kPiece = 32;
-    const double again = (all - once) / kPiece;
+    constexpr double kRowsOfProduct = 8;  // that a place serves
+    const double again = (all - once) / kPiece / (twoIndices_ ? kRowsOfProduct : 1);
     addLoads({once * model_.costs().byte, near ? 0 : again * model_.costs().sharedLoad,
               near ? again * model_.costs().cachedLoad : 0},
              repeated);
@@ -504,7 +506,8 @@ class Account {
   const codegen::KernelInfo info_;
   double n_ = 0, m_ = 0;
   bool rows_ = false;
-  bool keyed_ = false;  ///< then n_ is the number of positions of a segment
+  bool twoIndices_ = false;  ///< codegen/regular_reads.h
+  bool keyed_ = false;       ///< then n_ is the number of positions of a segment
   size_t blocks_ = 0, positions_ = 0, divisions_ = 0, calls_ = 0;  ///< of the thunks so far
   std::vector<Pass> passes_ = std::vector<Pass>(1);
   std::vector<std::vector<size_t>> passesOf_;  ///< by binding

@@ -54,13 +54,14 @@ int64_t transposedTiles(const TileShape& shape, const LaunchExtents& extents) {
 /// As ColumnTiles in segment_columns.cuh cuts a space.
 int64_t columnTiles(const TileShape& shape, const LaunchExtents& extents, int64_t atOnce) {
   constexpr int64_t kMany = kMostGroups, kShort = 32, kOfThread = 8;
-  const int64_t lanes = lanesFor(extents.segments), warps = shape.threads / kWarp;
-  const int64_t ofWarp = lanes * shape.rows;
-  if (extents.length <= kShort || extents.segments >= kMany * warps * ofWarp)
-    return pieces(extents.segments, warps * ofWarp);
-  const int64_t groups = pieces(extents.segments, ofWarp);
+  const int64_t lanes = lanesFor(extents.inner > 0 ? extents.inner : extents.segments);
+  const int64_t warps = shape.threads / kWarp;
+  const int64_t sets =
+      extents.inner > 0 ? pieces(extents.inner, lanes) * pieces(extents.segments / extents.inner, shape.rows)
+                        : pieces(extents.segments, lanes * shape.rows);
+  if (extents.length <= kShort || sets >= kMany * warps) return pieces(sets, warps);
   const int64_t longest = pieces(extents.length, kOfThread * warps * (kWarp / lanes));
-  return groups * chunksOf(groups, atOnce, longest);
+  return sets * chunksOf(sets, atOnce, longest);
 }
 
 /// As KeyReduce in segment_keys.cuh does: as many blocks as run at once, if all have something to do.

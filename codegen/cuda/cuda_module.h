@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,10 @@ struct CudaPass {
   bool evenChunks = false;  ///< few tiles go in equal numbers to as many blocks as run at once
   int64_t nearBytes = 1;    ///< of Ranges: CudaOptions::nearBytes
   int blocksAtOnce = 1;     ///< of a multiprocessor, for which registers suffice
+  /// Of Columns, segments of two indices: the constant number of places, or the parameter, by number, that
+  /// tells it. Neither: one index.
+  int64_t innerConstant = 0;
+  std::optional<uint32_t> innerParameter;
   std::string text;
 
   /// Tiles are told where in the list of segments they begin.

@@ -47,6 +47,17 @@ void write(PassText& t) {
   t.line(0, "}}");
 }
 
+/// Where launches find how many places segments of two indices have.
+void noteInner(CudaPass& pass, lcu::ExprRef inner) {
+  if (inner->kind == lcu::ExprKind::Constant) {
+    pass.innerConstant = inner->constant.i;
+    return;
+  }
+  const ParameterKind kind = inner->kind == lcu::ExprKind::Size ? ParameterKind::Size : ParameterKind::Scalar;
+  if (const KernelParameter* parameter = pass.info.parameter(kind, inner->index))
+    pass.innerParameter = static_cast<uint32_t>(parameter - pass.info.parameters.data());
+}
+
 CudaPass generate(KernelPart part, const lcu::Program& program, const std::string& entry,
                   const CudaOptions& options, bool groups) {
   CudaPass pass;
@@ -64,6 +75,7 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
   pass.evenChunks = plan.grid == Grid::Chunks && plan.streams;
   pass.shape = plan.shape;
   pass.blocksAtOnce = plan.blocksAtOnce;
+  if (plan.indices) noteInner(pass, plan.indices->inner);
   pass.scanned = plan.scanned();
   for (uint32_t k = 0; k < pass.info.outputs.size(); ++k)
     if (text.tableNames.contains(pass.info.outputs[k].var)) pass.ranked.push_back(k);

@@ -208,6 +208,7 @@ class Planner {
         throw InternalError("a pass makes results of segments beside others");
       plan_.grid =
           plan_.keyed ? Grid::Keys : regularGrid().value_or(foldsSegmentsOnly() ? Grid::Ranges : Grid::Heads);
+      if (plan_.columns()) plan_.indices = twoIndices(kernel_, info_);
     } else if (!plan_.needsLower() && !plan_.reductions.empty()) {
       plan_.grid = Grid::Chunks;
     }

@@ -11,6 +11,7 @@
 
 #include "codegen/cuda/cuda_module.h"
 #include "codegen/keyed_segments.h"
+#include "codegen/regular_reads.h"
 
 namespace kelpie::codegen::cuda {
 
@@ -49,6 +50,7 @@ struct PassPlan {
   std::unordered_set<lcu::VarId> recomputed;
   Grid grid = Grid::Tiles;
   std::optional<KeyedSegments> keyed;  ///< of Keys
+  std::optional<TwoIndices> indices;   ///< of Columns
   TileShape shape;
   int rowsAtOnce = 0;                    ///< rows of items that are unrolled together; 0: all
   bool dividesInPlace = false;           ///< each long division has its own code

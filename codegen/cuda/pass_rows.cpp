@@ -18,7 +18,12 @@ void writeOfSegments(PassText& t, ExpressionEmitter& emitter) {
   std::vector<ExprRef> thunks;
   for (uint32_t b : t.plan.stages[0].bindings)
     for (ExprRef e : thunksOf(t.kernel.bindings[b])) thunks.push_back(e);
-  const std::vector<ExprRef> roots = longValuesOfSegments(thunks);
+  std::vector<ExprRef> roots = longValuesOfSegments(thunks);
+  if (const auto& indices = t.plan.indices) {
+    emitter.define(indices->outer, "rows.outer(row)");
+    emitter.define(indices->place, "rows.place()");
+    std::erase_if(roots, [&](ExprRef e) { return e == indices->outer || e == indices->place; });
+  }
   if (roots.empty()) return;
   t.line(4, "if (rows.begin >= rows.end) return;");
   std::vector<std::string> names;
@@ -87,7 +92,12 @@ void writeAllMet(PassText& t, const std::vector<FirstOfExtremes>& firsts) {
 }  // namespace
 
 void writeRows(PassText& t) {
-  t.line(2, "{} rows(launch, length, m);", t.rowReduceType());
+  const Dialect d = t.dialect();
+  ExpressionEmitter emitter(d, 2);
+  const std::string inner = !t.plan.columns() ? ""
+                            : t.plan.indices  ? ", " + emitter.emit({t.plan.indices->inner})[0]
+                                              : ", 0";
+  t.line(2, "{} rows(launch, length, m{});", t.rowReduceType(), inner);
   t.line(2, "const auto result = [&](int64_t segment, const Level1::Value& reduced) {{");
   writeSegmentBody(t);
   t.line(2, "}};");

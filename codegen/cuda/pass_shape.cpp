@@ -305,10 +305,11 @@ class ShapeChooser {
     shape.threads = options_.threads;
     shape.width = shape.rows = 1;
     // What is read across comes from memory, which many blocks keep busier than many segments of each.
-    const bool across = plan_.columns() && regularReads(kernel_, info_).across;
+    const bool across = plan_.columns() && !plan_.indices && regularReads(kernel_, info_).across;
     const int most = across ? 4 : 8;
     const auto fits = [&](int rows) {
-      return rows <= most && rows * words <= kWords && static_cast<size_t>(rows) * weight.nodes <= kNodes;
+      return rows <= most && rows * words <= (plan_.indices ? 2 : 1) * kWords &&
+             static_cast<size_t>(rows) * weight.nodes <= kNodes;
     };
     while (!weight.loops && fits(2 * shape.rows)) shape.rows *= 2;
     const bool few = shape.rows * words <= kWords / 2;

@@ -175,7 +175,8 @@ std::string PassText::keyReduceType() const {
   return fmt::format("KeyReduce<S, Level1, {}>", plan.shape.keys);
 }
 std::string PassText::rowReduceType() const {
-  return plan.columns() ? "ColumnReduce<S, Level1>" : "RowReduce<S, Level1>";
+  if (!plan.columns()) return "RowReduce<S, Level1>";
+  return fmt::format("ColumnReduce<S, Level1, {}>", plan.indices.has_value());
 }
 std::string PassText::segmentReduceType() const { return "SegmentReduce<S, Level1, Range, kWarps>"; }
 std::string PassText::segmentGroupsType() const {

@@ -434,6 +434,16 @@ Failure CudaTarget::interleave(const LaunchRequest& request, const PreparedPass&
                          arguments.addresses());
 }
 
+int64_t CudaTarget::tilesOf(const LaunchRequest& request, const PreparedPass& prepared,
+                            const CudaPass& pass) {
+  if (pass.innerConstant == 0 && !pass.innerParameter) return pass.tiles(request.extents);
+  codegen::LaunchExtents extents = request.extents;
+  extents.inner = pass.innerConstant;
+  if (pass.innerParameter)  // passes hand on arrays, not sizes
+    extents.inner = request.arguments[prepared.parameters[*pass.innerParameter].index].integer;
+  return pass.tiles(extents);
+}
+
 Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& kernel, size_t passNumber) {
   const auto& extents = request.extents;
   const CudaPass* chosenPass = nullptr;
@@ -461,7 +471,7 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
                   counters_,
                   nullptr,
                   nullptr,
-                  pass.tiles(extents),
+                  tilesOf(request, prepared, pass),
                   0,
                   static_cast<int32_t>(pass.together(extents)),
                   request.counted,

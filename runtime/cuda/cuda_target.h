@@ -108,6 +108,9 @@ class CudaTarget final : public Target {
   PreparedKernel& kernelOf(const LaunchRequest& request);
   Failure load(PreparedPass& pass, const std::string& entry);
   Failure loadSupport();
+  /// Tiles of a launch.
+  static int64_t tilesOf(const LaunchRequest& request, const PreparedPass& prepared,
+                         const codegen::cuda::CudaPass& pass);
   Failure launchPass(const LaunchRequest& request, PreparedKernel& kernel, size_t passNumber);
   /// Columns of parameters side by side, if that pays and there is memory; else null.
   Failure interleave(const LaunchRequest& request, const PreparedPass& pass,

@@ -2,6 +2,8 @@
 // is how kernels of one program hand their results on.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "emulated_device.h"
 #include "runtime/cuda/cuda_target.h"
 #include "tests/flatten/program_runner.h"
@@ -288,6 +290,26 @@ TEST(CudaPrograms, ColumnsOfMatrices) {
       "{{b[i][j + 1] : i in [0:40]} : j in [0:50]}; {{100 / (v[i * 3 + j] - 31) : i in [0:40]} : j in "
       "[0:50]};"
       "{{100 / (v[i * 3 + j] - 28) : i in [0:40]} : j in [0:50]};");
+}
+/// Products: threads have several rows and one column.
+TEST(CudaPrograms, ProductsOfMatrices) {
+  const std::string product =
+      "m = {{float(rem(i * 7 + j * 13, 16)) : j in [0:depth]} : i in [0:rows]};"
+      "n = {{float(rem(i * 5 + j * 3, 16)) : j in [0:columns]} : i in [0:depth]};"
+      "{{sum({m[i][k] * n[k][j] : k in [0:depth]}) : j in [0:columns]} : i in [0:rows]};"
+      "{{(max_val({m[i][k] + n[k][j] : k in [0:depth]}), sum({60.0 / (n[k][j] - 15.0) : k in [0:depth]}))"
+      "  : j in [0:columns]} : i in [0:rows]};"
+      "{{sum({m[i][k] * n[k][j] : k in [0:depth]}) + float(j) : j in [0:columns + 1]} : i in [0:rows]};";
+  for (const auto& [rows, depth, columns] : std::vector<std::array<int, 3>>{{1, 1, 1},
+                                                                            {3, 100, 200},
+                                                                            {100, 33, 7},
+                                                                            {70, 5, 64},
+                                                                            {0, 3, 4},
+                                                                            {4, 0, 3},
+                                                                            {9, 40, 0},
+                                                                            {17, 700, 33}})
+    expectAgreement("rows = " + std::to_string(rows) + "; depth = " + std::to_string(depth) +
+                    "; columns = " + std::to_string(columns) + "; " + product);
 }
 /// The place of the first of equal extremes of a column.
 TEST(CudaPrograms, PlacesOfExtremesInColumns) {

@@ -94,6 +94,33 @@ TEST_F(Regular, GridsOfKernels) {
   EXPECT_EQ(grids({sum(a.add(bySegment, byPosition))}), std::vector{Grid::Rows});
 }
 
+/// Segments of two indices, if their number is a product, and nothing looks at them in another way.
+TEST_F(Regular, SegmentsOfTwoIndices) {
+  const VarId n = b.global("n", ints({3}));
+  const ExprRef inner = a.host(n, kI64), outer = b.op(ScalarOp::Div, s, inner),
+                place = b.op(ScalarOp::Rem, s, inner);
+  const ExprRef left = b.at(xs, a.add(b.at(offsets, outer), p)), right = b.at(xs, a.add(row, place));
+  const auto found = [&](ExprRef pull, ExprRef segments) {
+    Soac soac =
+        b.reduce(b.regular(segments, b.num(9)), {pull}, b.operation(ScalarOp::Add, Scalar::ofInt(kI64, 0)));
+    b.named(soac, "product");
+    const Kernel kernel{"k", {soac}, soac.results};
+    const auto indices = codegen::twoIndices(kernel, codegen::analyseKernel(kernel, b.program));
+    EXPECT_EQ(codegen::cuda::generateKernel(kernel, b.program, "k").passes[0].innerParameter.has_value(),
+              indices.has_value());
+    return indices;
+  };
+  const ExprRef product = a.mul(left, right);
+  const auto indices = found(product, a.mul(b.num(5), inner));
+  ASSERT_TRUE(indices.has_value());
+  EXPECT_EQ(indices->inner, inner);
+  EXPECT_EQ(indices->outer, outer);
+  EXPECT_EQ(indices->place, place);
+  EXPECT_FALSE(found(product, b.num(35)));
+  EXPECT_FALSE(found(a.add(product, s), a.mul(b.num(5), inner)));
+  EXPECT_FALSE(found(a.add(product, b.op(ScalarOp::Rem, s, width)), a.mul(b.num(5), inner)));
+}
+
 /// Maps that read across leave their results to the folds that read them.
 TEST_F(Regular, TransposedMapsAreAPassOfTheirOwn) {
   const Soac made = map(across), others = map(along);
