@@ -110,19 +110,7 @@ StorePtr Flattener::declareLike(const Store& shape, const std::string& name, Exp
   return store;
 }
 
-/// `store` is canonical, or has appended components (Form::Appended): of these, the splits and both parts.
-void Flattener::canonicalStore(const StorePtr& store, std::vector<VarId>& out) {
-  if (store->kind == Store::Kind::Array) {
-    out.push_back(store->array);
-    return;
-  }
-  if (store->kind == Store::Kind::Iota) throw InternalError("an unbounded store at a boundary");
-  if (!store->dense) {
-    out.push_back(store->lengths);
-    for (const Store::Component& component : store->components) canonicalComponent(component, out);
-    return;
-  }
-  const Space& space = *store->dense;
+std::pair<VarId, VarId> Flattener::slicesOf(const Space& space) {
   ExprRef i = arena().param(0);
   ExprRef start, length;
   if (space.kind == SpaceKind::Regular) {
@@ -136,33 +124,36 @@ void Flattener::canonicalStore(const StorePtr& store, std::vector<VarId>& out) {
   soac.space = flat(space.segments);
   soac.pull = {length, start};
   std::vector<VarId> arrays = launch(std::move(soac), "slices", block_, "slices");
-  out.push_back(arrays[0]);
+  return {arrays[0], arrays[1]};
+}
+
+/// `store` is canonical, or has appended components (Form::Appended): of these, the splits and both parts.
+void Flattener::canonicalStore(const StorePtr& store, std::vector<VarId>& out) {
+  if (store->kind == Store::Kind::Array) {
+    out.push_back(store->array);
+    return;
+  }
+  if (store->kind == Store::Kind::Iota) throw InternalError("an unbounded store at a boundary");
+  if (!store->dense) {
+    out.push_back(store->lengths);
+    for (const Store::Component& component : store->components) canonicalComponent(component, out);
+    return;
+  }
+  const auto [lengths, starts] = slicesOf(*store->dense);
+  out.push_back(lengths);
   for (const Store::Component& component : store->components) {
-    out.push_back(arrays[1]);
+    out.push_back(starts);
     canonicalStore(component.store, out);
   }
 }
 
 std::vector<VarId> Flattener::canonical(const Values& row, Context& context) {
+  if (context.isRoot()) {
+    const Outgoing outgoing = leave(row, context);
+    return cross(outgoing, slices(outgoing.types));
+  }
   std::vector<VarId> out;
-  if (!context.isRoot()) {
-    for (const StorePtr& store : storeRow(row, context, Form::Canonical)) canonicalStore(store, out);
-    return out;
-  }
-  for (const Value& v : row) {
-    if (v.isScalar()) {
-      out.push_back(hostLet(v.scalar(), block_, nameOf(v.scalar(), "x")));
-      dropEvaluated(context.pending, {v.scalar()});
-      continue;
-    }
-    Value plainValue = normalise(v, context, Form::Canonical);
-    const Sequence& sequence = plainValue.sequence();
-    out.push_back(hostLet(sequence.length, block_, "length"));
-    for (const ViewPtr& view : sequence.views) {
-      out.push_back(hostLet(view->start, block_, "start"));
-      canonicalStore(view->store, out);
-    }
-  }
+  for (const StorePtr& store : storeRow(row, context, Form::Canonical)) canonicalStore(store, out);
   return out;
 }
 
@@ -180,20 +171,9 @@ void Flattener::declareStore(const CoreType& type, const std::string& name, Expr
 }
 
 std::vector<VarId> Flattener::declare(const Row& types, Context& context, const std::string& name) {
+  if (context.isRoot()) return declare(types, slices(types), name);
   std::vector<VarId> out;
-  for (const CoreType& type : types) {
-    if (!context.isRoot()) {
-      declareStore(type, name, context.space.extent, out);
-    } else if (type.isScalar()) {
-      out.push_back(newVar(VarKind::Host, type.scalar(), name));
-    } else {
-      out.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_length"));
-      for (const CoreType& element : type.elements()) {
-        out.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_start"));
-        declareStore(element, name, nullptr, out);
-      }
-    }
-  }
+  for (const CoreType& type : types) declareStore(type, name, context.space.extent, out);
   return out;
 }
 
@@ -217,28 +197,11 @@ StorePtr Flattener::storeFrom(const CoreType& type, const std::vector<VarId>& va
 }
 
 Values Flattener::fromCanonical(const Row& types, const std::vector<VarId>& vars, Context& context) {
+  if (context.isRoot()) return arrive(types, slices(types), vars);
   Values result;
   size_t next = 0;
-  for (const CoreType& type : types) {
-    if (!context.isRoot()) {
-      result.push_back(storeAt(*storeFrom(type, vars, next), arena().param(0), context));
-      continue;
-    }
-    ExprRef first = arena().host(vars[next], type.isScalar() ? type.scalar() : lcu::kIndex);
-    ++next;
-    if (type.isScalar()) {
-      result.push_back({first});
-      continue;
-    }
-    Sequence sequence;
-    sequence.elements = type.elements();
-    sequence.length = arena().nonNegative(first);
-    for (const CoreType& element : type.elements()) {
-      ExprRef start = arena().host(vars[next++], lcu::kIndex);
-      sequence.views.push_back(direct(start, arena().index(1), storeFrom(element, vars, next)));
-    }
-    result.push_back({sequence});
-  }
+  for (const CoreType& type : types)
+    result.push_back(storeAt(*storeFrom(type, vars, next), arena().param(0), context));
   return result;
 }
 
@@ -278,24 +241,6 @@ void Flattener::emptyStore(const CoreType& type, std::vector<VarId>& out) {
     emptyArray(lcu::kIndex, out);
     emptyStore(element, out);
   }
-}
-
-std::vector<VarId> Flattener::canonicalZero(const Row& types, bool root) {
-  std::vector<VarId> out;
-  for (const CoreType& type : types) {
-    if (!root) {
-      emptyStore(type, out);
-    } else if (type.isScalar()) {
-      out.push_back(hostLet(arena().constant(Scalar::zero(type.scalar())), block_, "none"));
-    } else {
-      out.push_back(hostLet(arena().index(0), block_, "none"));
-      for (const CoreType& element : type.elements()) {
-        out.push_back(hostLet(arena().index(0), block_, "none"));
-        emptyStore(element, out);
-      }
-    }
-  }
-  return out;
 }
 
 }  // namespace kelpie::flatten

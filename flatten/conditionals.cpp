@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "flatten/flattener.h"
+#include "flatten/saved.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::flatten {
@@ -59,25 +60,26 @@ Values Flattener::compileSelect(const core::If& node, ExprRef condition, Context
 Values Flattener::compileHostIf(const core::Exp& e, const core::If& node, ExprRef condition, Context& context,
                                 Frame& frame) {
   flushPending(context);
-  auto branch = [&](const core::ExpPtr& body) {
-    auto block = std::make_shared<lcu::Block>();
-    lcu::Block* outer = std::exchange(block_, block.get());
-    Context& root = newContext(Context::Kind::Root, &context, {}, block_);
-    block->results = canonical(compile(body, root, frame), root);
-    flushPending(root);
-    block_ = outer;
-    return block;
-  };
   lcu::HostIf hostIf;
+  auto branch = [&](const core::ExpPtr& body, std::shared_ptr<lcu::Block>& block) {
+    block = std::make_shared<lcu::Block>();
+    Saved outer(block_);
+    block_ = block.get();
+    Context& root = newContext(Context::Kind::Root, &context, {}, block_);
+    return leave(compile(body, root, frame), root);
+  };
   hostIf.condition = condition;
-  hostIf.thenBlock = branch(node.thenBranch);
-  hostIf.elseBlock = branch(node.elseBranch);
+  const Outgoing first = branch(node.thenBranch, hostIf.thenBlock);
+  const Outgoing second = branch(node.elseBranch, hostIf.elseBlock);
+  const Shapes shapes = settled(meet(first.shapes, second.shapes), Shape::Kind::Regular);
+  hostIf.thenBlock->results = cross(first, shapes);
+  hostIf.elseBlock->results = cross(second, shapes);
   lcu::Stmt stmt;
-  stmt.results = declare(e.type, context, "r");
+  stmt.results = declare(e.type, shapes, "r");
   std::vector<VarId> results = stmt.results;
   stmt.node = std::move(hostIf);
   append(block_, std::move(stmt));
-  return fromCanonical(e.type, results, context);
+  return arrive(e.type, shapes, results);
 }
 
 /// Known to be at least one: a number of instances inside the block that a test of it guards.

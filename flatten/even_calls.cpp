@@ -66,6 +66,7 @@ bool Flattener::isShared(core::FunctionId f, size_t parameter) const {
 bool Flattener::compileEven(core::FunctionId f, bool evenResults) {
   const core::Function& function = core_.functions[f];
   const auto index = static_cast<uint32_t>(program_.functions.size());
+  const Mark before = mark();
   program_.functions.emplace_back();
   even_[f] = Even{index, evenResults, std::nullopt, false};
   evens_.push_back({f, true, {}});
@@ -73,8 +74,6 @@ bool Flattener::compileEven(core::FunctionId f, bool evenResults) {
   lcu::HostFunction result;
   result.name = function.name + "_even";
   bool asAssumed = true;
-  const size_t inlined = inlined_;
-  const uint32_t kernels = kernels_;
   {
     Saved block(block_);
     Saved delayed(delayed_);
@@ -126,18 +125,21 @@ bool Flattener::compileEven(core::FunctionId f, bool evenResults) {
     program_.functions[index] = std::move(result);
     return true;
   }
-  // What was compiled on the way may call it.
-  inlined_ = inlined;
-  kernels_ = kernels;
-  program_.functions.resize(index);
-  std::erase_if(instances_, [&](const auto& entry) { return entry.second >= index; });
-  std::erase_if(even_, [&](const auto& entry) {
-    return entry.first != f && entry.second && entry.second->function >= index;
-  });
-  for (auto& [function, even] : even_)
-    if (even && even->hostPart && *even->hostPart >= index) even->hostPart.reset();
+  goBack(before, f);  // what was compiled on the way may call it
   if (!attempt.evenCalls) even_[f] = std::nullopt;
   return false;
+}
+
+void Flattener::goBack(const Mark& mark, std::optional<core::FunctionId> kept) {
+  inlined_ = mark.inlined;
+  kernels_ = mark.kernels;
+  program_.functions.resize(mark.functions);
+  std::erase_if(instances_, [&](const auto& entry) { return entry.second >= mark.functions; });
+  std::erase_if(even_, [&](const auto& entry) {
+    return entry.first != kept && entry.second && entry.second->function >= mark.functions;
+  });
+  for (auto& [function, even] : even_)
+    if (even && even->hostPart && *even->hostPart >= mark.functions) even->hostPart.reset();
 }
 
 /// Gives an even instance a host part. False: it can have none.

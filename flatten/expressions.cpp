@@ -134,17 +134,18 @@ Values Flattener::compileInvariant(const core::Exp& e, const core::Invariant& no
   hostIf.elseBlock = std::make_shared<lcu::Block>();
   lcu::Block* outer = std::exchange(block_, hostIf.thenBlock.get());
   Context& root = newContext(Context::Kind::Root, &rootOf(context), {}, block_);
-  hostIf.thenBlock->results = canonical(compile(node.body, root, frame), root);
-  flushPending(root);
+  const Outgoing outgoing = leave(compile(node.body, root, frame), root);
+  const Shapes shapes = settled(outgoing.shapes, Shape::Kind::Regular);
+  hostIf.thenBlock->results = cross(outgoing, shapes);
   block_ = hostIf.elseBlock.get();
-  hostIf.elseBlock->results = canonicalZero(e.type, true);
+  hostIf.elseBlock->results = crossNothing(e.type, shapes);
   block_ = outer;
   lcu::Stmt stmt;
-  stmt.results = declare(e.type, root, "once");
+  stmt.results = declare(e.type, shapes, "once");
   std::vector<VarId> vars = stmt.results;
   stmt.node = std::move(hostIf);
   append(block_, std::move(stmt));
-  return fromCanonical(e.type, vars, root);  // host variables mean the same in every context
+  return arrive(e.type, shapes, vars);  // host variables mean the same in every context
 }
 
 Values Flattener::compileConstant(const core::Constant& node) {

@@ -3,8 +3,8 @@
 // Files: flatten.cpp (program, functions, calls), expressions.cpp (let, apply-to-each), conditionals.cpp,
 // scalar_loops.cpp, scalar_recursion.cpp, primitives.cpp (sequence primitives), effects.cpp (services, random
 // numbers), translate.cpp (values across contexts), stores.cpp (views -> stores, dense columns),
-// boundaries.cpp (values at host-level boundaries), even_calls.cpp (recursion over sequences of one length),
-// emit.cpp (statements).
+// boundaries.cpp (values at host-level boundaries), shapes.cpp (those of a root), host_loops.cpp (tail
+// recursion at a root), even_calls.cpp (recursion over sequences of one length), emit.cpp (statements).
 #pragma once
 
 #include <deque>
@@ -20,11 +20,16 @@
 #include "flatten/analysis.h"
 #include "flatten/context.h"
 #include "flatten/flatten.h"
+#include "flatten/shape.h"
 #include "flatten/value.h"
 #include "ir/core.h"
 #include "ir/lcu.h"
 
 namespace kelpie::flatten {
+
+/// Non-recursive functions are inlined, so that their kernels meet in one scheduling region, until a program
+/// has grown to this many Core nodes; from then on larger functions are called.
+constexpr size_t kInlineBudget = 200'000;
 
 struct Bound {
   Context* context = nullptr;
@@ -112,8 +117,15 @@ class Flattener {
   /// By the plain or the lifted instance.
   Values callInstance(core::FunctionId f, const Values& arguments, Context& context);
   Values runHostLoop(core::FunctionId f, const Values& arguments, Context& context);
-  std::vector<VarId> hostLoopStep(core::ExpPtr e, core::FunctionId f, const std::vector<VarId>& current,
-                                  Context& root, Frame& frame);
+  struct LoopStep;
+  struct LoopVariables {
+    VarId done = 0;
+    std::vector<VarId> results, varying;
+    std::vector<VarId> all() const;
+  };
+  std::unique_ptr<LoopStep> hostLoopStep(core::ExpPtr e, core::FunctionId f, Context& root, Frame& frame);
+  std::vector<VarId> finishStep(const LoopStep& step, const LoopVariables& current, const Shapes& results,
+                                const Shapes& varying);
   uint32_t instance(core::FunctionId f, bool lifted);
 
   // ---- recursion over sequences of one length (even_calls.cpp) ----
@@ -134,6 +146,14 @@ class Flattener {
   const Even* evenInstance(core::FunctionId f);
   bool isShared(core::FunctionId f, size_t parameter) const;
   bool compileEven(core::FunctionId f, bool evenResults);
+  /// What has been compiled so far, to go back to.
+  struct Mark {
+    size_t functions, inlined;
+    uint32_t kernels;
+  };
+  Mark mark() const { return {program_.functions.size(), inlined_, kernels_}; }
+  /// Forgets the functions compiled since; not that `kept` is being compiled.
+  void goBack(const Mark& mark, std::optional<core::FunctionId> kept = std::nullopt);
   bool makeHostPart(core::FunctionId f, const lcu::HostFunction& function,
                     const std::unordered_map<VarId, ExprRef>& conditions);
   std::optional<Values> callEvenly(core::FunctionId f, const Values& arguments, Context& context);
@@ -261,12 +281,15 @@ class Flattener {
   //   in other contexts: a store over the instances
   //   store of scalars: its array    store of sequences: lengths, then starts and inner store of each
   //   component
+  // A root's conditionals and loops hand over more where more is known (flatten/shape.h).
   // Results of lifted functions and of conditionals are dense: offsets, then the inner store of each
   // component. Arguments are not, so that slices can be passed on. SpaceKind::Regular, for instances over
   // sequences of one length: that length in place of the offsets, also of arguments.
   std::vector<VarId> canonical(const Values& row, Context& context);
   void canonicalStore(const StorePtr& store, std::vector<VarId>& out);
   void canonicalComponent(const Store::Component& component, std::vector<VarId>& out);
+  /// Lengths and starts of the segments of a descriptor.
+  std::pair<VarId, VarId> slicesOf(const Space& space);
   /// What a store hands over at a boundary: as canonicalStore, but of a dense store its offsets.
   void crossing(const StorePtr& store, std::vector<VarId>& out,
                 lcu::SpaceKind kind = lcu::SpaceKind::Offsets);
@@ -291,9 +314,33 @@ class Flattener {
   std::vector<VarId> declare(const Row& types, Context& context, const std::string& name);
   StorePtr storeFrom(const CoreType& type, const std::vector<VarId>& vars, size_t& next);
   Values fromCanonical(const Row& types, const std::vector<VarId>& vars, Context& context);
-  /// Canonical variables of zeros and empty sequences (root), or of stores without elements.
-  std::vector<VarId> canonicalZero(const Row& types, bool root);
   void emptyStore(const CoreType& type, std::vector<VarId>& out);
+
+  // ---- values of a root between blocks (shapes.cpp) ----
+  /// On their way out of a block: scalars are host scalars there, sequences canonical.
+  struct Outgoing {
+    lcu::Block* block = nullptr;
+    Span span;
+    Row types;
+    std::vector<std::variant<VarId, Sequence>> row;
+    Shapes shapes;  ///< what is known of them
+  };
+  Shape shapeOf(const Store& store) const;
+  std::vector<Shape> shapesOf(const Sequence& v, Context& root) const;
+  Outgoing leave(const Values& row, Context& root);
+  /// What stands for them beyond their block, in these shapes, which are theirs or less.
+  std::vector<VarId> cross(const Outgoing& outgoing, const Shapes& shapes);
+  void crossShaped(const Store& store, const Shape& shape, bool counted, std::vector<VarId>& out);
+  /// Zeros and empty sequences.
+  std::vector<VarId> crossNothing(const Row& types, const Shapes& shapes);
+  void crossNothing(const CoreType& type, const Shape& shape, bool counted, std::vector<VarId>& out);
+  std::vector<VarId> declare(const Row& types, const Shapes& shapes, const std::string& name);
+  void declareShaped(const CoreType& type, const Shape& shape, bool counted, const std::string& name,
+                     std::vector<VarId>& out);
+  /// The values that such variables stand for.
+  Values arrive(const Row& types, const Shapes& shapes, const std::vector<VarId>& vars);
+  StorePtr shapedStore(const CoreType& type, const Shape& shape, const std::vector<VarId>& vars, size_t& next,
+                       ExprRef count);
 
   // ---- emission ----
   lcu::ExprArena& arena() { return *program_.arena; }

@@ -1,0 +1,141 @@
+// What is known of nested sequences beyond conditionals and loops of the host (flatten/shape.h).
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "program_runner.h"
+
+namespace kelpie::testing {
+namespace {
+
+void expectAgreement(const std::string& nesl) {
+  RunnerOptions options;
+  options.fused = true;
+  for (const FormOutcome& outcome : runProgram(nesl, options))
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+}
+
+/// Of the last form.
+std::string flat(const std::string& nesl) { return runProgram(nesl).back().lcu; }
+
+/// Nested sequences of one type: of rows of one length or not, in order or not, and of none.
+struct Family {
+  std::vector<std::string> values;  ///< over n
+  std::vector<std::string> steps;   ///< over m and k
+  std::string seen;                 ///< of m
+};
+
+Family matrices() {
+  return {{"[] [int]", "{{i * j : j in [0:n]} : i in [0:n + 1]}", "[[1, 2], [3], [] int]",
+           "drop({{i - j : j in [0:n]} : i in [0:n + 2]}, 1)", "partition([0:3 * n], [n, n, n])",
+           "[[5, 6], [7, 8]]", "reverse({{i + j : j in [0:3]} : i in [0:n]})", "{[0:i] : i in [0:n]}"},
+          {"{{x + k : x in row} : row in m}", "{{x in row | x > k} : row in m}", "take(m, #m / 2)",
+           "m ++ [[k, k + 1]]", "{row in m | #row > k}", "{{i + j : j in [0:k]} : i in [0:3]}",
+           "if k > 1 then m else [] [int]", "{take(row, min(2, #row)) : row in m}", "reverse(m)",
+           "if k == 2 then {{i : j in [0:3]} : i in [0:2]} else m"},
+          "(m, {sum(row) : row in m}, #flatten(m), {#row : row in m})"};
+}
+
+Family cubes() {
+  return {
+      {"[] [[int]]", "{{{i + j + l : l in [0:2]} : j in [0:n]} : i in [0:3]}",
+       "{{[0:j] : j in [0:n]} : i in [0:2]}", "{{{i : l in [0:4]} : j in [0:i]} : i in [0:n]}",
+       "[[[1, 2], [3]], [] [int], [[4]]]", "drop({{{i + j + l : l in [0:2]} : j in [0:n]} : i in [0:3]}, 1)"},
+      {"{{{x * k : x in row} : row in p} : p in m}", "{{row in p | #row > k} : p in m}", "m ++ m",
+       "{p ++ [[k]] : p in m}", "{take(p, #p / 2) : p in m}"},
+      "(m, {{sum(row) : row in p} : p in m}, {#p : p in m})"};
+}
+
+/// Pairs, of which one is nested and the other not.
+Family pairs() {
+  return {{"[] ([int], bool)", "{({i + j : j in [0:n]}, rem(i, 2) == 0) : i in [0:n]}",
+           "[([1], t), ([2, 3], f)]"},
+          {"{(row, not(b)) : (row, b) in m}", "{(row ++ row, b) : (row, b) in m | b or (k > 1)}",
+           "{([0:k], b) : (row, b) in m}"},
+          "{(sum(row), b) : (row, b) in m}"};
+}
+
+std::vector<Family> families() { return {matrices(), cubes(), pairs()}; }
+
+TEST(Shapes, Conditionals) {
+  for (const Family& family : families()) {
+    std::string program = "n = 3;";
+    for (const std::string& a : family.values)
+      for (const std::string& b : family.values)
+        program += fmt::format("let m = (if #{{sum([0:x]) : x in [0:n]}} > 2 then {} else {}) in {};", a, b,
+                               family.seen);
+    expectAgreement(program);
+  }
+}
+
+TEST(Shapes, Loops) {
+  for (const Family& family : families()) {
+    std::string program = "n = 3;";
+    size_t number = 0;
+    for (const std::string& step : family.steps) {
+      program += fmt::format(
+          "function g{0}(m, k) = if k == 0 then m else g{0}(({1}), k - 1);"
+          "function h{0}(m, k) = if k == 0 then (m, k) else if k == 5 then h{0}(m, 1) else h{0}(({1}), k - "
+          "1);",
+          number, step);
+      for (const std::string& value : family.values)
+        program += fmt::format(
+            "let m = g{0}({1}, 3) in {2}; let (m, k) = h{0}({1}, 2) in {2}; let (m, k) = h{0}({1}, 5) in "
+            "{2};",
+            number, value, family.seen);
+      ++number;
+    }
+    expectAgreement(program);
+  }
+}
+
+/// Less is known of the arguments of the second step, or the third.
+TEST(Shapes, LoopsThatKnowLessAsTheyGoOn) {
+  expectAgreement(
+      "function g(a, b, c, k) = if k == 0 then (a, b, c) else g(b, c, {[0:i] : i in [0:k]}, k - 1);"
+      "g({{i : j in [0:2]} : i in [0:3]}, {{i : j in [0:2]} : i in [0:3]}, {{i : j in [0:2]} : i in [0:3]}, "
+      "1);"
+      "g({{i : j in [0:2]} : i in [0:3]}, {{i : j in [0:2]} : i in [0:3]}, {{i : j in [0:2]} : i in [0:3]}, "
+      "4);"
+      "function h(a, b, k) = if k == 0 then a else h(b, {row in a | #row > k}, k - 1);"
+      "h([[1, 2], [3, 4]], [] [int], 2); h([[1, 2], [3, 4]], [] [int], 3);"
+      "function outer(m, k) = if k == 0 then m else outer(h(m, reverse(m), 2), k - 1);"
+      "outer([[1, 2], [3, 4], [5, 6]], 3); outer([[1, 2], [3], [5, 6, 7]], 3);"
+      "function found(xs, m) = if #xs < 3 then m else found({x / 3 : x in xs | rem(x, 3) == 0}, {[x] : x in "
+      "xs});"
+      "found([0:9000], [] [int]); found([0:9000], [[1], [2]]); found([0:2], [[1], [2]]);");
+}
+
+/// Errors in a loop are those of the program.
+TEST(Shapes, ErrorsInLoops) {
+  expectAgreement(
+      "function g(m, k) = if k == 0 then m else g({{x / (k - 1) : x in row} : row in m}, k - 1);"
+      "g([[1, 2], [3, 4]], 2); g([[1, 2], [3]], 2); g([] [int], 2);"
+      "function h(m, k) = if k == 0 then m[5] else h(transpose(m), k - 1);"
+      "h({{i : j in [0:2]} : i in [0:3]}, 2); h({{i : j in [0:6]} : i in [0:6]}, 3); h([[1], [2, 3]], 1);");
+}
+
+/// A loop over a matrix has neither offsets nor sums of lengths.
+TEST(Shapes, MatricesStayMatrices) {
+  const std::string loop = flat(
+      "function smooth(m, k) = if k == 0 then m else smooth({{(x + m[i][0]) / 2 : x in row} : row in m;"
+      " i in index(#m)}, k - 1);"
+      "n = 5; let m = {{i * j : j in [0:n]} : i in [0:n]}; r = smooth(m, 4) in sum({sum(row) : row in r});");
+  EXPECT_EQ(loop.find("offsets"), std::string::npos) << loop;
+  EXPECT_EQ(loop.find("SCAN"), std::string::npos) << loop;
+  EXPECT_NE(loop.find("while"), std::string::npos) << loop;
+  const std::string product = flat(
+      "function product(a, b) = {{sum({x * y : x in row; y in column}) : column in transpose(b)} : row in a};"
+      "n = 5; let m = {{i * j : j in [0:n]} : i in [0:n]} in sum({sum(row) : row in product(m, m)});");
+  EXPECT_EQ(product.find("offsets"), std::string::npos) << product;
+}
+
+/// Nor does a loop over rows of different lengths add these up: they are where they are.
+TEST(Shapes, OffsetsGoAround) {
+  const std::string loop = flat(
+      "function counted(m, k) = if k == 0 then m else counted({{x + k : x in row} : row in m}, k - 1);"
+      "n = 5; let m = {[0:i] : i in [0:n]}; r = counted(m, 4) in {sum(row) : row in r};");
+  EXPECT_EQ(loop.find("lengths"), std::string::npos) << loop;
+}
+
+}  // namespace
+}  // namespace kelpie::testing
