@@ -127,6 +127,20 @@ std::pair<VarId, VarId> Flattener::slicesOf(const Space& space) {
   return {arrays[0], arrays[1]};
 }
 
+VarId Flattener::startsOf(const Space& space) {
+  const ExprRef start = space.kind == SpaceKind::Regular
+                            ? arena().mul(arena().param(0), space.length)
+                            : arena().load(space.offsets, lcu::kIndex, arena().param(0));
+  return map(flat(space.segments), start, block_, "starts");
+}
+
+VarId Flattener::lengthsOf(const Store& store) {
+  if (!store.length) return store.lengths;
+  const Store::Component& first = store.components.front();
+  const ExprRef count = program_.vars[first.splits ? first.splits : first.starts].extent;
+  return map(flat(count), store.length, block_, "lengths");
+}
+
 /// `store` is canonical, or has appended components (Form::Appended): of these, the splits and both parts.
 void Flattener::canonicalStore(const StorePtr& store, std::vector<VarId>& out) {
   if (store->kind == Store::Kind::Array) {
@@ -135,7 +149,7 @@ void Flattener::canonicalStore(const StorePtr& store, std::vector<VarId>& out) {
   }
   if (store->kind == Store::Kind::Iota) throw InternalError("an unbounded store at a boundary");
   if (!store->dense) {
-    out.push_back(store->lengths);
+    out.push_back(lengthsOf(*store));
     for (const Store::Component& component : store->components) canonicalComponent(component, out);
     return;
   }

@@ -349,7 +349,7 @@ Values Flattener::compileIf(const core::Exp& e, const core::If& node, Context& c
       (scalars || !context.isRoot() || delayed_ > 0))
     return compileSelect(node, condition, context, frame);
   if (context.isRoot()) return compileHostIf(e, node, condition, context, frame);
-  if (recurses(node) && decidedByHost(condition, context)) {
+  if (recurses(node) ? decidedByHost(condition, context) : hostKnown(condition)) {
     Values values;
     for (const StorePtr& store : storeDecided(e, node, condition, context, frame))
       values.push_back(storeAt(*store, arena().param(0), context));

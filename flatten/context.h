@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "flatten/value.h"
@@ -40,6 +41,8 @@ struct Context {
   std::unordered_map<ExprRef, Space> spaces;
   /// Root: lengths that were checked to be the same; each one leads to the one that stands for it, or nearer.
   std::unordered_map<ExprRef, ExprRef> sameExtents;
+  /// Conditions that the host has checked where the context begins, or found to hold if there are instances.
+  std::unordered_set<ExprRef> holds;
   /// Let-bound expressions that can fail and that nothing stored so far evaluates: strictness owes them an
   /// evaluation even if their value is never used (language.md 4.1).
   std::vector<ExprRef> pending;

@@ -167,9 +167,28 @@ ExprRef Flattener::evaluatedBefore(const std::vector<ExprRef>& owed, ExprRef val
   return value;
 }
 
+/// Whether the host has checked it already, for all that `context` is in.
+bool Flattener::holds(ExprRef condition, const Context& context) const {
+  if (condition->kind == ExprKind::Op && condition->op == ScalarOp::And)
+    return holds(condition->operands[0], context) && holds(condition->operands[1], context);
+  for (const Context* c = &context; c; c = c->parent)
+    if (c->holds.contains(condition)) return true;
+  return false;
+}
+
+void Flattener::learn(ExprRef condition, Context& context) {
+  if (condition->kind == ExprKind::Op && condition->op == ScalarOp::And) {
+    learn(condition->operands[0], context);
+    learn(condition->operands[1], context);
+  } else {
+    context.holds.insert(condition);
+  }
+}
+
 ExprRef Flattener::check(ExprRef condition, ExprRef value, Scalar fallback, Span span,
                          const std::string& message, ExprRef p, ExprRef q, Context& context) {
   ExprRef checked = arena().check(condition, value, fallback, site(userSpan(span), message), p, q);
+  if (holds(condition, context) && !p->canFail && !q->canFail) return value;
   if (delayed_ > 0 || readsDevice(checked) || !checked->canFail) return checked;
   // Host-known: raise here and now, so that lengths stay symbolic and kernels need no check.
   if (!context.isRoot()) {
@@ -183,6 +202,7 @@ ExprRef Flattener::check(ExprRef condition, ExprRef value, Scalar fallback, Span
     if (!checked->canFail) return value;
   }
   hostLet(checked, block_, "checked");
+  if (block_ == context.block && hostKnown(condition)) learn(condition, context);
   return value;
 }
 

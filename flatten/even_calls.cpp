@@ -499,10 +499,12 @@ std::shared_ptr<lcu::Block> Flattener::inBlock(Context& context,
   lcu::Block* contextBlock = std::exchange(context.block, block.get());
   auto stored = context.stored;
   auto spaces = context.spaces;
+  auto holds = context.holds;
   fill(block->results);
   flushPending(context);
   context.stored = std::move(stored);
   context.spaces = std::move(spaces);
+  context.holds = std::move(holds);
   context.block = contextBlock;
   block_ = outer;
   return block;

@@ -1,10 +1,10 @@
 // The flattener's working state; private to flatten/. The entry point is flatten.h.
 //
 // Files: flatten.cpp (program, functions, calls), expressions.cpp (let, apply-to-each), conditionals.cpp,
-// scalar_loops.cpp, scalar_recursion.cpp, primitives.cpp (sequence primitives), effects.cpp (services, random
-// numbers), translate.cpp (values across contexts), stores.cpp (views -> stores, dense columns),
-// boundaries.cpp (values at host-level boundaries), shapes.cpp (those of a root), host_loops.cpp (tail
-// recursion at a root), even_calls.cpp (recursion over sequences of one length), emit.cpp (statements).
+// scalar_loops.cpp, scalar_recursion.cpp, primitives.cpp and partition.cpp (sequence primitives), effects.cpp
+// (services, random numbers), translate.cpp (values across contexts), stores.cpp (views -> stores, dense
+// columns), boundaries.cpp (values at host-level boundaries), shapes.cpp (those of a root), host_loops.cpp
+// (tail recursion at a root), even_calls.cpp (recursion over sequences of one length), emit.cpp (statements).
 #pragma once
 
 #include <deque>
@@ -180,6 +180,7 @@ class Flattener {
   Value append(const Sequence& a, const Sequence& b, Context& context);
   bool follows(const Run& a, const Run& b);
   Value flattenSequence(const Sequence& v, Context& context);
+  void checkPieces(const core::Exp& e, ExprRef pieces, ExprRef length, ExprRef elements, Context& root);
   Value partition(const core::Exp& e, const Sequence& v, const Sequence& counts, Context& context);
   Value zip(const core::Exp& e, const std::vector<const Sequence*>& parts, Context& context);
   Value lastWriter(const core::Exp& e, const Sequence& index, ExprRef n, Context& context);
@@ -265,9 +266,9 @@ class Flattener {
   bool plain(const Store& store) const;
   /// The scalar expressions that must be stored for a normalised value, and the store over their arrays,
   /// which `next` hands out in the same order.
-  static std::vector<ExprRef> columnsOf(const Value& v);
+  std::vector<ExprRef> columnsOf(const Value& v) const;
   static void addColumns(const View& view, std::vector<ExprRef>& out);
-  static StorePtr storeOf(const Value& v, const CoreType& type, const std::function<VarId()>& next);
+  StorePtr storeOf(const Value& v, const CoreType& type, const std::function<VarId()>& next) const;
   static Store::Component componentFrom(const View& view, const std::function<VarId()>& next);
   Sequence copy(const Sequence& v, Context& context);
   void denseColumns(const Value& v, const CoreType& type, Context& context, std::vector<VarId>& out);
@@ -290,6 +291,9 @@ class Flattener {
   void canonicalComponent(const Store::Component& component, std::vector<VarId>& out);
   /// Lengths and starts of the segments of a descriptor.
   std::pair<VarId, VarId> slicesOf(const Space& space);
+  VarId startsOf(const Space& space);
+  /// Of a store that is not dense.
+  VarId lengthsOf(const Store& store);
   /// What a store hands over at a boundary: as canonicalStore, but of a dense store its offsets.
   void crossing(const StorePtr& store, std::vector<VarId>& out,
                 lcu::SpaceKind kind = lcu::SpaceKind::Offsets);
@@ -359,6 +363,9 @@ class Flattener {
   /// value carries the check. Returns the checked value.
   ExprRef check(ExprRef condition, ExprRef value, Scalar fallback, Span span, const std::string& message,
                 ExprRef p, ExprRef q, Context& context);
+  bool holds(ExprRef condition, const Context& context) const;
+  /// From here on it does.
+  void learn(ExprRef condition, Context& context);
   void flushPending(Context& context);
   /// `value`, but these are evaluated first, in their order.
   ExprRef evaluatedBefore(const std::vector<ExprRef>& owed, ExprRef value);

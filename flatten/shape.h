@@ -6,6 +6,7 @@
 //
 //   Regular   the one length that all of its sequences have
 //   Offsets   where they begin, one after the other
+//   Windows   the one length that all of them have, and where each of them begins
 //   Slices    their lengths, and where each of them begins
 //
 // for which the first two also need to know how many sequences there are, unless those around them tell: a
@@ -27,7 +28,13 @@ namespace kelpie::flatten {
 
 /// Of a store; scalars have none of it.
 struct Shape {
-  enum class Kind : uint8_t { Nothing, Regular, Offsets, Slices };  ///< Nothing: there are no sequences
+  enum class Kind : uint8_t {
+    Nothing,
+    Regular,
+    Offsets,
+    Windows,
+    Slices
+  };  ///< Nothing: there are no sequences
   Kind kind = Kind::Nothing;
   bool whole = true;              ///< of a component of a root's sequence, unless that has scalars
   std::vector<Shape> components;  ///< of what the sequences are made of

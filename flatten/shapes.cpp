@@ -16,7 +16,9 @@ using Kind = Shape::Kind;
 Shape meet(const Shape& a, const Shape& b) {
   if (a.kind == Kind::Nothing) return b;
   if (b.kind == Kind::Nothing) return a;
-  Shape met{std::max(a.kind, b.kind), a.whole && b.whole, {}};
+  Shape met{a.kind, a.whole && b.whole, {}};
+  if (a.kind == Kind::Regular) met.kind = b.kind;
+  if (a.kind != b.kind && a.kind != Kind::Regular && b.kind != Kind::Regular) met.kind = Kind::Slices;
   for (size_t k = 0; k < a.components.size(); ++k)
     met.components.push_back(meet(a.components[k], b.components[k]));
   return met;
@@ -66,7 +68,10 @@ Shapes slices(const Row& types) {
 Shape Flattener::shapeOf(const Store& store) const {
   Shape shape;
   if (store.kind == Store::Kind::Array) return shape;
-  shape.kind = !store.dense ? Kind::Slices : store.regular() ? Kind::Regular : Kind::Offsets;
+  if (store.dense)
+    shape.kind = store.regular() ? Kind::Regular : Kind::Offsets;
+  else
+    shape.kind = store.length ? Kind::Windows : Kind::Slices;
   for (const Store::Component& component : store.components) {
     const Store& inner = *component.store;
     shape.components.push_back(shapeOf(inner));
@@ -150,10 +155,19 @@ void Flattener::crossShaped(const Store& store, const Shape& shape, bool counted
       crossShaped(*store.components[k].store, shape.components[k], true, out);
     return;
   }
-  const auto [lengths, starts] = store.dense ? slicesOf(*store.dense) : std::pair(store.lengths, VarId{0});
-  out.push_back(lengths);
+  VarId starts = 0;
+  if (shape.kind == Kind::Windows) {
+    out.push_back(hostLet(store.dense ? store.dense->length : store.length, block_, "each"));
+    if (store.dense) starts = startsOf(*store.dense);
+  } else if (store.dense) {
+    const auto slices = slicesOf(*store.dense);
+    out.push_back(slices.first);
+    starts = slices.second;
+  } else {
+    out.push_back(lengthsOf(store));
+  }
   for (size_t k = 0; k < store.components.size(); ++k) {
-    out.push_back(store.dense ? starts : store.components[k].starts);
+    out.push_back(starts ? starts : store.components[k].starts);
     crossShaped(*store.components[k].store, shape.components[k], false, out);
   }
 }
@@ -184,6 +198,7 @@ void Flattener::crossNothing(const CoreType& type, const Shape& shape, bool coun
   if (isDense(shape) && !counted) none();
   switch (shape.kind) {
     case Kind::Regular:
+    case Kind::Windows:
       none();
       break;
     case Kind::Offsets:
@@ -225,9 +240,11 @@ void Flattener::declareShaped(const CoreType& type, const Shape& shape, bool cou
     return;
   }
   if (isDense(shape) && !counted) out.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_count"));
-  out.push_back(shape.kind == Kind::Regular   ? newVar(VarKind::Host, lcu::kIndex, name + "_each")
-                : shape.kind == Kind::Offsets ? newVar(VarKind::Array, lcu::kIndex, name + "_offsets")
-                                              : newVar(VarKind::Array, lcu::kIndex, name + "_lengths"));
+  if (shape.kind == Kind::Regular || shape.kind == Kind::Windows)
+    out.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_each"));
+  else
+    out.push_back(
+        newVar(VarKind::Array, lcu::kIndex, name + (shape.kind == Kind::Offsets ? "_offsets" : "_lengths")));
   for (size_t k = 0; k < shape.components.size(); ++k) {
     if (!isDense(shape)) out.push_back(newVar(VarKind::Array, lcu::kIndex, name + "_starts"));
     declareShaped(type.elements()[k], shape.components[k], isDense(shape), name, out);
@@ -271,7 +288,11 @@ StorePtr Flattener::shapedStore(const CoreType& type, const Shape& shape, const 
   }
   store->kind = Store::Kind::Sequence;
   if (!isDense(shape)) {
-    store->lengths = vars[next++];
+    const VarId first = vars[next++];
+    if (shape.kind == Kind::Windows)
+      store->length = arena().nonNegative(arena().host(first, lcu::kIndex));
+    else
+      store->lengths = first;
     for (size_t k = 0; k < shape.components.size(); ++k) {
       const VarId starts = vars[next++];
       store->components.push_back(

@@ -175,16 +175,17 @@ Store::Component Flattener::componentFrom(const View& view, const std::function<
   return component;
 }
 
-std::vector<ExprRef> Flattener::columnsOf(const Value& v) {
+std::vector<ExprRef> Flattener::columnsOf(const Value& v) const {
   if (v.isScalar()) return {v.scalar()};
   const Sequence& sequence = v.sequence();
   if (isWhole(sequence)) return {};
-  std::vector<ExprRef> columns = {sequence.length};
+  std::vector<ExprRef> columns;
+  if (!hostKnown(sequence.length)) columns.push_back(sequence.length);
   for (const ViewPtr& view : sequence.views) addColumns(*view, columns);
   return columns;
 }
 
-StorePtr Flattener::storeOf(const Value& v, const CoreType& type, const std::function<VarId()>& next) {
+StorePtr Flattener::storeOf(const Value& v, const CoreType& type, const std::function<VarId()>& next) const {
   auto store = std::make_shared<Store>();
   store->type = type;
   if (v.isScalar()) {
@@ -198,7 +199,10 @@ StorePtr Flattener::storeOf(const Value& v, const CoreType& type, const std::fun
     for (const ViewPtr& view : sequence.views) store->components.push_back({0, 1, view->store, 0, {}});
     return store;
   }
-  store->lengths = next();
+  if (hostKnown(sequence.length))
+    store->length = sequence.length;
+  else
+    store->lengths = next();
   for (const ViewPtr& view : sequence.views) store->components.push_back(componentFrom(*view, next));
   return store;
 }

@@ -401,7 +401,8 @@ Value Flattener::storeAt(const Store& store, ExprRef address, Context& context) 
     }
     result.run = Run{space, address, 1};
   } else {
-    result.length = arena().nonNegative(arena().load(store.lengths, lcu::kIndex, address));
+    result.length =
+        store.length ? store.length : arena().nonNegative(arena().load(store.lengths, lcu::kIndex, address));
   }
   for (const Store::Component& component : store.components)
     result.views.push_back(store.dense

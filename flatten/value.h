@@ -48,6 +48,7 @@ struct Store {
   std::optional<Space> dense;
   /// Sequence, not dense (slices): arrays indexed by k.
   VarId lengths = 0;
+  ExprRef length = nullptr;  ///< that all have, if the host knows it: then there are no lengths
   struct Component {
     VarId starts = 0;    ///< not dense only
     int64_t stride = 1;  ///< of the elements within a segment

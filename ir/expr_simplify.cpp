@@ -127,6 +127,14 @@ bool isQuotient(ExprRef e, ExprRef x) {
          e->operands[1]->constant.i > 0;
 }
 
+/// An integer that it is never below, if one is known.
+std::optional<int64_t> leastOf(ExprRef e) {
+  if (isOp(e, ScalarOp::Max) && isInt(e->type) && isConstant(e->operands[1]))
+    return e->operands[1]->constant.i;
+  if (e->nonNegative) return 0;
+  return std::nullopt;
+}
+
 /// Both operands the same, of any type but float: the constant that results, if one does.
 std::optional<Scalar> resultOnEqual(ScalarOp op, ScalarType type) {
   switch (op) {
@@ -228,14 +236,14 @@ ExprRef ExprArena::op(ScalarOp op, ExprRef a, ExprRef b) {
     if (isEquality && isInt(type) && isOp(a, ScalarOp::Add) && isConstant(a->operands[1]))
       return this->op(op, a->operands[0],
                       constant(evaluate(ScalarOp::Sub, b->constant, a->operands[1]->constant)));
-    if (a->nonNegative && !a->canFail) {
+    if (const auto least = leastOf(a); least && !a->canFail) {
       const int64_t bound = b->constant.i;
-      if (bound <= 0 && (op == ScalarOp::GreaterEqual || op == ScalarOp::Less))
+      if (bound <= *least && (op == ScalarOp::GreaterEqual || op == ScalarOp::Less))
         return boolean(op == ScalarOp::GreaterEqual);
-      if (bound < 0 && (op == ScalarOp::Greater || op == ScalarOp::LessEqual))
+      if (bound < *least && (op == ScalarOp::Greater || op == ScalarOp::LessEqual))
         return boolean(op == ScalarOp::Greater);
-      if (bound < 0 && isEquality) return boolean(op == ScalarOp::NotEqual);
-      if (bound <= 0 && op == ScalarOp::Max) return a;
+      if (bound < *least && isEquality) return boolean(op == ScalarOp::NotEqual);
+      if (bound <= *least && op == ScalarOp::Max) return a;
     }
   }
   if (a->nonNegative && b->nonNegative && !a->canFail && !b->canFail && isQuotient(a, b) &&
