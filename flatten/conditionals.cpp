@@ -69,9 +69,10 @@ Values Flattener::compileHostIf(const core::Exp& e, const core::If& node, ExprRe
     return leave(compile(body, root, frame), root);
   };
   hostIf.condition = condition;
+  const auto firstInside = static_cast<VarId>(program_.vars.size());
   const Outgoing first = branch(node.thenBranch, hostIf.thenBlock);
   const Outgoing second = branch(node.elseBranch, hostIf.elseBlock);
-  const Shapes shapes = settled(meet(first.shapes, second.shapes), Shape::Kind::Regular);
+  const Shapes shapes = settled(beyond(meet(first.shapes, second.shapes), firstInside), Shape::Kind::Regular);
   hostIf.thenBlock->results = cross(first, shapes);
   hostIf.elseBlock->results = cross(second, shapes);
   lcu::Stmt stmt;

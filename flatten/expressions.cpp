@@ -135,7 +135,7 @@ Values Flattener::compileInvariant(const core::Exp& e, const core::Invariant& no
   lcu::Block* outer = std::exchange(block_, hostIf.thenBlock.get());
   Context& root = newContext(Context::Kind::Root, &rootOf(context), {}, block_);
   const Outgoing outgoing = leave(compile(node.body, root, frame), root);
-  const Shapes shapes = settled(outgoing.shapes, Shape::Kind::Regular);
+  const Shapes shapes = settled(beyond(outgoing.shapes, 0), Shape::Kind::Regular);  // there may be nothing
   hostIf.thenBlock->results = cross(outgoing, shapes);
   block_ = hostIf.elseBlock.get();
   hostIf.elseBlock->results = crossNothing(e.type, shapes);

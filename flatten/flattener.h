@@ -330,7 +330,7 @@ class Flattener {
     Shapes shapes;  ///< what is known of them
   };
   Shape shapeOf(const Store& store) const;
-  std::vector<Shape> shapesOf(const Sequence& v, Context& root) const;
+  SequenceShape shapeOf(const Sequence& v, Context& root) const;
   Outgoing leave(const Values& row, Context& root);
   /// What stands for them beyond their block, in these shapes, which are theirs or less.
   std::vector<VarId> cross(const Outgoing& outgoing, const Shapes& shapes);

@@ -4,8 +4,7 @@
 //
 // The loop's variables are a flag (done), the function's results, and its parameters, but for those that
 // never change. What is known of sequences that go around (flatten/shape.h) is what is known of the first
-// arguments: the body is compiled for these, and once more for less if it makes others of which less is
-// known.
+// arguments: the body is compiled for these, and again for less if it makes others of which less is known.
 #include <algorithm>
 
 #include "flatten/flattener.h"
@@ -13,6 +12,7 @@
 
 namespace kelpie::flatten {
 
+using lcu::ExprKind;
 using lcu::VarKind;
 
 /// One way through the body, to its end: results, or the arguments of the next step. Or a choice of two.
@@ -34,17 +34,25 @@ struct Flattener::LoopStep {
 
 std::unique_ptr<Flattener::LoopStep> Flattener::hostLoopStep(core::ExpPtr e, core::FunctionId f,
                                                              Context& root, Frame& frame) {
-  while (auto* let = std::get_if<core::Let>(&e->node)) {
-    if (e->span.known()) span_ = e->span;
-    Values values = compile(let->rhs, root, frame);
-    bind(let->vars, values, root, frame);
-    e = let->body;
-  }
   auto step = std::make_unique<LoopStep>();
   step->block = block_;
-  step->span = span_;
-  if (auto* branch = std::get_if<core::If>(&e->node)) {
+  const core::If* branch = nullptr;
+  for (;;) {
+    while (auto* let = std::get_if<core::Let>(&e->node)) {
+      if (e->span.known()) span_ = e->span;
+      Values values = compile(let->rhs, root, frame);
+      bind(let->vars, values, root, frame);
+      e = let->body;
+    }
+    branch = std::get_if<core::If>(&e->node);
+    if (!branch) break;
     step->condition = atom(branch->condition, root, frame).scalar();
+    if (step->condition->kind != ExprKind::Constant) break;
+    e = step->condition->constant.isTrue() ? branch->thenBranch : branch->elseBranch;
+    step->condition = nullptr;
+  }
+  step->span = span_;
+  if (branch) {
     flushPending(root);
     auto side = [&](const core::ExpPtr& body, std::shared_ptr<lcu::Block>& block) {
       block = std::make_shared<lcu::Block>();
@@ -136,6 +144,7 @@ Values Flattener::runHostLoop(core::FunctionId f, const Values& arguments, Conte
   // the range is never stored.
   std::unique_ptr<LoopStep> before;
   Outgoing outgoing;
+  const auto firstBefore = static_cast<VarId>(program_.vars.size());
   if (std::any_of(varying.begin(), varying.end(), isRange) && inlined_ + analysis_.size(f) <= kInlineBudget) {
     inlined_ += analysis_.size(f);
     Frame first = initial;
@@ -143,7 +152,13 @@ Values Flattener::runHostLoop(core::FunctionId f, const Values& arguments, Conte
   } else {
     outgoing = leave(varying, context);
   }
-  Shapes shapes = before ? before->shapes(true) : outgoing.shapes;
+  Shapes shapes = before ? beyond(before->shapes(true), firstBefore) : outgoing.shapes;
+  // A length that is computed would be computed, and be another variable, wherever the body needs it.
+  shapes = withLengths(std::move(shapes), [&](ExprRef length) {
+    const bool simple = length->kind == ExprKind::Constant || length->kind == ExprKind::Host;
+    return simple ? length : arena().nonNegative(arena().host(hostLet(length, block_, "each"), lcu::kIndex));
+  });
+  const auto firstInside = static_cast<VarId>(program_.vars.size());
   shapes = shapes.empty() ? slices(types) : settled(std::move(shapes), Shape::Kind::Offsets);
 
   lcu::HostLoop loop;
@@ -167,11 +182,12 @@ Values Flattener::runHostLoop(core::FunctionId f, const Values& arguments, Conte
     body = hostLoopStep(function.body, f, root, frame);
     const Shapes met = meet(shapes, body->shapes(true));
     if (met == shapes) break;
-    shapes = attempt == 0 ? met : slices(types);
+    constexpr int kAttempts = 3;
+    shapes = attempt < kAttempts ? met : slices(types);
     goBack(mark);
   }
-  Shapes results = body->shapes(false);
-  if (before) results = meet(results, before->shapes(false));
+  Shapes results = beyond(body->shapes(false), firstInside);
+  if (before) results = meet(results, beyond(before->shapes(false), firstBefore));
   results = results.empty() ? slices(function.result) : settled(std::move(results), Shape::Kind::Regular);
 
   parameters.done = newVar(VarKind::Host, ScalarType::Bool, "done");

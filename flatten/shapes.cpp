@@ -1,5 +1,5 @@
 // Values of a root between blocks: what is known of them, and the variables that stand for them.
-#include <algorithm>
+#include <functional>
 
 #include "flatten/flattener.h"
 #include "flatten/saved.h"
@@ -7,6 +7,7 @@
 
 namespace kelpie::flatten {
 
+using lcu::ExprKind;
 using lcu::SpaceKind;
 using lcu::VarKind;
 using Kind = Shape::Kind;
@@ -14,11 +15,13 @@ using Kind = Shape::Kind;
 // ---- what is known ----------------------------------------------------------------------------------------
 
 Shape meet(const Shape& a, const Shape& b) {
-  if (a.kind == Kind::Nothing) return b;
-  if (b.kind == Kind::Nothing) return a;
-  Shape met{a.kind, a.whole && b.whole, {}};
+  Shape met = a.kind == Kind::Nothing ? b : a;
+  met.whole = a.whole && b.whole;
+  if (a.kind == Kind::Nothing || b.kind == Kind::Nothing) return met;
   if (a.kind == Kind::Regular) met.kind = b.kind;
   if (a.kind != b.kind && a.kind != Kind::Regular && b.kind != Kind::Regular) met.kind = Kind::Slices;
+  if (a.each != b.each) met.each = nullptr;
+  met.components.clear();
   for (size_t k = 0; k < a.components.size(); ++k)
     met.components.push_back(meet(a.components[k], b.components[k]));
   return met;
@@ -27,8 +30,11 @@ Shape meet(const Shape& a, const Shape& b) {
 Shapes meet(const Shapes& a, const Shapes& b) {
   if (a.empty()) return b;
   Shapes met = a;
-  for (size_t v = 0; v < b.size(); ++v)
-    for (size_t k = 0; k < b[v].size(); ++k) met[v][k] = meet(a[v][k], b[v][k]);
+  for (size_t v = 0; v < b.size(); ++v) {
+    if (a[v].length != b[v].length) met[v].length = nullptr;
+    for (size_t k = 0; k < b[v].components.size(); ++k)
+      met[v].components[k] = meet(a[v].components[k], b[v].components[k]);
+  }
   return met;
 }
 
@@ -44,7 +50,7 @@ void settle(std::vector<Shape>& shapes, Kind kind) {
 std::vector<Shape> uniform(const Row& types, Kind kind) {
   std::vector<Shape> shapes;
   for (const CoreType& type : types)
-    shapes.push_back({kind, kind != Kind::Slices,
+    shapes.push_back({kind, kind != Kind::Slices, nullptr,
                       type.isScalar() ? std::vector<Shape>{} : uniform(type.elements(), kind)});
   return shapes;
 }
@@ -54,14 +60,43 @@ bool isDense(const Shape& shape) { return shape.kind == Kind::Regular || shape.k
 }  // namespace
 
 Shapes settled(Shapes shapes, Kind kind) {
-  for (std::vector<Shape>& ofValue : shapes) settle(ofValue, kind);
+  for (SequenceShape& shape : shapes) settle(shape.components, kind);
   return shapes;
+}
+
+Shapes withLengths(Shapes shapes, const std::function<ExprRef(ExprRef)>& change) {
+  const auto changeOne = [&](ExprRef& length) {
+    if (length) length = change(length);
+  };
+  const std::function<void(std::vector<Shape>&)> changeAll = [&](std::vector<Shape>& components) {
+    for (Shape& shape : components) {
+      changeOne(shape.each);
+      changeAll(shape.components);
+    }
+  };
+  for (SequenceShape& shape : shapes) {
+    changeOne(shape.length);
+    changeAll(shape.components);
+  }
+  return shapes;
+}
+
+Shapes beyond(Shapes shapes, VarId first) {
+  return withLengths(std::move(shapes), [&](ExprRef length) {
+    const bool inside = lcu::anyNode({length}, [&](ExprRef e) {
+      const bool variable =
+          e->kind == ExprKind::Host || e->kind == ExprKind::Load || e->kind == ExprKind::Size;
+      return variable && e->index >= first;
+    });
+    return inside ? nullptr : length;
+  });
 }
 
 Shapes slices(const Row& types) {
   Shapes shapes;
   for (const CoreType& type : types)
-    shapes.push_back(type.isScalar() ? std::vector<Shape>{} : uniform(type.elements(), Kind::Slices));
+    shapes.push_back(
+        {nullptr, type.isScalar() ? std::vector<Shape>{} : uniform(type.elements(), Kind::Slices)});
   return shapes;
 }
 
@@ -72,6 +107,8 @@ Shape Flattener::shapeOf(const Store& store) const {
     shape.kind = store.regular() ? Kind::Regular : Kind::Offsets;
   else
     shape.kind = store.length ? Kind::Windows : Kind::Slices;
+  const ExprRef each = store.regular() ? store.dense->length : store.length;
+  if (each && hostKnown(each)) shape.each = each;
   for (const Store::Component& component : store.components) {
     const Store& inner = *component.store;
     shape.components.push_back(shapeOf(inner));
@@ -81,16 +118,23 @@ Shape Flattener::shapeOf(const Store& store) const {
   return shape;
 }
 
-std::vector<Shape> Flattener::shapesOf(const Sequence& v, Context& root) const {
-  if (lcu::asIndex(v.length) == 0) return uniform(v.elements, Kind::Nothing);
-  std::vector<Shape> shapes;
-  for (const ViewPtr& view : v.views) {
-    shapes.push_back(shapeOf(*view->store));
-    const auto& space = view->store->dense;
-    shapes.back().whole = lcu::asIndex(view->start) == 0 && space &&
-                          representative(space->segments, root) == representative(v.length, root);
+SequenceShape Flattener::shapeOf(const Sequence& v, Context& root) const {
+  SequenceShape shape;
+  if (hostKnown(v.length)) shape.length = v.length;
+  if (lcu::asIndex(v.length) == 0) {
+    shape.components = uniform(v.elements, Kind::Nothing);
+    return shape;
   }
-  return shapes;
+  for (const ViewPtr& view : v.views) {
+    const Store& store = *view->store;
+    shape.components.push_back(shapeOf(store));
+    const ExprRef count = store.kind == Store::Kind::Array ? program_.vars[store.array].extent
+                          : store.dense                    ? store.dense->segments
+                                                           : nullptr;
+    shape.components.back().whole = lcu::asIndex(view->start) == 0 && count &&
+                                    representative(count, root) == representative(v.length, root);
+  }
+  return shape;
 }
 
 // ---- out of a block ---------------------------------------------------------------------------------------
@@ -110,7 +154,7 @@ Flattener::Outgoing Flattener::leave(const Values& row, Context& root) {
     const Value plain = normalise(v, root, Form::Canonical);
     outgoing.types.push_back(CoreType::sequence(plain.sequence().elements));
     outgoing.row.emplace_back(plain.sequence());
-    outgoing.shapes.push_back(shapesOf(plain.sequence(), root));
+    outgoing.shapes.push_back(shapeOf(plain.sequence(), root));
   }
   flushPending(root);
   return outgoing;
@@ -136,9 +180,9 @@ std::vector<VarId> Flattener::cross(const Outgoing& outgoing, const Shapes& shap
     out.push_back(hostLet(sequence.length, block_, "length"));
     for (size_t c = 0; c < sequence.views.size(); ++c) {
       const View& view = *sequence.views[c];
-      const bool whole = sequence.elements[c].isSequence() && shapes[k][c].whole;
-      if (!whole) out.push_back(hostLet(view.start, block_, "start"));
-      crossShaped(*view.store, shapes[k][c], whole, out);
+      const Shape& shape = shapes[k].components[c];
+      if (!shape.whole) out.push_back(hostLet(view.start, block_, "start"));
+      crossShaped(*view.store, shape, shape.whole, out);
     }
   }
   return out;
@@ -181,11 +225,10 @@ std::vector<VarId> Flattener::crossNothing(const Row& types, const Shapes& shape
       continue;
     }
     none();
-    for (size_t k = 0; k < shapes[v].size(); ++k) {
-      const CoreType& element = types[v].elements()[k];
-      const bool whole = element.isSequence() && shapes[v][k].whole;
-      if (!whole) none();
-      crossNothing(element, shapes[v][k], whole, out);
+    for (size_t k = 0; k < shapes[v].components.size(); ++k) {
+      const Shape& shape = shapes[v].components[k];
+      if (!shape.whole) none();
+      crossNothing(types[v].elements()[k], shape, shape.whole, out);
     }
   }
   return out;
@@ -223,11 +266,10 @@ std::vector<VarId> Flattener::declare(const Row& types, const Shapes& shapes, co
       continue;
     }
     out.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_length"));
-    for (size_t k = 0; k < shapes[v].size(); ++k) {
-      const CoreType& element = types[v].elements()[k];
-      const bool whole = element.isSequence() && shapes[v][k].whole;
-      if (!whole) out.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_start"));
-      declareShaped(element, shapes[v][k], whole, name, out);
+    for (size_t k = 0; k < shapes[v].components.size(); ++k) {
+      const Shape& shape = shapes[v].components[k];
+      if (!shape.whole) out.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_start"));
+      declareShaped(types[v].elements()[k], shape, shape.whole, name, out);
     }
   }
   return out;
@@ -262,14 +304,14 @@ Values Flattener::arrive(const Row& types, const Shapes& shapes, const std::vect
     }
     Sequence sequence;
     sequence.elements = types[v].elements();
-    sequence.length = arena().nonNegative(host(lcu::kIndex));
-    for (size_t k = 0; k < shapes[v].size(); ++k) {
-      const CoreType& element = sequence.elements[k];
-      const bool whole = element.isSequence() && shapes[v][k].whole;
-      ExprRef start = whole ? arena().index(0) : host(lcu::kIndex);
-      sequence.views.push_back(
-          direct(start, arena().index(1),
-                 shapedStore(element, shapes[v][k], vars, next, whole ? sequence.length : nullptr)));
+    const ExprRef length = arena().nonNegative(host(lcu::kIndex));
+    sequence.length = shapes[v].length ? shapes[v].length : length;
+    for (size_t k = 0; k < shapes[v].components.size(); ++k) {
+      const Shape& shape = shapes[v].components[k];
+      ExprRef start = shape.whole ? arena().index(0) : host(lcu::kIndex);
+      StorePtr store =
+          shapedStore(sequence.elements[k], shape, vars, next, shape.whole ? sequence.length : nullptr);
+      sequence.views.push_back(direct(start, arena().index(1), std::move(store)));
     }
     result.push_back({sequence});
   }
@@ -290,7 +332,7 @@ StorePtr Flattener::shapedStore(const CoreType& type, const Shape& shape, const 
   if (!isDense(shape)) {
     const VarId first = vars[next++];
     if (shape.kind == Kind::Windows)
-      store->length = arena().nonNegative(arena().host(first, lcu::kIndex));
+      store->length = shape.each ? shape.each : arena().nonNegative(arena().host(first, lcu::kIndex));
     else
       store->lengths = first;
     for (size_t k = 0; k < shape.components.size(); ++k) {
@@ -303,7 +345,12 @@ StorePtr Flattener::shapedStore(const CoreType& type, const Shape& shape, const 
   if (!count) count = arena().nonNegative(arena().host(vars[next++], lcu::kIndex));
   Space space =
       denseSpace(vars[next++], count, shape.kind == Kind::Regular ? SpaceKind::Regular : SpaceKind::Offsets);
-  if (shape.kind == Kind::Offsets) program_.vars[space.offsets].extent = arena().add(count, arena().index(1));
+  if (shape.kind == Kind::Offsets) {
+    program_.vars[space.offsets].extent = arena().add(count, arena().index(1));
+  } else if (shape.each) {
+    space.length = shape.each;
+    space.extent = arena().mul(count, shape.each);
+  }
   for (size_t k = 0; k < shape.components.size(); ++k)
     store->components.push_back(
         {0, 1, shapedStore(type.elements()[k], shape.components[k], vars, next, space.extent), 0, {}});
