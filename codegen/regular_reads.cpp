@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace kelpie::codegen {
 
@@ -192,12 +193,18 @@ RegularReads regularReads(const lcu::Kernel& kernel, const KernelInfo& info) {
   return regularReads(thunks);
 }
 
-std::optional<TwoIndices> twoIndices(const lcu::Kernel& kernel, const KernelInfo& info) {
-  if (!foldsRegular(kernel, info) || !regularReads(kernel, info).bySegments()) return std::nullopt;
+namespace {
+
+/// The thunks of elements.
+std::vector<ExprRef> elementThunks(const lcu::Kernel& kernel, const KernelInfo& info) {
   std::vector<ExprRef> thunks;
   for (size_t b = 0; b < kernel.bindings.size(); ++b)
     if (info.bindings[b].role == BindingRole::Element)
       for (ExprRef e : thunksOf(kernel.bindings[b])) thunks.push_back(e);
+  return thunks;
+}
+
+std::optional<TwoIndices> indicesOf(const std::vector<ExprRef>& thunks, const KernelInfo& info) {
   TwoIndices found{};
   bool others = false;  // who looks at the segment in another way
   const auto isSegment = [](ExprRef e) { return e->kind == ExprKind::Param && e->index == kSegment; };
@@ -229,6 +236,107 @@ std::optional<TwoIndices> twoIndices(const lcu::Kernel& kernel, const KernelInfo
   const auto all = lcu::asIndex(segments), places = lcu::asIndex(inner);
   const bool whole = isProduct(segments) || (all && places && *places > 0 && *all % *places == 0);
   return whole ? std::optional(found) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<TwoIndices> twoIndices(const lcu::Kernel& kernel, const KernelInfo& info) {
+  if (!foldsRegular(kernel, info) || !regularReads(kernel, info).bySegments()) return std::nullopt;
+  return indicesOf(elementThunks(kernel, info), info);
+}
+
+namespace {
+
+/// Finds the values of a product in the thunks of a fold.
+class ProductFinder {
+ public:
+  ProductFinder(const TwoIndices& indices, const lcu::Program& program)
+      : indices_(indices), arena_(*program.arena) {}
+
+  /// False: something is loaded in another way.
+  bool visit(ExprRef e) {
+    if (!seen_.insert(e).second) return true;
+    const Uses uses = usesOf(e);
+    if (!uses.loads) return true;
+    const bool oneIndex = !(uses.outer && uses.place);
+    if (oneIndex && !uses.unbounded && !e->canFail && !lcu::isMultiValued(e)) {
+      values_.push_back({e, !uses.place, isByPosition(e, !uses.place)});
+      return true;
+    }
+    if (e->kind == ExprKind::Load || uses.unbounded) return false;
+    // What a branch loads may not be there for other elements.
+    const size_t strict = lcu::strictOperands(e);
+    for (size_t k = 0; k < e->operands.size(); ++k)
+      if (k < strict ? !visit(e->operands[k]) : usesOf(e->operands[k]).loads) return false;
+    return true;
+  }
+  std::vector<ProductValue> take() { return std::move(values_); }
+
+ private:
+  struct Uses {
+    bool outer = false, place = false, loads = false, unbounded = false;
+  };
+
+  Uses usesOf(ExprRef e) {
+    if (const auto known = uses_.find(e); known != uses_.end()) return known->second;
+    Uses uses;
+    if (e == indices_.outer || e == indices_.place) {
+      (e == indices_.outer ? uses.outer : uses.place) = true;
+      return uses_[e] = uses;
+    }
+    uses.loads = e->kind == ExprKind::Load;
+    uses.unbounded = lcu::isUnbounded(e);
+    for (ExprRef operand : e->operands) {
+      const Uses of = usesOf(operand);
+      uses.outer |= of.outer;
+      uses.place |= of.place;
+      uses.loads |= of.loads;
+      uses.unbounded |= of.unbounded;
+    }
+    return uses_[e] = uses;
+  }
+
+  bool isByPosition(ExprRef value, bool ofOuter) {
+    bool byIndex = false, byPosition = false;
+    lcu::forEachNode({value}, [&](ExprRef e) {
+      if (e->kind != ExprKind::Load) return;
+      const ExprRef at = arena_.rewrite(e->operands[0], [&](ExprRef n) -> ExprRef {
+        return n == (ofOuter ? indices_.outer : indices_.place) ? arena_.param(kSegment) : nullptr;
+      });
+      byIndex |= stepOf(at, kSegment) == Step::One && stepOf(at, kPosition) == Step::Many;
+      byPosition |= stepOf(at, kPosition) == Step::One;
+    });
+    return byPosition || !byIndex;
+  }
+
+  const TwoIndices& indices_;
+  lcu::ExprArena& arena_;
+  std::unordered_set<ExprRef> seen_;
+  std::unordered_map<ExprRef, Uses> uses_;
+  std::vector<ProductValue> values_;
+};
+
+}  // namespace
+
+std::optional<Product> productOf(const lcu::Kernel& kernel, const KernelInfo& info,
+                                 const lcu::Program& program) {
+  constexpr size_t kMost = 4;  // values
+  if (!foldsRegular(kernel, info)) return std::nullopt;
+  const std::vector<ExprRef> thunks = elementThunks(kernel, info);
+  const bool fails = std::any_of(thunks.begin(), thunks.end(), [](ExprRef e) { return e->canFail; });
+  const auto indices = indicesOf(thunks, info);
+  if (!indices || fails) return std::nullopt;
+  ProductFinder finder(*indices, program);
+  for (ExprRef e : thunks)
+    if (!finder.visit(e)) return std::nullopt;
+  Product product{*indices, finder.take()};
+  const auto loads = [&](bool ofOuter) {
+    return std::any_of(product.values.begin(), product.values.end(), [&](const ProductValue& v) {
+      return v.ofOuter == ofOuter && usesParam(v.value, kPosition);
+    });
+  };
+  if (product.values.size() > kMost || !loads(true) || !loads(false)) return std::nullopt;
+  return product;
 }
 
 }  // namespace kelpie::codegen

@@ -58,4 +58,22 @@ struct TwoIndices {
 };
 std::optional<TwoIndices> twoIndices(const lcu::Kernel& kernel, const KernelInfo& info);
 
+/// What a fold of two indices computes from loads, of one of the indices, or none, and of the position: a row
+/// of a matrix at the position, or a column. A tile of segments needs it once for each outer index and
+/// position, or for each place and position.
+struct ProductValue {
+  lcu::ExprRef value;
+  bool ofOuter;     ///< else of the place
+  bool byPosition;  ///< what neighbouring positions load lies side by side, rather than neighbouring indices
+};
+
+/// A fold of two indices that loads by the outer one and by the place, but by both only together with what is
+/// in registers: products of matrices, in whichever order these lie in memory, distances of all pairs.
+struct Product {
+  TwoIndices indices;
+  std::vector<ProductValue> values;  ///< all that is loaded
+};
+std::optional<Product> productOf(const lcu::Kernel& kernel, const KernelInfo& info,
+                                 const lcu::Program& program);
+
 }  // namespace kelpie::codegen

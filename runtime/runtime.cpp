@@ -65,8 +65,10 @@ std::string generatedCode(const lcu::Kernel& kernel, const lcu::Program& program
     codegen::cuda::CudaOptions options;
     options.describe = describe;
     options.shortArrays = codegen::shortArrays(program);
-    for (const auto& pass : codegen::cuda::generateKernel(kernel, program, entry, options).passes)
-      text += pass.text + (pass.forGroups ? pass.forGroups->text : "");
+    for (const auto& pass : codegen::cuda::generateKernel(kernel, program, entry, options).passes) {
+      text += pass.text;
+      for (const auto& alternative : pass.alternatives) text += alternative->text;
+    }
   }
   return text;
 }

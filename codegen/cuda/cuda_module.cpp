@@ -64,6 +64,15 @@ int64_t columnTiles(const TileShape& shape, const LaunchExtents& extents, int64_
   return sets * chunksOf(sets, atOnce, longest);
 }
 
+/// As ProductTiles in segment_products.cuh cuts a space.
+int64_t productTiles(const TileShape& shape, const LaunchExtents& extents, int64_t atOnce) {
+  constexpr int64_t kDepth = 16, kDeep = 4;  // ... of which several pay for what is folded afterwards
+  const int64_t sets = extents.inner > 0 ? pieces(extents.inner, shape.places()) *
+                                               pieces(extents.segments / extents.inner, shape.outers())
+                                         : 1;
+  return sets * chunksOf(sets, atOnce, pieces(extents.length, kDeep * kDepth));
+}
+
 /// As KeyReduce in segment_keys.cuh does: as many blocks as run at once, if all have something to do.
 int64_t keyTiles(const TileShape& shape, const LaunchExtents& extents) {
   const int64_t groups = std::max<int64_t>(1, (extents.segments + shape.keys - 1) / shape.keys);
@@ -96,8 +105,12 @@ int64_t CudaPass::together(const LaunchExtents& extents) const {
   return blocks(each) <= kBlocks ? each : 0;
 }
 
-const CudaPass& CudaPass::chosen(const LaunchExtents& extents) const {
-  return forGroups && forGroups->together(extents) > 0 ? *forGroups : *this;
+bool CudaPass::suits(const LaunchExtents& extents) const {
+  if (grid != Grid::Products) return together(extents) > 0;
+  // Of less than that, most of a tile would be empty, or of what it loads would serve few.
+  constexpr int64_t kIndices = 24, kPositions = 16;
+  return extents.inner >= kIndices && extents.segments / extents.inner >= kIndices &&
+         extents.length >= kPositions;
 }
 
 int64_t CudaPass::mostRanges(int64_t tiles, const LaunchExtents& extents) const {
@@ -111,6 +124,7 @@ int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   if (grid == Grid::Single) return 1;
   if (grid == Grid::Rows) return rowTiles(shape, extents);
   if (grid == Grid::Columns) return columnTiles(shape, extents, blocksAtOnce);
+  if (grid == Grid::Products) return productTiles(shape, extents, blocksAtOnce);
   if (grid == Grid::Transposed) return transposedTiles(shape, extents);
   if (grid == Grid::Keys) return keyTiles(shape, extents);
   if (const int64_t each = together(extents)) return (extents.segments + each - 1) / each;
@@ -175,7 +189,7 @@ CudaModule generateModule(const std::vector<const lcu::Kernel*>& kernels, const 
     module.kernels.push_back(generateKernel(*kernels[k], program, entry, options));
     for (const CudaPass& pass : module.kernels.back().passes) {
       module.source += "\n" + pass.text;
-      if (pass.forGroups) module.source += "\n" + pass.forGroups->text;
+      for (const auto& alternative : pass.alternatives) module.source += "\n" + alternative->text;
     }
   }
   return module;

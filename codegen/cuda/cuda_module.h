@@ -39,6 +39,7 @@ enum class Grid : uint8_t {
                ///< near each other (segment_ranges.cuh)
   Rows,        ///< segments of a regular space, several to a thread or to a block (segment_rows.cuh)
   Columns,     ///< the same, neighbouring segments to neighbouring threads (segment_columns.cuh)
+  Products,    ///< the same, tiles of segments with two indices (segment_products.cuh)
   Keys,        ///< the same, of elements whose segment a key tells (segment_keys.cuh)
   Transposed,  ///< tiles of segments and positions of a regular space (transposed_tile.cuh)
 };
@@ -63,6 +64,10 @@ struct TileShape {
   bool backward = false;
   int keys = 0;  ///< of Keys: segments of a block
   int items() const { return threads * rows * width; }
+  /// Of Products: a tile has so many outer indices and places, a thread `rows` and `width` of them.
+  static constexpr int kThreadsOfPlaces = 16;
+  int outers() const { return threads / kThreadsOfPlaces * rows; }
+  int places() const { return kThreadsOfPlaces * width; }
 };
 
 struct CudaPass {
@@ -81,17 +86,18 @@ struct CudaPass {
   int64_t maxChunks = kMaxChunks;
   /// Outputs, by number: offsets of filtered segments, each found by a table (segment_ranks.cuh).
   std::vector<uint32_t> ranked;
-  /// What is launched instead for inputs of which together() is not 0; null: nothing (segment_groups.cuh).
-  std::shared_ptr<const CudaPass> forGroups;
-  int64_t mostOfGroups = 0;  ///< of forGroups: elements of such inputs
+  /// What is launched instead for inputs that they suit, the first that does: products
+  /// (segment_products.cuh), groups of threads (segment_groups.cuh).
+  std::vector<std::shared_ptr<const CudaPass>> alternatives;
+  int64_t mostOfGroups = 0;  ///< of groups: elements of such inputs
   /// Parameters, by number: columns that loops load at the same positions (records.cuh), which launches may
   /// put side by side.
   std::vector<std::vector<uint32_t>> records;
   bool evenChunks = false;  ///< few tiles go in equal numbers to as many blocks as run at once
   int64_t nearBytes = 1;    ///< of Ranges: CudaOptions::nearBytes
   int blocksAtOnce = 1;     ///< of a multiprocessor, for which registers suffice
-  /// Of Columns, segments of two indices: the constant number of places, or the parameter, by number, that
-  /// tells it. Neither: one index.
+  /// Of Columns and Products, segments of two indices: the constant number of places, or the parameter, by
+  /// number, that tells it. Neither: one index.
   int64_t innerConstant = 0;
   std::optional<uint32_t> innerParameter;
   std::string text;
@@ -100,7 +106,7 @@ struct CudaPass {
   bool findsBegins() const { return grid == Grid::Heads; }
   bool segmented() const {
     return grid == Grid::Heads || grid == Grid::Rows || grid == Grid::Columns || grid == Grid::Keys ||
-           grid == Grid::Ranges || grid == Grid::Transposed;
+           grid == Grid::Ranges || grid == Grid::Transposed || grid == Grid::Products;
   }
   /// Elements of a tile, or entries of the merged list (Ranges): of those fewer than there are positions, so
   /// that the range of a warp may begin at an aligned element.
@@ -108,10 +114,10 @@ struct CudaPass {
   /// Groups of elements in such a table, and its bytes.
   int64_t rankGroups(int64_t tiles) const;
   int64_t rankBytes(int64_t tiles) const;
-  /// Of forGroups: segments that a block takes, or 0, where ranges are better.
+  /// Of groups: segments that a block takes, or 0, where ranges are better.
   int64_t together(const LaunchExtents& extents) const;
-  /// What is launched: this, or forGroups.
-  const CudaPass& chosen(const LaunchExtents& extents) const;
+  /// Of an alternative.
+  bool suits(const LaunchExtents& extents) const;
   /// Tiles of a launch; ranges, where blocks work on those.
   int64_t tiles(const LaunchExtents& extents) const;
   int64_t blocks(int64_t tiles) const;

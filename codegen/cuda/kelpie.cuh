@@ -8,6 +8,7 @@
 #include "reduce.cuh"
 #include "scan.cuh"
 #include "segment_columns.cuh"
+#include "segment_products.cuh"
 #include "segment_groups.cuh"
 #include "segment_heads.cuh"
 #include "segment_keys.cuh"

@@ -6,6 +6,7 @@
 #include "codegen/cuda/pass_checks.h"
 #include "codegen/cuda/pass_elements.h"
 #include "codegen/cuda/pass_groups.h"
+#include "codegen/cuda/pass_products.h"
 #include "codegen/cuda/pass_segments.h"
 
 namespace kelpie::codegen::cuda {
@@ -98,6 +99,7 @@ void writeStructures(PassText& t) {
   }
   if (t.plan.rows()) t.line(2, "{}::Shared rows;", t.rowReduceType());
   if (t.plan.keys()) t.line(2, "{}::Shared keys;", t.keyReduceType());
+  if (t.plan.products()) declareProductValues(t);
   for (size_t k = 0; k < t.plan.levels.size() && !t.plan.ranges() && !t.plan.folds(); ++k) {
     if (t.plan.levels[k].fields.empty()) continue;
     if (t.plan.levels[k].countsOnly) {

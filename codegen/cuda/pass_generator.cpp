@@ -7,6 +7,7 @@
 #include "codegen/cuda/pass_finish.h"
 #include "codegen/cuda/pass_frame.h"
 #include "codegen/cuda/pass_keys.h"
+#include "codegen/cuda/pass_products.h"
 #include "codegen/cuda/pass_rows.h"
 #include "codegen/cuda/pass_segments.h"
 #include "codegen/cuda/pass_transposed.h"
@@ -28,6 +29,8 @@ void write(PassText& t) {
     writeFinishBindings(t, 2);
   } else if (plan.rows()) {
     writeRows(t);
+  } else if (plan.products()) {
+    writeProducts(t);
   } else if (plan.keys()) {
     writeKeys(t);
   } else if (plan.transposed()) {
@@ -59,13 +62,13 @@ void noteInner(CudaPass& pass, lcu::ExprRef inner) {
 }
 
 CudaPass generate(KernelPart part, const lcu::Program& program, const std::string& entry,
-                  const CudaOptions& options, bool groups) {
+                  const CudaOptions& options, PassForm form) {
   CudaPass pass;
   pass.kernel = std::move(part.kernel);
   pass.bindings = std::move(part.bindings);
   pass.info = analyseKernel(pass.kernel, program);
   pass.entry = entry;
-  PassText text(pass, program, options, groups);
+  PassText text(pass, program, options, form);
   const PassPlan& plan = text.plan;
   pass.grid = plan.grid;
   pass.maxChunks = options.maxChunks;
@@ -80,11 +83,14 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
   for (uint32_t k = 0; k < pass.info.outputs.size(); ++k)
     if (text.tableNames.contains(pass.info.outputs[k].var)) pass.ranked.push_back(k);
   pass.needsLaunch = plan.needsLower() || plan.finishes() || text.hasSegmentOffsets();
-  if (groups) pass.mostOfGroups = options.mostOfGroups;
-  if (plan.canGroup && !groups && options.mostOfGroups > 0) {
-    pass.forGroups = std::make_shared<const CudaPass>(
-        generate({pass.kernel, pass.bindings}, program, entry + "_groups", options, true));
-  }
+  if (form == PassForm::Groups) pass.mostOfGroups = options.mostOfGroups;
+  const auto add = [&](PassForm other, const char* suffix) {
+    pass.alternatives.push_back(std::make_shared<const CudaPass>(
+        generate({pass.kernel, pass.bindings}, program, entry + suffix, options, other)));
+  };
+  if (form == PassForm::General && plan.product) add(PassForm::Product, "_product");
+  if (form == PassForm::General && plan.canGroup && options.mostOfGroups > 0)
+    add(PassForm::Groups, "_groups");
   write(text);
   pass.text = std::move(text.text);
   return pass;
@@ -94,7 +100,7 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
 
 CudaPass generatePass(KernelPart part, const lcu::Program& program, const std::string& entry,
                       const CudaOptions& options) {
-  return generate(std::move(part), program, entry, options, false);
+  return generate(std::move(part), program, entry, options, PassForm::General);
 }
 
 }  // namespace kelpie::codegen::cuda

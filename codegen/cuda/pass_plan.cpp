@@ -33,9 +33,9 @@ namespace {
 class Planner {
  public:
   Planner(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
-          const CudaOptions& options, bool groups)
-      : kernel_(kernel), info_(info), program_(program), options_(options) {
-    plan_.groups = groups;
+          const CudaOptions& options, PassForm form)
+      : kernel_(kernel), info_(info), program_(program), options_(options), form_(form) {
+    plan_.groups = form == PassForm::Groups;
   }
 
   PassPlan run() {
@@ -209,6 +209,11 @@ class Planner {
       plan_.grid =
           plan_.keyed ? Grid::Keys : regularGrid().value_or(foldsSegmentsOnly() ? Grid::Ranges : Grid::Heads);
       if (plan_.columns()) plan_.indices = twoIndices(kernel_, info_);
+      if (!plan_.keyed && foldsSegmentsOnly()) plan_.product = productOf(kernel_, info_, program_);
+      if (form_ == PassForm::Product) {
+        plan_.grid = Grid::Products;
+        plan_.indices = plan_.product->indices;
+      }
     } else if (!plan_.needsLower() && !plan_.reductions.empty()) {
       plan_.grid = Grid::Chunks;
     }
@@ -239,6 +244,7 @@ class Planner {
   const KernelInfo& info_;
   const lcu::Program& program_;
   const CudaOptions& options_;
+  const PassForm form_;
   PassPlan plan_;
   bool segmentResults_ = false;
 };
@@ -246,8 +252,8 @@ class Planner {
 }  // namespace
 
 PassPlan planPass(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
-                  const CudaOptions& options, bool groups) {
-  return Planner(kernel, info, program, options, groups).run();
+                  const CudaOptions& options, PassForm form) {
+  return Planner(kernel, info, program, options, form).run();
 }
 
 }  // namespace kelpie::codegen::cuda

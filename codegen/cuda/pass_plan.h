@@ -51,6 +51,7 @@ struct PassPlan {
   Grid grid = Grid::Tiles;
   std::optional<KeyedSegments> keyed;  ///< of Keys
   std::optional<TwoIndices> indices;   ///< of Columns
+  std::optional<Product> product;      ///< of Products, and where that is an alternative
   TileShape shape;
   int rowsAtOnce = 0;                    ///< rows of items that are unrolled together; 0: all
   bool dividesInPlace = false;           ///< each long division has its own code
@@ -71,8 +72,9 @@ struct PassPlan {
   bool columns() const { return grid == Grid::Columns; }
   bool transposed() const { return grid == Grid::Transposed; }
   bool keys() const { return grid == Grid::Keys; }
+  bool products() const { return grid == Grid::Products; }
   /// Segments of a regular space get their results from a structure of their own.
-  bool folds() const { return rows() || keys(); }
+  bool folds() const { return rows() || keys() || products(); }
   bool canGroup = false;  ///< of ranges: small inputs may be folded by groups (segment_groups.cuh)
   bool groups = false;    ///< ... and are
   bool compact = false;   ///< of ranges: code for the ends of segments is short rather than fast
@@ -82,8 +84,10 @@ struct PassPlan {
   bool finishes() const { return !reductions.empty() || !finish.empty(); }
 };
 
-/// `groups`: of a pass that can group, the plan for small inputs.
+/// Ways to write a pass: for inputs of any kind, or an alternative for some.
+enum class PassForm : uint8_t { General, Groups, Product };
+
 PassPlan planPass(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
-                  const CudaOptions& options, bool groups);
+                  const CudaOptions& options, PassForm form);
 
 }  // namespace kelpie::codegen::cuda

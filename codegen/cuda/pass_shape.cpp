@@ -55,6 +55,7 @@ class ShapeChooser {
     plan_.narrow = flat && !info_.space.segmented() && weight.smallest == 1;
     plan_.streams = !weight.loops && !weight.gathers && weight.nodes <= kManyNodes;
     if (plan_.rows()) return chooseRowShape(weight);
+    if (plan_.products()) return chooseProductShape();
     if (plan_.keys()) return chooseKeyShape(weight);
     if (plan_.transposed()) return chooseTransposedShape();
     plan_.canGroup = canGroup(weight.nodes, weight.loops);
@@ -314,6 +315,19 @@ class ShapeChooser {
     while (!weight.loops && fits(2 * shape.rows)) shape.rows *= 2;
     const bool few = shape.rows * words <= kWords / 2;
     plan_.blocksAtOnce = std::max(1, (few ? across ? 1024 : 768 : 512) / shape.threads);
+  }
+
+  /// A thread has as many segments as registers hold, as near to a square as can be: the fewer loads from
+  /// shared memory.
+  void chooseProductShape() {
+    constexpr int kWords = 32;
+    const int words = static_cast<int>(plan_.levels[0].bytes() + 3) / 4;
+    TileShape& shape = plan_.shape;
+    shape.threads = options_.threads;
+    shape.rows = shape.width = 4;
+    if (16 * words > kWords) shape.width = 2;
+    if (8 * words > kWords) shape.rows = 2;
+    plan_.blocksAtOnce = std::max(1, 512 / shape.threads);
   }
 
   /// As many segments as make up a piece of 32 bytes of what a thread reads for them, if registers hold their

@@ -10,13 +10,13 @@ using lcu::SoacKind;
 using lcu::VarId;
 
 PassText::PassText(CudaPass& ownPass, const lcu::Program& ownProgram, const CudaOptions& ownOptions,
-                   bool groups)
+                   PassForm form)
     : pass(ownPass),
       kernel(ownPass.kernel),
       info(ownPass.info),
       program(ownProgram),
       options(ownOptions),
-      plan(planPass(kernel, info, program, options, groups)) {
+      plan(planPass(kernel, info, program, options, form)) {
   chooseNames();
   placeScratch();
 }
@@ -28,14 +28,17 @@ std::string PassText::unique(const std::string& wanted) {
 }
 
 void PassText::chooseNames() {
-  taken = {"i",       "s",        "p",       "n",     "m",      "S",       "Shared",  "Reduction", "row",
-           "v",       "bit",      "offset",  "order", "tile",   "shared",  "launch",  "segments",  "splits",
-           "borders", "number",   "segment", "begin", "end",    "k",       "inside",  "length",    "test",
-           "total",   "out",      "kelpie",  "range", "reduce", "result",  "reduced", "ending",    "ends",
-           "sum",     "partials", "empty",   "lower", "kept",   "dropped", "failed",  "rows",      "item",
-           "good",    "acc",      "heads",   "packs", "starts", "numbers", "kWarps",  "fetch",     "marked",
-           "Range",   "groups",   "at",      "keys",  "base",   "first",   "round",   "alone",     "items",
-           "part",    "W",        "Map",     "most"};
+  taken = {"i",        "s",        "p",       "n",       "m",       "S",        "Shared",   "Reduction",
+           "row",      "v",        "bit",     "offset",  "order",   "tile",     "shared",   "launch",
+           "segments", "splits",   "borders", "number",  "segment", "begin",    "end",      "k",
+           "inside",   "length",   "test",    "total",   "out",     "kelpie",   "range",    "reduce",
+           "result",   "reduced",  "ending",  "ends",    "sum",     "partials", "empty",    "lower",
+           "kept",     "dropped",  "failed",  "rows",    "item",    "good",     "acc",      "heads",
+           "packs",    "starts",   "numbers", "kWarps",  "fetch",   "marked",   "Range",    "groups",
+           "at",       "keys",     "base",    "first",   "round",   "alone",    "items",    "part",
+           "W",        "Map",      "most",    "product", "depth",   "index",    "fold",     "keep",
+           "column",   "Tiles",    "tile0",   "tile1",   "tile2",   "tile3",    "fetched0", "fetched1",
+           "fetched2", "fetched3", "value0",  "value1",  "value2",  "value3"};
   for (const auto& p : info.parameters) names.push_back(unique(p.name));
   for (const auto& o : info.outputs) outputNames[o.var] = unique(o.name);
   for (const KernelOutput& o : info.outputs) {
@@ -131,7 +134,9 @@ void PassText::placeScratch() {
     }
   }
   if (plan.folds()) {  // a partial result, of whole words, for each segment of a tile
-    const int segments = plan.keys() ? plan.shape.keys : plan.shape.rows * (plan.columns() ? 32 : 1);
+    const int segments = plan.keys()       ? plan.shape.keys
+                         : plan.products() ? plan.shape.outers() * plan.shape.places()
+                                           : plan.shape.rows * (plan.columns() ? 32 : 1);
     pass.bytesPerTile = (plan.levels[0].bytes() + 3) / 4 * 4 * segments;
     return;
   }
@@ -178,6 +183,7 @@ std::string PassText::rowReduceType() const {
   if (!plan.columns()) return "RowReduce<S, Level1>";
   return fmt::format("ColumnReduce<S, Level1, {}>", plan.indices.has_value());
 }
+std::string PassText::productReduceType() const { return "ProductReduce<S, Level1>"; }
 std::string PassText::segmentReduceType() const { return "SegmentReduce<S, Level1, Range, kWarps>"; }
 std::string PassText::segmentGroupsType() const {
   // Fewer on the way where each has a segment to know: sums of 2^22 float32, times a number of their segments

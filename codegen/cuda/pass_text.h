@@ -31,7 +31,7 @@ class PassText {
  public:
   /// Plans the pass, chooses names, and lays out its scratch memory (CudaPass::fixedBytes, bytesPerTile,
   /// stateWords).
-  PassText(CudaPass& ownPass, const lcu::Program& ownProgram, const CudaOptions& ownOptions, bool groups);
+  PassText(CudaPass& ownPass, const lcu::Program& ownProgram, const CudaOptions& ownOptions, PassForm form);
 
   /// Appends a line, indented by `indent` and `depth` spaces; by none where `indent` is 0.
   template <class... Args>
@@ -76,6 +76,7 @@ class PassText {
   std::string states(size_t k) const;
   std::string keyReduceType() const;
   std::string rowReduceType() const;
+  std::string productReduceType() const;
   std::string segmentReduceType() const;
   std::string segmentGroupsType() const;
   std::string blockCountType(size_t level) const;

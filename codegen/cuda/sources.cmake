@@ -21,6 +21,7 @@ target_sources(kelpie_codegen PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/pass_items.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_keys.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_plan.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_products.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_rows.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_segments.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_shape.cpp

@@ -21,7 +21,7 @@ std::vector<std::string> cudaSources(const lcu::Program& program) {
     const CudaKernel generated = generateKernel(*kernel, program, entryOf(*kernel), options);
     for (const CudaPass& pass : generated.passes) {
       sources.push_back(sourceOf(pass));
-      if (pass.forGroups) sources.push_back(sourceOf(*pass.forGroups));
+      for (const auto& alternative : pass.alternatives) sources.push_back(sourceOf(*alternative));
     }
     support = support || needsSupport(generated);
   }

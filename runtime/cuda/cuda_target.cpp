@@ -190,8 +190,8 @@ CudaTarget::PreparedKernel CudaTarget::generate(const KernelEntry& entry, const 
   };
   for (const CudaPass& pass : kernel.text.passes) {
     kernel.passes.push_back(preparePass(pass));
-    if (pass.forGroups)
-      kernel.passes.back().forGroups = std::make_unique<PreparedPass>(preparePass(*pass.forGroups));
+    for (const auto& alternative : pass.alternatives)
+      kernel.passes.back().alternatives.push_back(preparePass(*alternative));
   }
   kernel.between.resize(between.size());
   return kernel;
@@ -217,7 +217,7 @@ Failure CudaTarget::prepare(const ProgramKernels& program, bool soon) {
     for (PreparedPass& pass :
          kernels.emplace_back(generate(entry, *program.program, shortArrays(entry))).passes) {
       find(pass);
-      if (pass.forGroups) find(*pass.forGroups);
+      for (PreparedPass& alternative : pass.alternatives) find(alternative);
     }
   }
   using codegen::cuda::needsSupport;
@@ -235,7 +235,7 @@ bool CudaTarget::canLaunch(const ProgramKernels& program) {
   };
   return std::all_of(kernels.begin(), kernels.end(), [&](const PreparedKernel& kernel) {
     return std::all_of(kernel.passes.begin(), kernel.passes.end(), [&](const PreparedPass& pass) {
-      return known(pass) && (!pass.forGroups || known(*pass.forGroups));
+      return known(pass) && std::all_of(pass.alternatives.begin(), pass.alternatives.end(), known);
     });
   });
 }
@@ -306,11 +306,17 @@ Failure CudaTarget::findStates(int64_t words, Scratch& scratch, DevicePointer& s
   return states ? device_->clear(states, bytes) : outOfMemory(bytes);
 }
 
-CudaTarget::PreparedPass& CudaTarget::chosen(PreparedKernel& kernel, size_t number,
-                                             const codegen::LaunchExtents& extents, const CudaPass*& pass) {
-  pass = &kernel.text.passes[number].chosen(extents);
+CudaTarget::PreparedPass& CudaTarget::chosen(const LaunchRequest& request, PreparedKernel& kernel,
+                                             size_t number, const CudaPass*& pass) {
+  pass = &kernel.text.passes[number];
   PreparedPass& prepared = kernel.passes[number];
-  return pass == &kernel.text.passes[number] ? prepared : *prepared.forGroups;
+  for (size_t k = 0; k < prepared.alternatives.size(); ++k) {
+    const CudaPass& alternative = *pass->alternatives[k];
+    if (!alternative.suits(extentsOf(request, prepared.alternatives[k], alternative))) continue;
+    pass = &alternative;
+    return prepared.alternatives[k];
+  }
+  return prepared;
 }
 
 CudaTarget::PreparedKernel& CudaTarget::kernelOf(const LaunchRequest& request) {
@@ -334,7 +340,7 @@ Failure CudaTarget::launch(const LaunchRequest& request) {
   PreparedKernel& kernel = kernelOf(request);
   for (size_t number = 0; number < kernel.passes.size(); ++number) {
     const CudaPass* pass = nullptr;
-    PreparedPass& prepared = chosen(kernel, number, request.extents, pass);
+    PreparedPass& prepared = chosen(request, kernel, number, pass);
     if (!prepared.loaded)
       if (auto failure = load(prepared, pass->entry)) return failure;
   }
@@ -434,20 +440,19 @@ Failure CudaTarget::interleave(const LaunchRequest& request, const PreparedPass&
                          arguments.addresses());
 }
 
-int64_t CudaTarget::tilesOf(const LaunchRequest& request, const PreparedPass& prepared,
-                            const CudaPass& pass) {
-  if (pass.innerConstant == 0 && !pass.innerParameter) return pass.tiles(request.extents);
+codegen::LaunchExtents CudaTarget::extentsOf(const LaunchRequest& request, const PreparedPass& prepared,
+                                             const CudaPass& pass) {
   codegen::LaunchExtents extents = request.extents;
   extents.inner = pass.innerConstant;
   if (pass.innerParameter)  // passes hand on arrays, not sizes
     extents.inner = request.arguments[prepared.parameters[*pass.innerParameter].index].integer;
-  return pass.tiles(extents);
+  return extents;
 }
 
 Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& kernel, size_t passNumber) {
   const auto& extents = request.extents;
   const CudaPass* chosenPass = nullptr;
-  PreparedPass& prepared = chosen(kernel, passNumber, extents, chosenPass);
+  PreparedPass& prepared = chosen(request, kernel, passNumber, chosenPass);
   const CudaPass& pass = *chosenPass;
 
   for (size_t k = 0; k < prepared.outputs.size(); ++k) {
@@ -471,7 +476,7 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
                   counters_,
                   nullptr,
                   nullptr,
-                  tilesOf(request, prepared, pass),
+                  pass.tiles(extentsOf(request, prepared, pass)),
                   0,
                   static_cast<int32_t>(pass.together(extents)),
                   request.counted,

@@ -74,8 +74,8 @@ class CudaTarget final : public Target {
     std::vector<Origin> parameters, outputs;  ///< by the pass's info
     ArgumentBlock arguments;
     std::string source;
-    std::shared_ptr<const Loaded> loaded;     ///< null before the first launch
-    std::unique_ptr<PreparedPass> forGroups;  ///< of CudaPass::forGroups
+    std::shared_ptr<const Loaded> loaded;    ///< null before the first launch
+    std::vector<PreparedPass> alternatives;  ///< of CudaPass::alternatives
   };
   struct PreparedKernel {
     std::vector<lcu::VarId> shortArrays;  ///< of a launch, which the text is for
@@ -100,7 +100,7 @@ class CudaTarget final : public Target {
   /// Memory for state words, whose tags are of other launches or 0.
   Failure findStates(int64_t words, Scratch& scratch, DevicePointer& states);
   /// What is launched of a pass, which `pass` becomes.
-  static PreparedPass& chosen(PreparedKernel& kernel, size_t number, const codegen::LaunchExtents& extents,
+  static PreparedPass& chosen(const LaunchRequest& request, PreparedKernel& kernel, size_t number,
                               const codegen::cuda::CudaPass*& pass);
   PreparedKernel generate(const KernelEntry& entry, const lcu::Program& program,
                           std::vector<lcu::VarId> shortArrays) const;
@@ -108,9 +108,9 @@ class CudaTarget final : public Target {
   PreparedKernel& kernelOf(const LaunchRequest& request);
   Failure load(PreparedPass& pass, const std::string& entry);
   Failure loadSupport();
-  /// Tiles of a launch.
-  static int64_t tilesOf(const LaunchRequest& request, const PreparedPass& prepared,
-                         const codegen::cuda::CudaPass& pass);
+  /// Of a launch, with the places of segments with two indices.
+  static codegen::LaunchExtents extentsOf(const LaunchRequest& request, const PreparedPass& prepared,
+                                          const codegen::cuda::CudaPass& pass);
   Failure launchPass(const LaunchRequest& request, PreparedKernel& kernel, size_t passNumber);
   /// Columns of parameters side by side, if that pays and there is memory; else null.
   Failure interleave(const LaunchRequest& request, const PreparedPass& pass,

@@ -311,6 +311,28 @@ TEST(CudaPrograms, ProductsOfMatrices) {
     expectAgreement("rows = " + std::to_string(rows) + "; depth = " + std::to_string(depth) +
                     "; columns = " + std::to_string(columns) + "; " + product);
 }
+/// By tiles (segment_products.cuh), if they are large: rows by columns and rows by rows, of floats, integers
+/// and truth values, several folds at once, with what belongs to a segment, an index or a position, and
+/// chunks of long sums.
+TEST(CudaPrograms, ProductsByTiles) {
+  const std::string products =
+      "m = {{float(rem(i * 7 + j * 13, 16)) : j in [0:depth]} : i in [0:rows]};"
+      "w = {{float(rem(i * 5 + j * 3, 16)) : j in [0:depth]} : i in [0:columns]};"
+      "{{sum({x * y : x in a; y in b}) : b in w} : a in m};"
+      "tw = transpose(w); {{sum({m[i][k] * tw[k][j] : k in [0:depth]}) : j in [0:columns]} : i in [0:rows]};"
+      "{{sum({x * y : x in a; y in b}) : b in transpose(tw)} : a in transpose(transpose(m))};"
+      "{{(min_val({x + y : x in a; y in b}), sum({(x - y) * (x - y) : x in a; y in b})) : b in w} : a in m};"
+      "{{any({x > y : x in a; y in b}) : b in w} : a in m};"
+      "weights = {float(k) : k in [0:depth]};"
+      "{{sum({round(x) * round(y) + k * i - j : x in a; y in b; k in index(depth)}) + j : b in w; j in"
+      " index(columns)} : a in m; i in index(rows)};"
+      "{{sum({weights[k] * x * y : x in a; y in b; k in index(depth)}) : b in w} : a in m};"
+      "{{sum({if x > y then x - y else 0.5 : x in a; y in b}) : b in w} : a in m};";
+  for (const auto& [rows, depth, columns] : std::vector<std::array<int, 3>>{
+           {24, 16, 24}, {70, 33, 65}, {30, 1000, 129}, {128, 64, 64}, {23, 40, 40}})
+    expectAgreement("rows = " + std::to_string(rows) + "; depth = " + std::to_string(depth) +
+                    "; columns = " + std::to_string(columns) + "; " + products);
+}
 /// The place of the first of equal extremes of a column.
 TEST(CudaPrograms, PlacesOfExtremesInColumns) {
   const std::string places =
