@@ -178,6 +178,7 @@ Flattener::Side Flattener::compileBranch(const core::ExpPtr& branch, ExprRef con
     inside.around = around == block_ ? nullptr : around;
     inside.taken = condition;
     inside.firstInside = firstInside;
+    notePlaces({}, inside);
     if (!owned) return compileStored(branch, inside, frame, form);
     Values row = compile(branch, inside, frame);
     for (Value& v : row)

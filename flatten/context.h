@@ -43,6 +43,10 @@ struct Context {
   std::unordered_map<ExprRef, ExprRef> sameExtents;
   /// Conditions that the host has checked where the context begins, or found to hold if there are instances.
   std::unordered_set<ExprRef> holds;
+  /// Numbers of an instance of this context or of those around, as expressions of this one, each with numbers
+  /// that it is below; it is never below 0. `{{m[i][j] : j in [0:n]} : i in [0:n]}` needs no check if m has n
+  /// rows of n.
+  std::unordered_map<ExprRef, std::vector<ExprRef>> places;
   /// Let-bound expressions that can fail and that nothing stored so far evaluates: strictness owes them an
   /// evaluation even if their value is never used (language.md 4.1).
   std::vector<ExprRef> pending;

@@ -1,6 +1,7 @@
 // Emission of host statements, kernels of one SOAC, checks and error sites.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "flatten/flattener.h"
@@ -167,13 +168,59 @@ ExprRef Flattener::evaluatedBefore(const std::vector<ExprRef>& owed, ExprRef val
   return value;
 }
 
-/// Whether the host has checked it already, for all that `context` is in.
+/// Whether the host has checked it already, for all that `context` is in, or places are where they are.
 bool Flattener::holds(ExprRef condition, const Context& context) const {
   if (condition->kind == ExprKind::Op && condition->op == ScalarOp::And)
     return holds(condition->operands[0], context) && holds(condition->operands[1], context);
+  if (holdsOfPlaces(condition, context)) return true;
   for (const Context* c = &context; c; c = c->parent)
     if (c->holds.contains(condition)) return true;
   return false;
+}
+
+namespace {
+/// A sum of an expression, or nothing, and a constant.
+struct Sum {
+  ExprRef base = nullptr;
+  int64_t added = 0;
+  explicit Sum(ExprRef e) : base(e) {
+    if (const auto constant = lcu::asIndex(e)) {
+      base = nullptr;
+      added = *constant;
+    } else if (e->kind == ExprKind::Op && e->op == ScalarOp::Add && lcu::asIndex(e->operands[1])) {
+      base = e->operands[0];
+      added = *lcu::asIndex(e->operands[1]);
+    }
+  }
+};
+}  // namespace
+
+/// place + a < bound + b or place + a >= c.
+bool Flattener::holdsOfPlaces(ExprRef condition, const Context& context) {
+  if (condition->kind != ExprKind::Op || condition->operands.size() != 2) return false;
+  if (condition->operands[0]->type != lcu::kIndex) return false;
+  const Sum left(condition->operands[0]), right(condition->operands[1]);
+  const auto known = context.places.find(left.base);
+  if (known == context.places.end()) return false;
+  if (condition->op == ScalarOp::GreaterEqual) return !right.base && left.added >= right.added;
+  return condition->op == ScalarOp::Less &&
+         std::any_of(known->second.begin(), known->second.end(), [&](ExprRef bound) {
+           const Sum most(bound);
+           return most.base == right.base && left.added + most.added <= right.added;
+         });
+}
+
+/// The places of a context around, and where an element is of those that `context` has entered.
+void Flattener::notePlaces(const std::vector<const Sequence*>& sequences, Context& context) {
+  Context& parent = *context.parent;
+  if (!parent.isRoot()) {
+    for (const auto& [place, bounds] : parent.places)
+      if (ExprRef here = translateFreely(place, parent, context)) context.places[here] = bounds;
+  }
+  if (context.kind == Context::Kind::Restrict) return;
+  std::vector<ExprRef>& own = context.places[arena().param(parent.isRoot() ? 0 : 2)];
+  for (const Sequence* v : sequences)
+    if (!v->length->usesParam && !v->length->canFail) own.push_back(v->length);
 }
 
 void Flattener::learn(ExprRef condition, Context& context) {

@@ -364,6 +364,9 @@ class Flattener {
   ExprRef check(ExprRef condition, ExprRef value, Scalar fallback, Span span, const std::string& message,
                 ExprRef p, ExprRef q, Context& context);
   bool holds(ExprRef condition, const Context& context) const;
+  static bool holdsOfPlaces(ExprRef condition, const Context& context);
+  /// Call once `context`, which is no root, has all that tells its instances.
+  void notePlaces(const std::vector<const Sequence*>& sequences, Context& context);
   /// From here on it does.
   void learn(ExprRef condition, Context& context);
   void flushPending(Context& context);

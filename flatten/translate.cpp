@@ -340,6 +340,7 @@ Flattener::Entered Flattener::enterSpace(const Space& space, const std::vector<c
   Context& inside = newContext(Context::Kind::Each, &context, space, block_);
   ExprRef position = arena().param(context.isRoot() ? 0 : 2);
   Entered entered{&inside, {}};
+  notePlaces(sequences, inside);
   for (const Sequence* v : sequences) {
     Values row;
     const bool own = v->descriptor && *v->descriptor == space;

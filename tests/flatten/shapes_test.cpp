@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "program_runner.h"
 
 namespace kelpie::testing {
@@ -127,6 +129,40 @@ TEST(Shapes, MatricesStayMatrices) {
       "function product(a, b) = {{sum({x * y : x in row; y in column}) : column in transpose(b)} : row in a};"
       "n = 5; let m = {{i * j : j in [0:n]} : i in [0:n]} in sum({sum(row) : row in product(m, m)});");
   EXPECT_EQ(product.find("offsets"), std::string::npos) << product;
+}
+
+/// What is indexed where it has an element is not checked; all else is.
+TEST(Places, IndicesThatAreInRangeAreNotChecked) {
+  const std::string matrix = "function m(n) = {{i * 10 + j : j in [0:n]} : i in [0:n]}; n = 5;";
+  for (const char* good :
+       {"let v = m(n) in {{v[i][j] + v[j][i] : j in [0:n]} : i in [0:n]}",
+        "let v = m(n) in {{sum({v[i][k] * v[k][j] : k in [0:n]}) : j in [0:#v]} : i in [0:#v]}",
+        "let v = m(n) in {{v[i - 1][j] + v[i + 1][j] + v[i][j - 1] + v[i][j + 1] : j in [1:n - 1]} : i in "
+        "[1:n - 1]}",
+        "let v = m(n); w = {x : x in [0:n]} in {w[i] + x : x in w; i in [0:n]}",
+        "let v = m(n) in {{x + v[j][i] : x in row; j in index(#row)} : row in v; i in index(#v)}"}) {
+    const std::string lcu = flat(matrix + good + ";");
+    std::istringstream lines(lcu.substr(lcu.find("kernel")));
+    for (std::string line; std::getline(lines, line);)
+      if (line.find("let checked") == std::string::npos)  // by the host, once
+        EXPECT_EQ(line.find("check("), std::string::npos) << lcu;
+    expectAgreement(matrix + good + ";");
+  }
+  std::string bad = matrix + "q = 3;";
+  for (const char* what :
+       {"let v = m(n) in {{v[i][j + 1] : j in [0:n]} : i in [0:n]}",
+        "let v = m(n) in {{v[i - 1][j] : j in [0:n]} : i in [0:n]}",
+        "let v = m(n) in {{v[i][j] : j in [0:n + 1]} : i in [0:n]}",
+        "let v = m(n) in {{v[i - 2][j] : j in [1:n - 1]} : i in [1:n - 1]}",
+        "let v = m(n) in {{v[i][j + 2] : j in [1:n - 1]} : i in [1:n - 1]}",
+        "let v = m(n) in {{v[i][j] : j in [0:q]} : i in [0:q + 3]}",
+        "let v = m(n) in {{v[j][i] : j in [0:q]} : i in [0:q + 3]}",
+        "let v = m(n) in {{v[i][j] : j in [0:n]; k in [0:n + 1]} : i in [0:n]}",
+        "let v = m(n) in {if rem(i, 2) == 0 then sum({v[i][j + i] : j in [0:n]}) else 0 : i in [0:n]}",
+        "let v = m(n) in {v[#w][0] : w in {[0:i] : i in [0:n + 1]}}", "{[1, 2, 3][i] : i in [0:4]}"}) {
+    bad += std::string(what) + ";";
+  }
+  expectAgreement(bad);
 }
 
 /// Nor does a loop over rows of different lengths add these up: they are where they are.
