@@ -68,7 +68,8 @@ struct TargetCosts {
   double rowElement;
   /// On a GPU: an element of a map that neighbouring segments read side by side (codegen/regular_reads.h).
   double columnElement;
-  double keyedElement;  ///< a position of one in which keys tell which of many (codegen/keyed_segments.h)
+  double productElement;  ///< of a fold by tiles: what it reads from shared memory
+  double keyedElement;    ///< a position of one in which keys tell which of many (codegen/keyed_segments.h)
   // An element of a permute that writes in order, to arbitrary positions that the cache of all cores holds,
   // and to those of a large array.
   // On a GPU: an element of which the last writer stays, a piece of 32 bytes in that cache, a granule of 64.

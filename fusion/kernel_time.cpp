@@ -37,7 +37,7 @@ bool uses(ExprRef e, uint32_t param) {
 }
 
 /// Whether neighbouring segments go side by side (codegen/regular_reads.h).
-enum class BySegments : uint8_t { No, Maps, Folds };
+enum class BySegments : uint8_t { No, Maps, Folds, Products };
 BySegments goesBySegments(const lcu::Kernel& kernel, const codegen::KernelInfo& info) {
   if (info.space.kind != lcu::SpaceKind::Regular) return BySegments::No;
   const codegen::RegularReads reads = codegen::regularReads(kernel, info);
@@ -47,6 +47,8 @@ BySegments goesBySegments(const lcu::Kernel& kernel, const codegen::KernelInfo& 
 
 /// About how many values a call of a function keeps.
 constexpr size_t kFunctionValues = 6;
+/// Segments of a tile of a product that a value serves.
+constexpr double kSideOfTile = 64;
 constexpr double kRowsTogether = 8, kRowThreads = 256, kManyRows = 1 << 17;
 
 class Account {
@@ -68,6 +70,7 @@ class Account {
     passesOf_.assign(kernel.bindings.size(), {0});
     if (!model.costs().lockStep) return;
     if (!rows_ && !keyed_) passes_[0].bySegments = goesBySegments(kernel, info_);
+    if (!keyed_ && !info_.hasRole(BindingRole::Finish)) findProduct();
     const std::vector<codegen::cuda::KernelPart> parts = codegen::cuda::splitIntoPasses(kernel);
     if (parts.size() < 2) return;
     passesOf_.assign(kernel.bindings.size(), {});
@@ -145,6 +148,22 @@ class Account {
     std::set<VarId> sideBySide;  ///< arrays that neighbouring segments read so
   };
 
+  /// A fold by tiles (codegen/cuda/segment_products.cuh), if it is large enough for those.
+  void findProduct() {
+    product_ = codegen::productOf(kernel_, info_, program_);
+    if (!product_) return;
+    // How many places there are may be a scalar of the host that nobody knows: then as many as outer indices.
+    const ExprRef places = product_->indices.inner;
+    const double inner = places->kind == ExprKind::Host ? std::sqrt(m_) : model_.elements(places);
+    const double outers = m_ / std::max(1.0, inner);
+    constexpr double kIndices = 24, kPositions = 16;  // ... as CudaPass::suits
+    if (inner >= kIndices && outers >= kIndices && n_ >= kPositions * m_) {
+      passes_[0].bySegments = BySegments::Products;
+    } else {
+      product_.reset();
+    }
+  }
+
   bool bySegments() const { return pass_->bySegments != BySegments::No; }
 
   /// Time of loads and stores in order beyond their bytes.
@@ -173,6 +192,8 @@ class Account {
     // Positions that all rows, or as many as are taken at once, go through.
     if (rows_ && model_.costs().lockStep) time.elements *= std::ceil(m_ / kRowsTogether) / std::max(1.0, m_);
     if (bySegments()) time.elements = 0;
+    if (role == BindingRole::Element && pass_->bySegments == BySegments::Products)
+      time.arithmetic += n_ * model_.costs().productElement;
     thunks(codegen::eagerThunks(soac), times, role, time);
     thunks(codegen::lateThunks(soac), survivors(soac), role, time);
     if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan)
@@ -344,7 +365,8 @@ class Account {
     if (role == BindingRole::Finish) return;
     if (bySegments() && role == BindingRole::Element) {
       if (!uses(at, 0) && !uses(at, 1)) return;  // by position, once for many segments
-      if (isReadBySegments(at)) return addSideBySide(e, times, repeated, positions);
+      if (isReadBySegments(at) || pass_->bySegments == BySegments::Products)
+        return addSideBySide(e, times, repeated, positions);
     }
     const AccessPattern pattern = patternOf(at);
     if (pattern == AccessPattern::Same) return;
@@ -384,7 +406,8 @@ class Account {
     const bool near = codegen::stepOf(e->operands[0], 2) == codegen::Step::One;
     constexpr double kPiece = 32;
     constexpr double kRowsOfProduct = 8;  // that a place serves
-    const double again = (all - once) / kPiece / (twoIndices_ ? kRowsOfProduct : 1);
+    const double serves = product_ ? kSideOfTile : twoIndices_ ? kRowsOfProduct : 1;
+    const double again = (all - once) / kPiece / serves;
     addLoads({once * model_.costs().byte, near ? 0 : again * model_.costs().sharedLoad,
               near ? again * model_.costs().cachedLoad : 0},
              repeated);
@@ -455,6 +478,13 @@ class Account {
   /// The same where neighbouring segments go side by side: threads have a few of them, with one position at a
   /// time, and folds go through many positions.
   double shareBySegments(ExprRef e) const {
+    if (product_) {
+      const auto usesIndex = [&](ExprRef index) {
+        return lcu::anyNode({e}, [&](ExprRef n) { return n == index; });
+      };
+      const bool ofBoth = usesIndex(product_->indices.outer) && usesIndex(product_->indices.place);
+      return ofBoth ? 1 : 1 / kSideOfTile;
+    }
     constexpr double kTogether = 4, kLanes = 32, kTurns = 8;
     if (!uses(e, 1)) return 1 / std::clamp(std::ceil(m_ / kLanes), 1.0, kTogether);
     const bool folds = pass_->bySegments == BySegments::Folds;
@@ -506,8 +536,9 @@ class Account {
   const codegen::KernelInfo info_;
   double n_ = 0, m_ = 0;
   bool rows_ = false;
-  bool twoIndices_ = false;  ///< codegen/regular_reads.h
-  bool keyed_ = false;       ///< then n_ is the number of positions of a segment
+  bool twoIndices_ = false;                  ///< codegen/regular_reads.h
+  std::optional<codegen::Product> product_;  ///< likewise
+  bool keyed_ = false;                       ///< then n_ is the number of positions of a segment
   size_t blocks_ = 0, positions_ = 0, divisions_ = 0, calls_ = 0;  ///< of the thunks so far
   std::vector<Pass> passes_ = std::vector<Pass>(1);
   std::vector<std::vector<size_t>> passesOf_;  ///< by binding

@@ -63,6 +63,7 @@ constexpr NamedCost kCosts[] = {
     {"headedSegment", &T::headedSegment},
     {"rowElement", &T::rowElement},
     {"columnElement", &T::columnElement},
+    {"productElement", &T::productElement},
     {"keyedElement", &T::keyedElement},
     {"permuteElement", &T::permuteElement},
     {"sharedStore", &T::sharedStore},

@@ -143,6 +143,25 @@ TEST(Prediction, TransposedReads) {
       loaded + folded + 4000 * 8 / 32 * 320);
 }
 
+/// Of a fold of two indices, what one of them and the position tell serves a tile; of few, nothing does.
+TEST(Prediction, Products) {
+  TargetCosts costs = free();
+  costs.lockStep = true;
+  costs.productElement = 2;
+  const auto time = [&](const std::string& segments, const std::string& places, double m) {
+    const std::string kernel = "kernel k { let r: [int64; m] = REDUCE regular(" + segments +
+                               ", 20, n) { i, s, p => xs[s / " + places + " * 20 + p] * ys[s % " + places +
+                               " * 20 + p] } (0) { x, y => x + y } return r }";
+    return predicted(costs, (kernel + "\n  let first: int64 = r[0]\n  return first").c_str(), 20 * m, m);
+  };
+  EXPECT_DOUBLE_EQ(time("1600", "40", 1600), 2 * 20 * 1600);
+  EXPECT_DOUBLE_EQ(time("400", "20", 400), 0);
+  EXPECT_DOUBLE_EQ(time("1601", "40", 1601), 0);
+  costs.productElement = 0;
+  costs.integerProduct = 64;  // of the product once for each element, of the places in memory once for a tile
+  EXPECT_NEAR(time("1600", "40", 1600), (64 + 2) * 20 * 1600, 20 * 1600);
+}
+
 TEST(Prediction, CallsOfRecursions) {
   TargetCosts costs = free();
   costs.call = 5;
