@@ -160,6 +160,7 @@ class Account {
     if (inner >= kIndices && outers >= kIndices && n_ >= kPositions * m_) {
       passes_[0].bySegments = BySegments::Products;
     } else {
+      again_ = passes_[0].bySegments == BySegments::No;
       product_.reset();
     }
   }
@@ -365,9 +366,11 @@ class Account {
     if (role == BindingRole::Finish) return;
     if (bySegments() && role == BindingRole::Element) {
       if (!uses(at, 0) && !uses(at, 1)) return;  // by position, once for many segments
-      if (isReadBySegments(at) || pass_->bySegments == BySegments::Products)
+      if (isReadBySegments(at) || twoIndices_ || pass_->bySegments == BySegments::Products)
         return addSideBySide(e, times, repeated, positions);
     }
+    if (again_ && role == BindingRole::Element && (uses(at, 1) || uses(at, 0)))
+      return addSideBySide(e, times, repeated, positions);
     const AccessPattern pattern = patternOf(at);
     if (pattern == AccessPattern::Same) return;
     times *= shareOf(at);
@@ -403,7 +406,7 @@ class Account {
     double once = size * model_.elements(program_.vars[e->index].extent);
     if (positions.number > 0) once = positions.visited / positions.number;
     once = pass_->sideBySide.insert(e->index).second ? std::min(once, all) : 0;
-    const bool near = codegen::stepOf(e->operands[0], 2) == codegen::Step::One;
+    const bool near = !again_ && codegen::stepOf(e->operands[0], 2) == codegen::Step::One;
     constexpr double kPiece = 32;
     constexpr double kRowsOfProduct = 8;  // that a place serves
     const double serves = product_ ? kSideOfTile : twoIndices_ ? kRowsOfProduct : 1;
@@ -538,7 +541,8 @@ class Account {
   bool rows_ = false;
   bool twoIndices_ = false;                  ///< codegen/regular_reads.h
   std::optional<codegen::Product> product_;  ///< likewise
-  bool keyed_ = false;                       ///< then n_ is the number of positions of a segment
+  bool again_ = false;  ///< segments that have an index in common read the same, at about the same time
+  bool keyed_ = false;  ///< then n_ is the number of positions of a segment
   size_t blocks_ = 0, positions_ = 0, divisions_ = 0, calls_ = 0;  ///< of the thunks so far
   std::vector<Pass> passes_ = std::vector<Pass>(1);
   std::vector<std::vector<size_t>> passesOf_;  ///< by binding
