@@ -121,6 +121,68 @@ TEST_F(Regular, SegmentsOfTwoIndices) {
   EXPECT_FALSE(found(a.add(product, b.op(ScalarOp::Rem, s, width)), a.mul(b.num(5), inner)));
 }
 
+/// What products load: by which index, and what lies side by side. All of it, and with nothing that can fail.
+TEST_F(Regular, Products) {
+  const VarId n = b.global("n", ints({3}));
+  const ExprRef inner = a.host(n, kI64), outer = b.op(ScalarOp::Div, s, inner),
+                place = b.op(ScalarOp::Rem, s, inner);
+  const ExprRef byRow = b.at(xs, a.add(a.mul(outer, width), p)),
+                byColumn = b.at(xs, a.add(a.mul(p, inner), place)),
+                byPlaceRow = b.at(xs, a.add(a.mul(place, width), p));
+  const auto found = [&](ExprRef pull) {
+    Soac soac = b.reduce(b.regular(a.mul(b.num(5), inner), b.num(9)), {pull},
+                         b.operation(ScalarOp::Add, Scalar::ofInt(kI64, 0)));
+    b.named(soac, "product");
+    const Kernel kernel{"k", {soac}, soac.results};
+    const auto product = codegen::productOf(kernel, codegen::analyseKernel(kernel, b.program), b.program);
+    const auto passes = codegen::cuda::generateKernel(kernel, b.program, "k").passes;
+    const auto& alternatives = passes[0].alternatives;
+    EXPECT_EQ(!alternatives.empty() && alternatives[0]->grid == Grid::Products, product.has_value());
+    return product;
+  };
+  const auto columns = found(a.mul(byRow, byColumn));
+  ASSERT_TRUE(columns.has_value());
+  ASSERT_EQ(columns->values.size(), 2u);
+  for (const codegen::ProductValue& v : columns->values) {
+    EXPECT_EQ(v.value, v.ofOuter ? byRow : byColumn);
+    EXPECT_EQ(v.byPosition, v.ofOuter);
+  }
+  const auto rows = found(a.mul(a.add(byRow, b.num(1)), a.sub(byPlaceRow, p)));
+  ASSERT_TRUE(rows.has_value());  // what is computed of a load alone is computed once, too
+  for (const codegen::ProductValue& v : rows->values) {
+    EXPECT_EQ(v.value->kind, lcu::ExprKind::Op);
+    EXPECT_TRUE(v.byPosition);
+  }
+  EXPECT_TRUE(found(a.select(b.op(ScalarOp::Less, byRow, byColumn), p, outer)));
+  EXPECT_FALSE(found(a.mul(byRow, outer)));  // nothing by place
+  EXPECT_FALSE(found(a.mul(a.mul(byRow, byColumn), b.at(xs, a.add(outer, place)))));
+  EXPECT_FALSE(found(a.mul(byRow, a.select(b.op(ScalarOp::Less, outer, place), byColumn, b.num(0)))));
+  const lcu::SiteId site = b.program.newSite({{}, "index {0}"});
+  const ExprRef test = b.op(ScalarOp::Less, outer, place);
+  EXPECT_FALSE(
+      found(a.mul(byRow, a.check(test, byColumn, Scalar::ofInt(kI64, 0), site, b.num(0), b.num(0)))));
+}
+
+/// Tiles are for launches that fill them.
+TEST_F(Regular, ProductsSuitManyOfEachIndex) {
+  codegen::cuda::CudaPass pass;
+  pass.grid = Grid::Products;
+  codegen::LaunchExtents extents;
+  extents.length = 16;
+  const auto suits = [&](int64_t outers, int64_t places) {
+    extents.inner = places;
+    extents.segments = outers * places;
+    extents.elements = extents.segments * extents.length;
+    return pass.suits(extents);
+  };
+  EXPECT_TRUE(suits(24, 24));
+  EXPECT_FALSE(suits(23, 1000));
+  EXPECT_FALSE(suits(1000, 23));
+  EXPECT_FALSE(suits(1000, 0));
+  extents.length = 15;
+  EXPECT_FALSE(suits(100, 100));
+}
+
 /// Maps that read across leave their results to the folds that read them.
 TEST_F(Regular, TransposedMapsAreAPassOfTheirOwn) {
   const Soac made = map(across), others = map(along);
