@@ -466,11 +466,14 @@ class Analysis {
     // Names that generated code uses itself. Names of temporaries end in _ and a number; those given here do
     // not.
     std::set<std::string> taken = {
-        "i",       "s",        "p",      "n",      "m",       "e",        "k",      "begin",
-        "end",     "block",    "blocks", "cuts",   "first",   "last",     "from",   "to",
-        "start",   "count",    "launch", "part",   "piece",   "length",   "carry",  "segment_of",
-        "threads", "next",     "length", "slot",   "whole",   "position", "chosen", "others",
-        "before",  "epilogue", "chunk",  "chunks", "s_begin", "s_end",    "s_next", "at_once"};
+        "i",       "s",           "p",           "n",      "m",       "e",        "k",      "begin",
+        "end",     "block",       "blocks",      "cuts",   "first",   "last",     "from",   "to",
+        "start",   "count",       "launch",      "part",   "piece",   "length",   "carry",  "segment_of",
+        "threads", "next",        "length",      "slot",   "whole",   "position", "chosen", "others",
+        "before",  "epilogue",    "chunk",       "chunks", "s_begin", "s_end",    "s_next", "at_once",
+        "p",       "task",        "own",         "groups", "group",   "lanes",    "lane",   "strips",
+        "wide",    "pieces",      "p_begin",     "p_end",  "inner",   "outer",    "across", "here",
+        "total",   "first_place", "piece_count", "l",      "result"};
     auto unique = [&](VarId v, const std::string& suffix) {
       std::string name = identifier(program_.vars.at(v).name) + suffix;
       const size_t stem = name.find_last_not_of("0123456789");

@@ -82,7 +82,18 @@ void KernelText::foldInOrder(uint32_t b, size_t c, const std::string& count, con
 void KernelText::foldedColumns() {
   const Indices bindings = elementBindings(0);
   line("constexpr int64_t kGroup = 64;");
-  line("const int64_t groups = (m + kGroup - 1) / kGroup;");
+  // Of two indices, a group has one outer index, and places side by side: what is loaded by place lies so,
+  // too.
+  const auto indices = twoIndices(kernel_, info_);
+  if (indices) {
+    ExpressionEmitter emitter(dialect_, indent_);
+    const std::string inner = emitter.emit({indices->inner})[0];
+    out_ += emitter.takeStatements();
+    line(format("const int64_t inner = {}, across = (inner + kGroup - 1) / kGroup;", inner));
+    line("const int64_t groups = inner > 0 ? m / inner * across : 0;");
+  } else {
+    line("const int64_t groups = (m + kGroup - 1) / kGroup;");
+  }
   line("const int64_t pieces = length > kPiece ? (length + kPiece - 1) / kPiece : 1;");
   const auto forAll = [&](const auto& call) {
     for (uint32_t b : bindings)
@@ -90,8 +101,14 @@ void KernelText::foldedColumns() {
   };
   forAll([&](uint32_t b, size_t c) { take(typeName(b, c), stem(b, c) + "_partial", "pieces * m"); });
   open("k_parallel(launch, groups * pieces, 1, [=](int64_t task) K_INLINE {");
-  line("const int64_t piece = task / groups, p_begin = piece * kPiece, s_begin = task % groups * kGroup;");
-  line("const int64_t count = k_least(kPiece, length - p_begin), own = k_least(kGroup, m - s_begin);");
+  line("const int64_t piece = task / groups, p_begin = piece * kPiece, group = task % groups;");
+  line("const int64_t count = k_least(kPiece, length - p_begin);");
+  if (indices) {
+    line("const int64_t outer = group / across, first_place = group % across * kGroup;");
+    line("const int64_t s_begin = outer * inner + first_place, own = k_least(kGroup, inner - first_place);");
+  } else {
+    line("const int64_t s_begin = group * kGroup, own = k_least(kGroup, m - s_begin);");
+  }
   line("const int64_t lanes = count < kSerial ? 1 : kLanes;");
   forAll([&](uint32_t b, size_t c) {
     line(format("{} {}_lanes[kLanes * kGroup];", typeName(b, c), stem(b, c)));
@@ -99,7 +116,12 @@ void KernelText::foldedColumns() {
                 identityText(b, c)));
   });
   ExpressionEmitter emitter(dialect_, indent_ + 4);
-  longValues(bindings, emitter);
+  if (indices) {
+    emitter.define(indices->outer, "outer");
+    emitter.define(indices->place, "(first_place + k)");
+  } else {
+    longValues(bindings, emitter);
+  }
   open("for (int64_t e = 0; e < count; ++e) {");
   line("const int64_t p = p_begin + e, lane = e % lanes * kGroup;");
   line("#pragma GCC ivdep");

@@ -333,6 +333,29 @@ TEST(CudaPrograms, ProductsByTiles) {
     expectAgreement("rows = " + std::to_string(rows) + "; depth = " + std::to_string(depth) +
                     "; columns = " + std::to_string(columns) + "; " + products);
 }
+/// Variables are named as the program names them, but not as generated code names its own.
+TEST(CudaPrograms, VariablesWithNamesOfGeneratedCode) {
+  std::string program, sum = "0.0";
+  for (const std::string name :
+       {"product", "depth",  "places",  "fold",   "keep",   "column", "tile0", "value1", "fetched0",
+        "item",    "part",   "rows",    "row",    "length", "first",  "at",    "own",    "number",
+        "result",  "reduce", "segment", "before", "after",  "group",  "lane",  "inner",  "outer"}) {
+    program += name + " = {float(" + std::to_string(name.size()) + " * i) : i in [0:40]}; ";
+    sum += " + " + name + "[k]";
+  }
+  program +=
+      "m = {{float(rem(i * 7 + j, 10)) : j in [0:40]} : i in [0:40]};"
+      "{{sum({m[i][k] * m[k][j] + " +
+      sum +
+      " : k in [0:40]}) : j in [0:40]} : i in [0:40]};"
+      "{{sum({x * y : x in a; y in b}) : b in transpose(m)} : a in m};"
+      "{sum({m[k][j] * (" +
+      sum +
+      ") : k in [0:40]}) : j in [0:40]};"
+      "{{m[k][j] + " +
+      sum + " : k in [0:40]} : j in [0:40]};";
+  expectAgreement(program);
+}
 /// The place of the first of equal extremes of a column.
 TEST(CudaPrograms, PlacesOfExtremesInColumns) {
   const std::string places =

@@ -469,6 +469,44 @@ TEST(Flatten, FailingIndicesAtTheEndOfARecursion) {
       "{h(x, 1) : x in [0, 1]}; {h(x, 1) : x in [0]}; {#first(h(x, 1)) : x in [1]};");
 }
 
+// Variables are named as the program names them, but not as generated code names its own.
+TEST(Flatten, VariablesWithNamesOfGeneratedCode) {
+  RunnerOptions options;
+  options.fused = options.compiled = true;
+  const std::vector<std::string> names = {"task",  "own",         "groups",      "group",   "lanes",
+                                          "lane",  "strips",      "wide",        "pieces",  "p_begin",
+                                          "p_end", "inner",       "outer",       "across",  "here",
+                                          "total", "first_place", "piece_count", "s_begin", "kGroup"};
+  std::string program, sum = "0.0", scalars = "0.0";
+  for (const std::string& name : names) {
+    program += name + " = {float(" + std::to_string(name.size()) + " * i) : i in [0:40]}; ";
+    sum += " + " + name + "[k]";
+  }
+  program +=
+      "m = {{float(rem(i * 7 + j, 10)) : j in [0:40]} : i in [0:40]};"
+      "{{sum({m[i][k] * m[k][j] + " +
+      sum +
+      " : k in [0:40]}) : j in [0:40]} : i in [0:40]};"
+      "{sum({m[k][j] * (" +
+      sum +
+      ") : k in [0:40]}) : j in [0:40]};"
+      "{{m[k][j] + " +
+      sum + " : k in [0:40]} : j in [0:40]};";
+  for (const std::string& name : names) {
+    program += name + " = 40; ";
+    scalars += " + float(" + name + ")";
+  }
+  program += "{{sum({m[i][k] * m[k][j] + " + scalars +
+             " : k in [0:across]}) : j in [0:outer]} : i in [0:inner]};"
+             "{sum({m[k][j] * (" +
+             scalars +
+             ") : k in [0:wide]}) : j in [0:lanes]};"
+             "{{m[k][j] + " +
+             scalars + " : k in [0:own]} : j in [0:task]};";
+  for (const FormOutcome& outcome : runProgram(program, options))
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+}
+
 // The check of an index stays where nothing reads the element: it is a row of a regular nest, or a copy whose
 // map is computed by its readers.
 TEST(Flatten, FailingIndicesOfUnusedElements) {
