@@ -192,6 +192,11 @@ struct Sum {
       added = *lcu::asIndex(e->operands[1]);
     }
   }
+  /// Far from where sums with what is below a length overflow.
+  bool isNear() const {
+    constexpr int64_t kFar = int64_t{1} << 60;
+    return -kFar < added && added < kFar;
+  }
 };
 }  // namespace
 
@@ -201,12 +206,12 @@ bool Flattener::holdsOfPlaces(ExprRef condition, const Context& context) {
   if (condition->operands[0]->type != lcu::kIndex) return false;
   const Sum left(condition->operands[0]), right(condition->operands[1]);
   const auto known = context.places.find(left.base);
-  if (known == context.places.end()) return false;
+  if (known == context.places.end() || !left.isNear() || !right.isNear()) return false;
   if (condition->op == ScalarOp::GreaterEqual) return !right.base && left.added >= right.added;
   return condition->op == ScalarOp::Less &&
          std::any_of(known->second.begin(), known->second.end(), [&](ExprRef bound) {
            const Sum most(bound);
-           return most.base == right.base && left.added + most.added <= right.added;
+           return most.base == right.base && most.isNear() && left.added + most.added <= right.added;
          });
 }
 

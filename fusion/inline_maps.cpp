@@ -197,7 +197,8 @@ class Inliner {
         continue;
       }
       if (candidate.hostUse || candidate.reads == 0 || !isSmall(candidate.pull)) continue;
-      if ((fails || !mayReadFar_) && (candidate.farRead || needsAsMuch(candidate.pull))) continue;
+      if ((fails || !mayReadFar_) && candidate.farRead) continue;
+      if (needsAsMuch(candidate.pull, fails || !mayReadFar_)) continue;
       const double recomputing =
           candidate.reads * std::max(0.0, model_.evaluation(candidate.pull) - model_.costs().cachedLoad);
       const double storing =
@@ -211,12 +212,14 @@ class Inliner {
   }
 
   /// Whether, for the pull to be computed elsewhere, as many bytes would have to be stored that are not now.
-  bool needsAsMuch(ExprRef pull) const {
+  /// `later`: maps that were not inlined may be yet.
+  bool needsAsMuch(ExprRef pull, bool later) const {
     std::set<VarId> needed;
     int64_t bytes = 0;
     lcu::forEachNode({pull}, [&](ExprRef e) {
-      if (e->kind == ExprKind::Load && elementwise_.contains(e->index) && !candidates_.contains(e->index) &&
-          !stored_.contains(e->index) && needed.insert(e->index).second)
+      if (e->kind == ExprKind::Load && elementwise_.contains(e->index) &&
+          !(later && candidates_.contains(e->index)) && !stored_.contains(e->index) &&
+          needed.insert(e->index).second)
         bytes += sizeOf(e->type);
     });
     return bytes >= sizeOf(pull->type);

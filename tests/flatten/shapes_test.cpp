@@ -160,6 +160,8 @@ TEST(Places, IndicesThatAreInRangeAreNotChecked) {
         "let v = m(n) in {{v[j][i] : j in [0:q]} : i in [0:q + 3]}",
         "let v = m(n) in {{v[i][j] : j in [0:n]; k in [0:n + 1]} : i in [0:n]}",
         "let v = m(n) in {if rem(i, 2) == 0 then sum({v[i][j + i] : j in [0:n]}) else 0 : i in [0:n]}",
+        "{1 ^ (i + 9223372036854775807) : i in [0:3]}", "{[1, 2][i + 9223372036854775807] : i in [0:3]}",
+        "{[1, 2][i - 9223372036854775807] : i in [0:3]}",
         "let v = m(n) in {v[#w][0] : w in {[0:i] : i in [0:n + 1]}}", "{[1, 2, 3][i] : i in [0:4]}"}) {
     bad += std::string(what) + ";";
   }
