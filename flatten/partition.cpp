@@ -22,7 +22,10 @@ void Flattener::checkPieces(const core::Exp& e, ExprRef pieces, ExprRef length, 
       arena().op(ScalarOp::Div, elements, arena().op(ScalarOp::Max, pieces, arena().index(1)));
   const ExprRef fits = arena().op(ScalarOp::Or, both(equal(pieces, zero), equal(elements, zero)),
                                   both(equal(quotient, length), equal(all, elements)));
-  check(fits, arena().boolean(true), Scalar::ofBool(true), e.span, check_message::kPieceSum, all, elements,
+  // What the message tells does not overflow, either.
+  const ExprRef most = arena().add(elements, arena().index(check_message::kExcessOfPiece));
+  const ExprRef told = arena().mul(pieces, arena().op(ScalarOp::Min, length, most));
+  check(fits, arena().boolean(true), Scalar::ofBool(true), e.span, check_message::kPieceSum, told, elements,
         root);
 }
 

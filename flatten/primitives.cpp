@@ -175,6 +175,13 @@ Values Flattener::indexSequence(const core::Exp& e, const Sequence& v, ExprRef p
   Sequence guarded = v;
   for (ViewPtr& view : guarded.views) view = guard(view, good, true);
   Values row = elementAt(guarded, safe, context);
+  // Of an empty store not even the first element has a length.
+  for (Value& value : row) {
+    if (value.isScalar() || hostKnown(value.sequence().length)) continue;
+    ExprRef& length = std::get<Sequence>(value.node).length;
+    length = arena().check(good, length, Scalar::ofInt(lcu::kIndex, 0),
+                           site(userSpan(e.span), check_message::kIndex), position, v.length);
+  }
   // Rows of equal lengths, copies of one value and listed elements need not contain the position.
   std::vector<ExprRef> known, owed = {safe};
   for (const Value& value : row) known.push_back(value.isScalar() ? value.scalar() : value.sequence().length);

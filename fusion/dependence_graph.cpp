@@ -308,10 +308,11 @@ class Builder {
               fmt::format("is no map, which alone can take the segment results of {} at once", maker));
         }
         if (!mayFinishSegments_(c)) {
-          return blocking(EdgeClass::SegmentResult,
-                          fmt::format("loops for each segment result of {}, of which a warp of its kernel has "
-                                      "few at a time",
-                                      maker));
+          return blocking(
+              EdgeClass::SegmentResult,
+              fmt::format("loops for each segment result of {}, of which a warp of its kernel has "
+                          "few at a time",
+                          maker));
         }
         return fusible(EdgeClass::SegmentResult, fmt::format("takes the segment results of {}", maker));
       case SoacKind::Permute:

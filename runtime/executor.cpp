@@ -113,6 +113,7 @@ class Run final : public Environment {
   Register element(VarId v, int64_t position) override {
     DeviceValue& array = *stack_.valueOf(v).device;
     if (position != 0 && (position < 0 || position >= context_.countOf(array))) {
+      context_.synchronise();  // a check of the device may have failed, and this be its fallback
       throw InternalError("host: an element out of range");
     }
     return context_.fetch(array, position);

@@ -113,7 +113,18 @@ TEST(Shapes, ErrorsInLoops) {
       "function g(m, k) = if k == 0 then m else g({{x / (k - 1) : x in row} : row in m}, k - 1);"
       "g([[1, 2], [3, 4]], 2); g([[1, 2], [3]], 2); g([] [int], 2);"
       "function h(m, k) = if k == 0 then m[5] else h(transpose(m), k - 1);"
-      "h({{i : j in [0:2]} : i in [0:3]}, 2); h({{i : j in [0:6]} : i in [0:6]}, 3); h([[1], [2, 3]], 1);");
+      "h({{i : j in [0:2]} : i in [0:3]}, 2); h({{i : j in [0:6]} : i in [0:6]}, 3); h([[1], [2, 3]], 1);"
+      "partition([1, 2, 3, 4], dist(4611686018427387905, 4)); partition([1, 2, 3, 4], dist(6, 3));"
+      // Of no rows the first has no length.
+      "v = [1, 2, 3]; let m = {drop(v, rem(x * 7, 2)) : x in v | x > 5} in sum({m[i][i] : i in [0:20]});"
+      "let m = partition(drop([1], 1), {0 : i in [0:1] | i > 0}) in sum({m[i][0] : i in [0:1]});"
+      "let m = {[0:x] : x in v | x > 5} in sum({m[i][i] : i in [0:20]});"
+      "let m = {[0:x] : x in v | x > 5} in {{x + i : x in m[i]} : i in [0:20]};"
+      // The host looks at a descriptor that a failed check has left too short.
+      "function halves(a, m, k) = if k <= 0 then #a else halves(m, (let z = drop(partition(flatten(a), "
+      "dist(2,"
+      " #flatten(a) / 2)), 1) in if #flatten(z) > 60 then take(z, 1) else z), k - 1);"
+      "halves([[5]], [[1]], 2); halves([[5, 6]], [[1, 2]], 2); halves([[5, 6, 7, 8]], [[1, 2]], 2);");
 }
 
 /// A loop over a matrix has neither offsets nor sums of lengths.

@@ -197,6 +197,35 @@ TEST(RulesAll, HaveACase) {
     EXPECT_TRUE(seen.contains(rule)) << rule;
 }
 
+// Two arrays would have to be stored for the sum of them to be computed where it is read, and it is stored
+// instead; but not where they are stored for another reason.
+TEST(RulesInlineMaps, NoMoreIsStoredThanIsNotStored) {
+  const auto stored = [](const std::string& others) {
+    const std::string text = R"(function f(xs: [int64], ys: [int64], n: int64) {
+  kernel k1 { let a: [int64; #xs] = MAP flat #xs { i => xs[i] / check(n != 0, n, 1, @0, 0, 0) }
+    return a }
+  kernel k2 { let b: [int64; #xs] = MAP flat #xs { i => ys[i] / check(n != 0, n, 1, @0, 0, 0) }
+    return b }
+  kernel k3 { let c: [int64; #xs] = MAP flat #xs { i => a[i] + b[i] }
+    return c }
+  kernel k4 { let d: [int64; #xs] = MAP flat #xs { i => c[#xs - 1 - i] }
+    return d }
+)" + others;
+    lcu::Program program = read(text);
+    fuse(program);
+    EXPECT_THAT(lcu::verify(program, true), ::testing::ElementsAre());
+    size_t arrays = 0;
+    lcu::forEachBlock(program, [&](const lcu::Block& block) {
+      for (const lcu::Stmt& stmt : block.stmts)
+        if (const auto* launch = std::get_if<lcu::Launch>(&stmt.node))
+          arrays += launch->kernel.returns.size();
+    });
+    return arrays;
+  };
+  EXPECT_EQ(stored("  return d\n}\n"), 2u);        // c, d
+  EXPECT_EQ(stored("  return a, b, d\n}\n"), 3u);  // a, b, d
+}
+
 // Each map reads the one before at three positions: inlined without limit, the last would load 3^k elements.
 TEST(RulesInlineMaps, ChainOfGathersGrowsLinearly) {
   const auto nodesOfChain = [](int maps) {
