@@ -70,9 +70,11 @@ class Account {
     passesOf_.assign(kernel.bindings.size(), {0});
     if (!model.costs().lockStep) return;
     if (!rows_ && !keyed_) passes_[0].bySegments = goesBySegments(kernel, info_);
-    if (!keyed_ && !info_.hasRole(BindingRole::Finish)) findProduct();
     const std::vector<codegen::cuda::KernelPart> parts = codegen::cuda::splitIntoPasses(kernel);
-    if (parts.size() < 2) return;
+    if (parts.size() < 2) {
+      if (!keyed_) findProduct();
+      return;
+    }
     passesOf_.assign(kernel.bindings.size(), {});
     for (size_t p = 0; p < parts.size(); ++p)
       for (uint32_t b : parts[p].bindings) passesOf_[b].push_back(p);
