@@ -292,7 +292,7 @@ struct Launch {
   unsigned char* values;
   int64_t tiles;     ///< tiles of the whole launch
   uint32_t epoch;    ///< differs from pass to pass; 29 bits
-  int32_t together;  ///< segments of a block of groups (segment_groups.cuh)
+  int32_t together;  ///< segments of a block of groups (segment_groups.cuh, segment_warps.cuh)
   /// Where the number of elements stands that only the device knows; null: the host knows it.
   const int64_t* extent;
   const void* records[2];  ///< columns side by side (records.cuh); null: they are not

@@ -92,17 +92,22 @@ int64_t CudaPass::rankBytes(int64_t tiles) const {
 }
 
 int64_t CudaPass::together(const LaunchExtents& extents) const {
-  // Every block looks at the cuts of all, so they are few. Longer segments are better shared by blocks,
-  // unless there are many.
+  // Every block looks at the cuts of all, so they are few; of those by warps, as many as run at once. Longer
+  // segments are better shared by blocks, unless there are many.
   constexpr int64_t kRounds = 16, kBlocks = 384, kLongest = 4, kMany = 64;
   const int64_t n = extents.elements, m = extents.segments, atOnce = shape.items();
   if (mostOfGroups == 0 || n > mostOfGroups || m == 0) return 0;
   if (n > (m < kMany ? 1 : kLongest) * atOnce * m) return 0;
-  const auto blocks = [m](int64_t each) { return (m + each - 1) / each; };
-  int64_t each = 1;
-  while (2 * each <= shape.threads && 2 * each * n <= atOnce * m) each *= 2;
-  while (2 * each <= kRounds * shape.threads && blocks(each) > kBlocks) each *= 2;
-  return blocks(each) <= kBlocks ? each : 0;
+  int bits = 0;  // of their number, less one: a launch should not divide much
+  const auto blocks = [&] { return ((m - 1) >> bits) + 1; };
+  while (2 << bits <= shape.threads && n << (bits + 1) <= atOnce * m) ++bits;
+  if (byWarps) {
+    const int64_t most = shape.threads / kWarp;
+    while (1 << bits <= most && blocks() > kMultiprocessors * blocksAtOnce) ++bits;
+    return 1 << bits <= most ? 1 << bits : 0;
+  }
+  while (2 << bits <= kRounds * shape.threads && blocks() > kBlocks) ++bits;
+  return blocks() <= kBlocks ? 1 << bits : 0;
 }
 
 bool CudaPass::suits(const LaunchExtents& extents) const {

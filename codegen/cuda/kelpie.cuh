@@ -16,5 +16,6 @@
 #include "segment_ranks.cuh"
 #include "segment_reduce.cuh"
 #include "segment_rows.cuh"
+#include "segment_warps.cuh"
 #include "segments.cuh"
 #include "transposed_tile.cuh"

@@ -95,7 +95,7 @@ void writeStructures(PassText& t) {
     t.line(2, "Range::Shared range[kWarps];");
     t.line(2, "{}::Shared segments[kWarps];", t.segmentReduceType());
     t.line(2, "{}::Block block;", t.segmentReduceType());
-    if (t.plan.groups) t.line(2, "{}::Shared groups;", t.segmentGroupsType());
+    if (t.plan.whole()) t.line(2, "{}::Shared whole;", t.wholeSegmentsType());
   }
   if (t.plan.rows()) t.line(2, "{}::Shared rows;", t.rowReduceType());
   if (t.plan.keys()) t.line(2, "{}::Shared keys;", t.keyReduceType());
@@ -194,13 +194,13 @@ void writePrologue(PassText& t) {
   if (t.plan.ranges()) {
     t.line(2, "const int64_t order = blockIdx.x;");
     const std::string result = resultOfSegments(t);
-    if (t.plan.groups) {
+    if (t.plan.whole()) {
       t.text += result;
-      writeGroups(t);
-      t.line(2, "const bool alone = groups.even;");
+      writeWholeSegments(t);
+      t.line(2, "const bool alone = whole.even;");
       t.line(2, "Range range(alone ? warpIndex() : order * kWarps + warpIndex(),");
-      t.line(2, "    alone ? kWarps : launch.tiles * kWarps, alone ? groups.from : Cut{{0, 0, 0}},");
-      t.line(2, "    alone ? groups.to : Cut{{m, n, n}}, segments, shared.range[warpIndex()]);");
+      t.line(2, "    alone ? kWarps : launch.tiles * kWarps, alone ? whole.from : Cut{{0, 0, 0}},");
+      t.line(2, "    alone ? whole.to : Cut{{m, n, n}}, segments, shared.range[warpIndex()]);");
     } else {
       t.line(
           2,
@@ -293,7 +293,7 @@ void writeEndOfTile(PassText& t) {
     searchRangeForErrors(t);
     t.text.insert(t.rangeLoop, "  const int begin = range.element;\n  bool good = true;\n");
   }
-  t.line(2, "reduce.finish(range, {}, order, {}, shared.block, result);", t.plan.groups ? "alone" : "false",
+  t.line(2, "reduce.finish(range, {}, order, {}, shared.block, result);", t.plan.whole() ? "alone" : "false",
          t.states(0));
   if (!t.plan.reductions.empty()) {
     t.line(2, "const Reduction::Value sum = BlockReduce<kWarps, Reduction>::run(acc, shared.reduction);");

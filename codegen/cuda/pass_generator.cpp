@@ -83,14 +83,17 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
   for (uint32_t k = 0; k < pass.info.outputs.size(); ++k)
     if (text.tableNames.contains(pass.info.outputs[k].var)) pass.ranked.push_back(k);
   pass.needsLaunch = plan.needsLower() || plan.finishes() || text.hasSegmentOffsets();
-  if (form == PassForm::Groups) pass.mostOfGroups = options.mostOfGroups;
+  if (plan.whole()) pass.mostOfGroups = options.mostOfGroups;
+  pass.byWarps = plan.warps;
   const auto add = [&](PassForm other, const char* suffix) {
     pass.alternatives.push_back(std::make_shared<const CudaPass>(
         generate({pass.kernel, pass.bindings}, program, entry + suffix, options, other)));
   };
   if (form == PassForm::General && plan.product) add(PassForm::Product, "_product");
-  if (form == PassForm::General && plan.canGroup && options.mostOfGroups > 0)
+  if (form == PassForm::General && plan.canGroup && options.mostOfGroups > 0) {
+    add(PassForm::Warps, "_warps");
     add(PassForm::Groups, "_groups");
+  }
   write(text);
   pass.text = std::move(text.text);
   return pass;

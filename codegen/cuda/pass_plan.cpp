@@ -36,6 +36,7 @@ class Planner {
           const CudaOptions& options, PassForm form)
       : kernel_(kernel), info_(info), program_(program), options_(options), form_(form) {
     plan_.groups = form == PassForm::Groups;
+    plan_.warps = form == PassForm::Warps;
   }
 
   PassPlan run() {

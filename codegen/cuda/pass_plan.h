@@ -77,15 +77,17 @@ struct PassPlan {
   bool folds() const { return rows() || keys() || products(); }
   bool canGroup = false;  ///< of ranges: small inputs may be folded by groups (segment_groups.cuh)
   bool groups = false;    ///< ... and are
+  bool warps = false;     ///< ... or by warps (segment_warps.cuh)
   bool compact = false;   ///< of ranges: code for the ends of segments is short rather than fast
   bool segmented() const { return heads() || ranges(); }
-  bool needsLower() const;  ///< of what lies in lower tiles or ranges
+  bool whole() const { return groups || warps; }  ///< blocks have whole segments
+  bool needsLower() const;                        ///< of what lies in lower tiles or ranges
   bool scanned() const { return needsLower() && !ranges() && !folds(); }
   bool finishes() const { return !reductions.empty() || !finish.empty(); }
 };
 
 /// Ways to write a pass: for inputs of any kind, or an alternative for some.
-enum class PassForm : uint8_t { General, Groups, Product };
+enum class PassForm : uint8_t { General, Groups, Warps, Product };
 
 PassPlan planPass(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
                   const CudaOptions& options, PassForm form);

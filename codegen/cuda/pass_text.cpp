@@ -185,12 +185,13 @@ std::string PassText::rowReduceType() const {
 }
 std::string PassText::productReduceType() const { return "ProductReduce<S, Level1>"; }
 std::string PassText::segmentReduceType() const { return "SegmentReduce<S, Level1, Range, kWarps>"; }
-std::string PassText::segmentGroupsType() const {
+std::string PassText::wholeSegmentsType() const {
   // Fewer on the way where each has a segment to know: sums of 2^22 float32, times a number of their segments
   // of 8, took 18.3 us on an H200 with 16, for which registers did not suffice, and 10.2 with 8; for segments
   // of 1024 8.0 and 7.9.
-  const bool fewer = plan.numbersInThunks && plan.shape.rows > 1;
-  return fmt::format("SegmentGroups<Level1, kWarps, S::kRows * S::kWidth{}>", fewer ? " / 2" : "");
+  const bool fewer = plan.numbersInThunks && !plan.warps && plan.shape.rows > 1;
+  return fmt::format("{}<Level1, kWarps, S::kRows * S::kWidth{}>",
+                     plan.warps ? "SegmentWarps" : "SegmentGroups", fewer ? " / 2" : "");
 }
 
 void PassText::storePartial(const char* number, const char* value) {

@@ -78,7 +78,7 @@ class PassText {
   std::string rowReduceType() const;
   std::string productReduceType() const;
   std::string segmentReduceType() const;
-  std::string segmentGroupsType() const;
+  std::string wholeSegmentsType() const;
   std::string blockCountType(size_t level) const;
   const char* headsType() const { return plan.numbered() ? "SegmentNumbers<S>" : "SegmentHeads<S>"; }
   /// Null: the result does not leave the kernel.

@@ -59,8 +59,7 @@ struct SegmentGroups {
     const auto theirs = segments.from(from.segment);
     const int thread = threadIdx.x;
     if (oneRound() && thread < count()) length = int(theirs.begin(thread + 1) - theirs.begin(thread));
-    const int average = int(uint32_t(extent) / uint32_t(blocks) / kThreads);  // of a thread
-    const int most = kUneven * (average > kAtOnce ? average : kAtOnce);
+    const int most = mostOfThread(extent, blocks);
     KELPIE_UNROLL_4
     for (int64_t k = thread; k < blocks; k += kThreads)
       even &= cut(k + 1).begin - cut(k).begin <= int64_t(most) * kThreads;
@@ -97,6 +96,11 @@ struct SegmentGroups {
     for (int warp = 0; warp < kWarps; ++warp) suited = suited && shared.unsuited[warp] == 0;
   }
 
+  /// Elements of a thread that are not too many.
+  static __device__ __forceinline__ int mostOfThread(int64_t extent, int64_t blocks) {
+    const int average = int(uint32_t(extent) / uint32_t(blocks) / kThreads);
+    return kUneven * (average > kAtOnce ? average : kAtOnce);
+  }
   __device__ __forceinline__ int count() const { return int(to.segment - from.segment); }
   __device__ __forceinline__ bool oneRound() const { return count() <= kThreads; }
   __device__ __forceinline__ int rounds() const { return (count() + kThreads - 1) / kThreads; }

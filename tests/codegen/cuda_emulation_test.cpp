@@ -512,6 +512,30 @@ TEST(CudaEmulation, GroupsOfManySegments) {
   }
 }
 
+/// Blocks have few, long segments, each for some warps (segment_warps.cuh); some are empty, or all but one of
+/// a block, or too long for their warps, or for their block.
+TEST(CudaEmulation, GroupsOfFewLongSegments) {
+  Random random(static_cast<uint64_t>(environment("KELPIE_SEED", 23)));
+  std::vector<std::vector<int64_t>> all;
+  const auto add = [&](int64_t segments, const auto& lengthOf) {
+    std::vector<int64_t>& offsets = all.emplace_back(1, 0);
+    for (int64_t k = 0; k < segments; ++k) offsets.push_back(offsets.back() + lengthOf(k));
+  };
+  const auto upTo = [&](uint64_t most) { return static_cast<int64_t>(random() % (most + 1)); };
+  add(60, [&](int64_t) { return upTo(1500); });
+  add(700, [&](int64_t) { return upTo(600); });
+  add(800, [&](int64_t) { return random() % 3 == 0 ? 0 : upTo(500); });
+  add(800, [&](int64_t k) { return k % 4 == 2 ? 1024 : 0; });
+  add(1600, [&](int64_t k) { return k % 8 == 7 ? 3 : 64; });
+  add(1601, [&](int64_t) { return upTo(200); });
+  for (const int64_t longest : {3000, 20'000})
+    add(400, [&](int64_t k) { return k % 170 == 77 ? longest : upTo(600); });
+  codegen::cuda::CudaOptions options = smallBlocks();
+  options.threads = 256;
+  options.maxItems = 1;
+  compareSegmentedKernels(options, random, all, {"segmented_sum", "segmented_weighted_sum"});
+}
+
 /// Segments that begin in a tile are searched for around where they would be if all were equally long, and
 /// their begins are loaded several at once, from a multiple of that on; the last ones one by one. Where more
 /// empty ones begin than are read, heads are searched for.

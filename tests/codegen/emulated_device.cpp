@@ -28,6 +28,7 @@ class Machine {
   virtual const Thread& thread() = 0;
   virtual void* sharedMemory(unsigned long bytes) = 0;
   virtual void syncThreads() = 0;
+  virtual bool syncThreadsAnd(bool vote) = 0;
   virtual const uint32_t* gather(uint32_t value) = 0;
   virtual void pause() = 0;
 };
@@ -111,6 +112,16 @@ class Scheduler final : public emulation::Machine {
       yield(self);
     }
   }
+  bool syncThreadsAnd(bool vote) override {
+    Block& b = *current_->block;
+    b.against |= !vote;
+    syncThreads();
+    const bool result = !b.against;
+    syncThreads();  // all have seen it
+    b.against = false;
+    syncThreads();  // nobody votes again before
+    return result;
+  }
   const uint32_t* gather(uint32_t value) override {
     Fiber* self = current_;
     Warp& w = *self->warp;
@@ -145,6 +156,7 @@ class Scheduler final : public emulation::Machine {
     std::vector<Warp> warps;
     std::vector<unsigned char, std::allocator<unsigned char>> shared;
     int atBarrier = 0, alive = 0;
+    bool against = false;  ///< a thread votes no
   };
   struct Fiber {
     fiber context;

@@ -23,6 +23,7 @@ class Machine {
   virtual const Thread& thread() = 0;
   virtual void* sharedMemory(unsigned long bytes) = 0;  ///< the same address for all threads of a block
   virtual void syncThreads() = 0;
+  virtual bool syncThreadsAnd(bool vote) = 0;
   /// The values that the 32 lanes of this warp give, by lane; waits for all of them.
   virtual const uint32_t* gather(uint32_t value) = 0;
   virtual void pause() = 0;  ///< lets other threads run
@@ -83,6 +84,7 @@ void invoke(void (*kernel)(Parameters...), void** arguments) {
 #define KELPIE_NO_UNROLL
 
 inline void __syncthreads() { kelpie_machine->syncThreads(); }
+inline bool __syncthreads_and(bool vote) { return kelpie_machine->syncThreadsAnd(vote); }
 inline void __syncwarp() { kelpie_machine->gather(0); }
 inline void __threadfence() {}
 inline void __threadfence_system() {}
