@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
 #include <unordered_set>
 
 #include "flatten/flattener.h"
@@ -215,6 +218,100 @@ bool Flattener::holdsOfPlaces(ExprRef condition, const Context& context) {
          });
 }
 
+namespace {
+
+void addLeaves(ExprRef condition, std::vector<ExprRef>& leaves) {
+  if (condition->kind == ExprKind::Op && condition->op == ScalarOp::And)
+    for (ExprRef operand : condition->operands) addLeaves(operand, leaves);
+  else
+    leaves.push_back(condition);
+}
+
+/// Whether every place of every space around has instances in this context, if there are any: none is
+/// restricted to some, and no segment is shorter than others.
+bool hasAllPlaces(const Context& context) {
+  for (const Context* c = &context; !c->isRoot(); c = c->parent)
+    if (c->kind != Context::Kind::Each || c->space.kind == lcu::SpaceKind::Offsets) return false;
+  return true;
+}
+
+}  // namespace
+
+/// `e` as the sum of numbers of instances, different ones, and of what is the same for all.
+struct Flattener::PlaceSum {
+  std::vector<ExprRef> lengths;  ///< what the numbers are below
+  ExprRef first;                 ///< the sum where all of them are 0
+};
+
+std::optional<Flattener::PlaceSum> Flattener::placeSumOf(ExprRef e, const Context& context) {
+  if (e->type != lcu::kIndex) return std::nullopt;
+  PlaceSum sum{{}, arena().index(0)};
+  std::set<ExprRef> seen;
+  const std::function<bool(ExprRef)> add = [&](ExprRef term) {
+    if (hostKnown(term)) {
+      sum.first = arena().add(sum.first, term);
+      return true;
+    }
+    if (const auto known = context.places.find(term); known != context.places.end()) {
+      const auto most = std::find_if(known->second.begin(), known->second.end(),
+                                     [&](ExprRef bound) { return hostKnown(bound); });
+      if (most == known->second.end() || !seen.insert(term).second) return false;
+      sum.lengths.push_back(*most);
+      return true;
+    }
+    if (term->kind != ExprKind::Op || term->type != lcu::kIndex) return false;
+    if (term->op == ScalarOp::Add) return add(term->operands[0]) && add(term->operands[1]);
+    if (term->op != ScalarOp::Sub || !hostKnown(term->operands[1])) return false;
+    if (!add(term->operands[0])) return false;
+    sum.first = arena().sub(sum.first, term->operands[1]);
+    return true;
+  };
+  if (!add(e) || sum.lengths.empty()) return std::nullopt;
+  return sum;
+}
+
+/// Whether 0 <= sum or sum < q, for all numbers of instances, is up to what the host knows: then it checks
+/// that, here and now. The first instance for which it is not so is told, as instances would tell.
+bool Flattener::checkedOfPlaces(ExprRef condition, Span span, const std::string& message, ExprRef q,
+                                Context& context) {
+  if (delayed_ > 0 || context.isRoot() || block_ != context.block || !hostKnown(context.space.extent) ||
+      !hostKnown(q) || q->type != lcu::kIndex || !hasAllPlaces(context))
+    return false;
+  struct Fact {
+    ExprRef holds, first;
+  };
+  std::vector<Fact> facts;
+  std::vector<ExprRef> leaves;
+  addLeaves(condition, leaves);
+  for (ExprRef leaf : leaves) {
+    if (holds(leaf, context)) continue;
+    if (leaf->kind != ExprKind::Op || leaf->operands.size() != 2) return false;
+    const auto sum = placeSumOf(leaf->operands[0], context);
+    if (!sum) return false;
+    if (leaf->op == ScalarOp::GreaterEqual && lcu::asIndex(leaf->operands[1]) == 0) {
+      facts.push_back({arena().op(ScalarOp::GreaterEqual, sum->first, arena().index(0)), sum->first});
+    } else if (leaf->op == ScalarOp::Less && leaf->operands[1] == q) {
+      // Numbers go on one by one: the first sum that is too large is q, or the first of all.
+      ExprRef last = sum->first;  // below q, so that this does not overflow
+      for (ExprRef length : sum->lengths) last = arena().add(last, arena().sub(length, arena().index(1)));
+      facts.push_back({arena().op(ScalarOp::And, arena().op(ScalarOp::Less, sum->first, q),
+                                  arena().op(ScalarOp::Less, last, q)),
+                       arena().op(ScalarOp::Max, sum->first, q)});
+    } else {
+      return false;
+    }
+  }
+  ExprRef none = arena().op(ScalarOp::LessEqual, context.space.extent, arena().index(0));
+  for (const Fact& fact : facts) {
+    if (holds(fact.holds, context)) continue;
+    ExprRef checked = arena().check(arena().op(ScalarOp::Or, fact.holds, none), arena().boolean(true),
+                                    Scalar::ofBool(true), site(userSpan(span), message), fact.first, q);
+    if (checked->canFail) hostLet(checked, block_, "checked");
+    learn(fact.holds, context);
+  }
+  return true;
+}
+
 /// The places of a context around, and where an element is of those that `context` has entered.
 void Flattener::notePlaces(const std::vector<const Sequence*>& sequences, Context& context) {
   Context& parent = *context.parent;
@@ -241,6 +338,8 @@ ExprRef Flattener::check(ExprRef condition, ExprRef value, Scalar fallback, Span
                          const std::string& message, ExprRef p, ExprRef q, Context& context) {
   ExprRef checked = arena().check(condition, value, fallback, site(userSpan(span), message), p, q);
   if (holds(condition, context) && !p->canFail && !q->canFail) return value;
+  if (!value->canFail && !p->canFail && !q->canFail && checkedOfPlaces(condition, span, message, q, context))
+    return value;
   if (delayed_ > 0 || readsDevice(checked) || !checked->canFail) return checked;
   // Host-known: raise here and now, so that lengths stay symbolic and kernels need no check.
   if (!context.isRoot()) {

@@ -206,7 +206,7 @@ class Flattener {
   ExprRef overInstances(ExprRef e, Context& context);
   /// Stores an expression of `context` (array, host scalar or cell) and returns how to read it.
   ExprRef stored(ExprRef e, Context& context);
-  bool cheap(ExprRef e) const;
+  bool cheap(ExprRef e, const Context* user = nullptr) const;
   bool onlyInstance(ExprRef e) const;
   bool readsDevice(ExprRef e) const;
   /// A host expression fit for an extent: no check left inside.
@@ -365,6 +365,9 @@ class Flattener {
                 ExprRef p, ExprRef q, Context& context);
   bool holds(ExprRef condition, const Context& context) const;
   static bool holdsOfPlaces(ExprRef condition, const Context& context);
+  struct PlaceSum;
+  std::optional<PlaceSum> placeSumOf(ExprRef e, const Context& context);
+  bool checkedOfPlaces(ExprRef condition, Span span, const std::string& message, ExprRef q, Context& context);
   /// Call once `context`, which is no root, has all that tells its instances.
   void notePlaces(const std::vector<const Sequence*>& sequences, Context& context);
   /// From here on it does.

@@ -19,7 +19,6 @@ using lcu::SpaceKind;
 using lcu::Stmt;
 using lcu::VarId;
 
-constexpr int64_t kLongest = 16;     ///< segments that are unrolled
 constexpr int64_t kMostNodes = 512;  ///< of the thunks of one SOAC, unrolled
 
 struct ShortSpace {
@@ -147,6 +146,15 @@ Strides stridesOf(ExprRef e, bool segmented, int64_t length) {
   }
   if (e->operands.size() < 2) return strides(0);
   const auto scaled = [&](const Strides& s, double by) { return Strides{s.segment * by, s.position * by}; };
+  if (e->op == ScalarOp::Div || e->op == ScalarOp::Rem) {
+    // Numbers of elements by a multiple of the length: those of a segment stay together.
+    const std::optional<int64_t> by = lcu::asIndex(e->operands[1]);
+    const bool ofElement = e->operands[0]->kind == ExprKind::Param && e->operands[0]->index == 0;
+    if (ofElement && by && *by > 0 && *by % length == 0) {
+      if (e->op == ScalarOp::Div) return {static_cast<double>(length) / static_cast<double>(*by), 0};
+      return {*by == length ? 0 : static_cast<double>(length), 1};
+    }
+  }
   switch (e->op) {
     case ScalarOp::Add:
     case ScalarOp::Sub: {
@@ -209,7 +217,7 @@ class BlockPass {
     // Of no segments, what is made over these would be over elements again.
     if (space.kind != SpaceKind::Regular || space.segments == space.extent) return std::nullopt;
     const std::optional<int64_t> length = lcu::asIndex(space.length);
-    if (!length || *length < 2 || *length > kLongest) return std::nullopt;
+    if (!length || *length < 2 || *length > kLongestUnrolled) return std::nullopt;
     return ShortSpace{space.segments, *length};
   }
 

@@ -37,6 +37,8 @@
 
 namespace kelpie::flatten {
 
+constexpr int64_t kLongestUnrolled = 16;
+
 void unrollShortSegments(lcu::Program& program);
 
 }  // namespace kelpie::flatten

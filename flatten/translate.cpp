@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "flatten/flattener.h"
+#include "flatten/short_segments.h"
 #include "ir/check_messages.h"
 #include "ir/diagnostic.h"
 
@@ -37,9 +38,12 @@ bool Flattener::readsDevice(ExprRef e) const {
   return device;
 }
 
-/// Worth repeating at every use rather than storing: a handful of operations on at most two loads.
-bool Flattener::cheap(ExprRef e) const {
+/// Worth repeating at every use rather than storing: a handful of operations on at most two loads. In `user`,
+/// if its segments will be unrolled (short_segments.h), what all elements of one compute is computed once.
+bool Flattener::cheap(ExprRef e, const Context* user) const {
   if (e->canFail) return false;
+  const bool once = user && user->space.kind == SpaceKind::Regular &&
+                    lcu::asIndex(user->space.length).value_or(kLongestUnrolled + 1) <= kLongestUnrolled;
   int nodes = 0, loads = 0;
   bool simple = true;
   lcu::forEachNode({e}, [&](ExprRef n) {
@@ -47,7 +51,7 @@ bool Flattener::cheap(ExprRef e) const {
     loads += n->kind == ExprKind::Load;
     simple &= n->kind != ExprKind::If && !lcu::isUnbounded(n) && n->kind != ExprKind::LoopVar;
     simple &= n->kind != ExprKind::Op || n->op < ScalarOp::Sqrt;
-    if (n->kind == ExprKind::Op) simple &= n->op != ScalarOp::Div && n->op != ScalarOp::Rem;
+    if (n->kind == ExprKind::Op && !once) simple &= n->op != ScalarOp::Div && n->op != ScalarOp::Rem;
   });
   return simple && nodes <= 8 && loads <= 2;
 }
@@ -86,7 +90,7 @@ ExprRef Flattener::step(ExprRef e, Context& parent, Context& child) {
     return stored(e, parent);
   }
   if (!e->usesParam && cheap(e)) return e;
-  if (!cheap(e) || !(onlyInstance(e) || dividable(e, parent))) e = stored(e, parent);
+  if (!cheap(e, &child) || !(onlyInstance(e) || dividable(e, parent))) e = stored(e, parent);
   ExprRef instance = child.kind == Context::Kind::Restrict
                          ? arena().load(child.active, lcu::kIndex, arena().param(0))
                          : arena().param(1);
@@ -136,7 +140,7 @@ ExprRef Flattener::translateFreely(ExprRef e, Context& from, Context& to) {
   std::vector<Context*> path = {&to};
   while (path.back() != &from) path.push_back(path.back()->parent);
   for (size_t k = path.size() - 1; k > 0; --k) {
-    if (!cheap(e) || !(onlyInstance(e) || dividable(e, *path[k]))) return nullptr;
+    if (!cheap(e, path[k - 1]) || !(onlyInstance(e) || dividable(e, *path[k]))) return nullptr;
     e = step(e, *path[k], *path[k - 1]);
   }
   return e;

@@ -305,6 +305,18 @@ TEST(ShortSegments, SegmentsOfSegmentsToo) {
   EXPECT_NE(maps.find("MAP flat 9 { i => 0, 1, i, i + 1 }"), std::string::npos) << maps;
 }
 
+/// What all elements around a point have in common is computed from the number of the point, not stored for
+/// each of them.
+TEST(ShortSegments, StencilsStoreNothing) {
+  const std::string maps = mapsOf(flat(
+      "function around(m, h, w) = {{sum({sum({m[i + a][j + b] : b in [0:3]}) : a in [0:3]}) : j in [0:w]}"
+      " : i in [0:h]}; h = 5; w = 7; let m = {{i * j : j in [0:w]} : i in [0:h]} in around(m, h - 2, w - "
+      "2);"));
+  EXPECT_EQ(occurrences(maps, "% 3"), 0u) << maps;
+  EXPECT_EQ(occurrences(maps, "check("), 0u) << maps;
+  EXPECT_EQ(occurrences(maps, " = MAP flat"), 4u) << maps;  // loads, sums, their sums, offsets
+}
+
 TEST(ShortSegments, ElementsAreFoundByTheirPositions) {
   const std::string maps =
       mapsOf(flat("{let q = {i * k : k in [2:4]} in {q[1] * x + q[0] : x in [0:i]} : i in [0:9]};"));

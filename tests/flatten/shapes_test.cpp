@@ -188,4 +188,67 @@ TEST(Shapes, OffsetsGoAround) {
 }
 
 }  // namespace
+/// Sums of places and of what the host knows are in range if the first and the last are: the host looks, and
+/// tells the first that is not, unless there are none.
+TEST(Places, TheHostChecksSumsOfPlaces) {
+  const std::string functions =
+      "function m(h, w) = {{i * 10 + j : j in [0:w]} : i in [0:h]};"
+      "function product(a, b) = {{sum({a[i][k] * b[k][j] : k in [0:#b]}) : j in [0:#b]} : i in [0:#a]};"
+      "function windows(xs, w, n) = {sum({xs[i + j] : j in [0:w]}) : i in [0:n]};"
+      "function moved(xs, low, high, by) = {xs[i + by] : i in [low:high]};"
+      "function stencil(a, h, w) = {{sum({sum({a[i + x][j + y] : y in [0:3]}) : x in [0:3]}) : j in [0:w]}"
+      " : i in [0:h]};"
+      "function cube(xs, a, b, c) = {{{xs[i + j + k + 1] : k in [0:c]} : j in [0:b]} : i in [0:a]};"
+      "n = 5; q = 3; far = 9223372036854775807; xs = [1, 2, 3, 4, 5, 6];";
+  for (const char* good : {"product(m(n, q), m(q, n))", "windows(xs, q, n - 1)", "moved(xs, q, n, 0 - q)",
+                           "let a = m(n, n + 1) in stencil(a, q, q + 1)", "cube(xs, q, 1, q)"}) {
+    const std::string lcu = flat(functions + good + ";");
+    std::istringstream lines(lcu.substr(lcu.find("kernel")));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find("let checked") != std::string::npos) continue;
+      EXPECT_EQ(line.find("check("), std::string::npos) << lcu;
+    }
+    expectAgreement(functions + good + ";");
+  }
+  std::string others = functions;
+  for (const char* what : {"product(m(n, n - 1), m(n, n + 2))",
+                           "product(m(n, n), m(n, n - 1))",
+                           "product(m(0, n), m(n, n - 1))",
+                           "windows(xs, q, n)",
+                           "windows(xs, n + q, n)",
+                           "windows(xs, n + q, 0)",
+                           "windows(xs, 0, n + n)",
+                           "windows(xs, 1, n + 2)",
+                           "moved(xs, 1, 4, 0 - 2)",
+                           "moved(xs, 1, 4, far)",
+                           "moved(xs, 1, 4, far - 1)",
+                           "moved(xs, 1, 4, 0 - far)",
+                           "moved(xs, far - 7, far - 1, 9)",
+                           "moved(xs, far - 7, far - 1, 7 - far)",
+                           "moved(xs, far - 7, far - 1, 8 - far)",
+                           "moved(xs, 2, 4, q)",
+                           "moved(xs, 2, 4, 9)",
+                           "moved(xs, 0 - 4, 2, 4)",
+                           "moved(xs, 0 - 4, 2, q)",
+                           "stencil(m(n, n + 1), q + 1, n)",
+                           "stencil(m(n, n + 1), q, n)",
+                           "stencil(m(n, n + 1), 0, n)",
+                           "stencil(m(n, n + 1), q, 0)",
+                           "cube(xs, q, q, q)",
+                           "cube(xs, n, 1, 1)",
+                           "cube(xs, n + 1, 1, 1)",
+                           "cube(xs, 1, n + 1, 1)",
+                           "{{[1, 2, 3, 4][j + k] : k in [0:q]} : j in [0:n] | j < 2}",
+                           "{{if j < 2 then [1, 2, 3, 4][j + k] else 0 : k in [0:q]} : j in [0:n]}",
+                           "{if j < 2 then {[1, 2, 3, 4][j + k] : k in [0:q]} else {} : j in [0:n]}",
+                           "{xs[j - 1] : j in [0:q] | j > 0}",
+                           "{xs[q - j] : j in [0:q + 1]}",
+                           "{xs[j + j] : j in [0:q]}",
+                           "{xs[j + j] : j in [0:q + 1]}",
+                           "{{w[j] : j in [0:q]} : w in [[1, 2, 3], [1, 2], [1, 2, 3, 4]]}",
+                           "{{xs[j + 4] : j in [0:w]} : w in [1, 2, 4]}"})
+    others += std::string(what) + ";";
+  expectAgreement(others);
+}
+
 }  // namespace kelpie::testing
