@@ -270,38 +270,55 @@ std::optional<Flattener::PlaceSum> Flattener::placeSumOf(ExprRef e, const Contex
   return sum;
 }
 
-/// Whether 0 <= sum or sum < q, for all numbers of instances, is up to what the host knows: then it checks
-/// that, here and now. The first instance for which it is not so is told, as instances would tell.
+/// Whether no instance is in a context all of whose places have instances, or none has. A product of their
+/// numbers might overflow.
+ExprRef Flattener::hasNoInstances(const Context& context) {
+  const bool regular = context.space.kind == lcu::SpaceKind::Regular;
+  ExprRef none = arena().op(ScalarOp::LessEqual, regular ? context.space.length : context.space.extent,
+                            arena().index(0));
+  return regular ? arena().op(ScalarOp::Or, hasNoInstances(*context.parent), none) : none;
+}
+
+/// Whether 0 <= sum < q, for all numbers of instances, is up to what the host knows: then it checks that,
+/// here and now. The first instance for which it is not so is told, as instances would tell.
 bool Flattener::checkedOfPlaces(ExprRef condition, Span span, const std::string& message, ExprRef q,
                                 Context& context) {
   if (delayed_ > 0 || context.isRoot() || block_ != context.block || !hostKnown(context.space.extent) ||
       !hostKnown(q) || q->type != lcu::kIndex || !hasAllPlaces(context))
     return false;
+  std::vector<ExprRef> leaves;
+  addLeaves(condition, leaves);
+  const auto compares = [&](ExprRef leaf, ScalarOp op) {
+    return leaf->kind == ExprKind::Op && leaf->op == op && leaf->operands[0] == leaves.back()->operands[0];
+  };
+  ExprRef less = leaves.back();
+  if (!compares(less, ScalarOp::Less) || less->operands[1] != q) return false;
+  ExprRef position = less->operands[0];
+  const bool mayBeNegative = !position->nonNegative;  // else nobody asks
+  if (leaves.size() != (mayBeNegative ? 2u : 1u)) return false;
+  if (mayBeNegative &&
+      (!compares(leaves[0], ScalarOp::GreaterEqual) || lcu::asIndex(leaves[0]->operands[1]) != 0))
+    return false;
+  const auto sum = placeSumOf(position, context);
+  if (!sum) return false;
   struct Fact {
     ExprRef holds, first;
   };
   std::vector<Fact> facts;
-  std::vector<ExprRef> leaves;
-  addLeaves(condition, leaves);
-  for (ExprRef leaf : leaves) {
-    if (holds(leaf, context)) continue;
-    if (leaf->kind != ExprKind::Op || leaf->operands.size() != 2) return false;
-    const auto sum = placeSumOf(leaf->operands[0], context);
-    if (!sum) return false;
-    if (leaf->op == ScalarOp::GreaterEqual && lcu::asIndex(leaf->operands[1]) == 0) {
-      facts.push_back({arena().op(ScalarOp::GreaterEqual, sum->first, arena().index(0)), sum->first});
-    } else if (leaf->op == ScalarOp::Less && leaf->operands[1] == q) {
-      // Numbers go on one by one: the first sum that is too large is q, or the first of all.
-      ExprRef last = sum->first;  // below q, so that this does not overflow
-      for (ExprRef length : sum->lengths) last = arena().add(last, arena().sub(length, arena().index(1)));
-      facts.push_back({arena().op(ScalarOp::And, arena().op(ScalarOp::Less, sum->first, q),
-                                  arena().op(ScalarOp::Less, last, q)),
-                       arena().op(ScalarOp::Max, sum->first, q)});
-    } else {
-      return false;
+  if (mayBeNegative && !holds(leaves[0], context))
+    facts.push_back({arena().op(ScalarOp::GreaterEqual, sum->first, arena().index(0)), sum->first});
+  if (!holds(less, context)) {
+    // Numbers go on one by one: the first sum that is too large is q, or the first of all. Differences of
+    // what is not below 0 do not overflow.
+    ExprRef good = arena().op(ScalarOp::Less, sum->first, q), room = arena().sub(q, sum->first);
+    for (ExprRef length : sum->lengths) {
+      ExprRef last = arena().sub(length, arena().index(1));
+      good = arena().op(ScalarOp::And, good, arena().op(ScalarOp::Less, last, room));
+      room = arena().sub(room, last);
     }
+    facts.push_back({good, arena().op(ScalarOp::Max, sum->first, q)});
   }
-  ExprRef none = arena().op(ScalarOp::LessEqual, context.space.extent, arena().index(0));
+  ExprRef none = hasNoInstances(context);
   for (const Fact& fact : facts) {
     if (holds(fact.holds, context)) continue;
     ExprRef checked = arena().check(arena().op(ScalarOp::Or, fact.holds, none), arena().boolean(true),
@@ -347,7 +364,8 @@ ExprRef Flattener::check(ExprRef condition, ExprRef value, Scalar fallback, Span
     ExprRef instances = context.space.extent;
     const bool plain = !condition->canFail && !value->canFail && !p->canFail && !q->canFail;
     if (checked->usesParam || !plain || readsDevice(instances) || block_ != context.block) return checked;
-    ExprRef none = arena().op(ScalarOp::LessEqual, instances, arena().index(0));
+    ExprRef none = hasAllPlaces(context) ? hasNoInstances(context)
+                                         : arena().op(ScalarOp::LessEqual, instances, arena().index(0));
     checked = arena().check(arena().op(ScalarOp::Or, condition, none), value, fallback,
                             site(userSpan(span), message), p, q);
     if (!checked->canFail) return value;
@@ -385,7 +403,7 @@ void Flattener::flushPending(Context& context) {
   if (context.pending.empty() || delayed_ > 0) return;
   std::vector<ExprRef> pending = std::move(context.pending);
   context.pending.clear();
-  std::vector<ExprRef> kept;  // an expression inside a later one needs no evaluation of its own
+  std::vector<ExprRef> kept;  // the last one first; one inside a later one needs no evaluation of its own
   for (size_t k = pending.size(); k-- > 0;) {
     std::vector<ExprRef> one = {pending[k]};
     dropEvaluated(one, kept);
@@ -399,7 +417,7 @@ void Flattener::flushPending(Context& context) {
   }
   lcu::Soac soac;
   soac.space = context.space;
-  soac.effects = kept;
+  soac.effects.assign(kept.rbegin(), kept.rend());
   launch(std::move(soac), "check", context.block);
 }
 

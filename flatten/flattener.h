@@ -365,6 +365,7 @@ class Flattener {
                 ExprRef p, ExprRef q, Context& context);
   bool holds(ExprRef condition, const Context& context) const;
   static bool holdsOfPlaces(ExprRef condition, const Context& context);
+  ExprRef hasNoInstances(const Context& context);
   struct PlaceSum;
   std::optional<PlaceSum> placeSumOf(ExprRef e, const Context& context);
   bool checkedOfPlaces(ExprRef condition, Span span, const std::string& message, ExprRef q, Context& context);

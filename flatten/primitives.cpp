@@ -193,8 +193,10 @@ Values Flattener::indexSequence(const core::Exp& e, const Sequence& v, ExprRef p
 Value Flattener::range(const core::Exp& e, ExprRef start, ExprRef end, ExprRef stride, Context& context) {
   ExprRef one = arena().index(1);
   ExprRef span = arena().sub(end, start);
-  ExprRef length =
-      stride == one ? span : arena().op(ScalarOp::Div, arena().add(span, arena().sub(stride, one)), stride);
+  ExprRef length = span;
+  if (stride != one)  // rounded up, without a sum that may be too large
+    length = arena().add(arena().op(ScalarOp::Div, span, stride),
+                         arena().op(ScalarOp::Min, arena().op(ScalarOp::Rem, span, stride), one));
   Scalar none = Scalar::ofInt(lcu::kIndex, 0);
   length = check(arena().op(ScalarOp::GreaterEqual, stride, one), length, none, e.span,
                  check_message::kRangeStride, stride, arena().index(0), context);

@@ -55,20 +55,23 @@ class Remover {
     lcu::Soac& soac = launch->kernel.bindings[0];
     if (soac.kind != lcu::SoacKind::Map && soac.kind != lcu::SoacKind::Filter) return;
     const size_t values = soac.results.size() - soac.pull.size();  // a filter's count comes first
+    std::vector<lcu::ExprRef> failing;                             // the last one first
     for (size_t k = soac.pull.size(); k-- > 0;) {
       const VarId result = soac.results[values + k];
       if (used.contains(result)) continue;
       const bool isMap = soac.kind == lcu::SoacKind::Map, fails = soac.pull[k]->canFail;
       if (fails && !isMap) continue;
       // What is left of a flat filter without values is its count.
-      const bool mayBeEmpty = isMap ? fails || !soac.effects.empty() : !soac.space.segmented();
+      const bool mayBeEmpty =
+          isMap ? fails || !failing.empty() || !soac.effects.empty() : !soac.space.segmented();
       if (soac.pull.size() == 1 && !mayBeEmpty) continue;
-      if (fails) soac.effects.push_back(soac.pull[k]);
+      if (fails) failing.push_back(soac.pull[k]);
       soac.pull.erase(soac.pull.begin() + static_cast<ptrdiff_t>(k));
       std::erase(soac.results, result);
       std::erase(launch->kernel.returns, result);
       std::erase(stmt.results, result);
     }
+    soac.effects.insert(soac.effects.end(), failing.rbegin(), failing.rend());
   }
 
   /// The extent of an array that is used is used, too.

@@ -277,6 +277,7 @@ class Rewriter {
         soac.pull.erase(soac.pull.begin() + static_cast<ptrdiff_t>(j));
         soac.results.erase(soac.results.begin() + static_cast<ptrdiff_t>(first + j));
       }
+      std::reverse(owed.begin(), owed.end());  // of several that fail, the first one is told
     }
     const bool filter = soac.kind == SoacKind::Filter;
     const ExprRef where = soac.where;

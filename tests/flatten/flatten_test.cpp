@@ -92,6 +92,36 @@ TEST(Flatten, NoShortSegments) {
       "columns(0, 5); columns(3, 5); {sum({i * j : j in [0:3]}) : i in [0:0]};");
 }
 
+/// Of several positions of an unrolled segment that fail the first is told, whatever becomes of its elements.
+TEST(Flatten, FirstErrorsInShortSegments) {
+  RunnerOptions options;
+  options.strategies = true;
+  for (const char* program :
+       {"xs = [7, 8]; {if z > 0 then sum({xs[i + 2] : i in [0:3]}) else 0 : z in [0:2]};",
+        "xs = [7, 8]; {sum({xs[i + z] : i in [2, 3]}) : z in [0:2] | z > 0};",
+        "xs = [7, 8]; {if z > 0 then sum({xs[i * i + 2] : i in [0:3]}) else 0 : z in [0:2]};",
+        "xs = [7, 8]; {let v = {xs[i + z] : i in [0:4]} in z : z in [0:2]};"})
+    for (const FormOutcome& outcome : runProgram(program, options))
+      EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+}
+
+/// Lengths of ranges and sums of indices near the greatest integer.
+TEST(Flatten, NumbersNearTheGreatest) {
+  expectAgreement(
+      "big = max_int; xs = [1, 2, 3]; [0:5:big]; [0:5:big - 3]; {xs[i] : i in [1:3:big]}; [0:7:3]; [0:6:3]; "
+      "[0:0:5];"
+      "[2:5:7]; [5:2:3]; {[0:i:j] : i in [0, 5, 6, 7]; j in [1, 2, 3, big]}; #[0:big:4611686018427387904];");
+  // The reference has no memory for these ranges. Neither the last index nor the number of them all may
+  // overflow.
+  const std::string lcu = runProgram(
+                              "n = 5; k = 2; a = 8; xs = take([0:99], 20);"
+                              "{sum({xs[i + j + k] : i in [0:n]}) : j in [0:a]};")
+                              .back()
+                              .lcu;
+  EXPECT_NE(lcu.find("k < xs_length and t1 < t2 and a - 1 < t2 - t1"), std::string::npos) << lcu;
+  EXPECT_NE(lcu.find("a <= 0 or n <= 0"), std::string::npos) << lcu;
+}
+
 /// The first error, in the order of elements, is the one that is told.
 TEST(Flatten, ErrorsInShortSegments) {
   expectAgreement(
