@@ -53,8 +53,10 @@ Values Flattener::random(const core::Exp& e, const core::Prim& node, ExprRef bou
   ExprRef draw = arena().load(array, lcu::kIndex, first);
   if (!integer) {
     ExprRef low = arena().op(ScalarOp::And, draw, arena().index((int64_t{1} << 30) - 1));
-    ExprRef scale = arena().constant(Scalar::ofFloat(bound->type, 1073741824.0));
-    return {{arena().op(ScalarOp::Div, arena().mul(bound, arena().convert(low, bound->type)), scale)}};
+    const auto wide = [&](ExprRef x) { return arena().convert(x, ScalarType::Float64); };
+    ExprRef scale = arena().constant(Scalar::ofFloat(ScalarType::Float64, 1073741824.0));
+    ExprRef value = arena().op(ScalarOp::Div, arena().mul(wide(bound), wide(low)), scale);
+    return {{arena().convert(value, bound->type)}};
   }
   ExprRef wide = toIndex(bound);
   ExprRef small = arena().op(ScalarOp::Rem, draw, wide);

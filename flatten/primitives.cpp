@@ -202,6 +202,11 @@ Value Flattener::range(const core::Exp& e, ExprRef start, ExprRef end, ExprRef s
                  check_message::kRangeStride, stride, arena().index(0), context);
   length = check(arena().op(ScalarOp::LessEqual, start, end), length, none, e.span,
                  check_message::kRangeOrder, start, end, context);
+  if (!start->nonNegative && lcu::asIndex(start).value_or(-1) < 0) {
+    ExprRef counted = arena().op(ScalarOp::GreaterEqual, span, arena().index(0));
+    length = check(arena().op(ScalarOp::Or, arena().op(ScalarOp::Greater, start, end), counted), length, none,
+                   e.span, check_message::kRangeSpan, start, end, context);
+  }
   auto store = std::make_shared<Store>();
   store->kind = Store::Kind::Iota;
   store->type = core_.intType;

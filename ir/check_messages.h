@@ -14,6 +14,7 @@ constexpr const char* kFloatToInt = "the float does not fit an int";
 constexpr const char* kCharacter = "{0} is not the code of a character";
 constexpr const char* kIndex = "index {0} is out of range for a sequence of length {1}";
 constexpr const char* kRangeOrder = "the range starts at {0}, after its end {1}";
+constexpr const char* kRangeSpan = "the range from {0} to {1} is longer than can be counted";
 constexpr const char* kRangeStride = "the stride of a range must be at least 1, not {0}";
 constexpr const char* kCopies = "the number of copies is negative: {0}";
 constexpr const char* kLengths = "sequences of different lengths, {0} and {1}";

@@ -46,6 +46,14 @@ TEST_F(Command, PrintsResultsAsNeslDoes) {
   EXPECT_EQ(outcome.status, 0);
 }
 
+TEST_F(Command, RandomFloatsOf32BitsAreBelowTheirBound) {
+  const std::string program = "rand(3.4e38); {rand(x) : x in [99999999.5, 2.5, 3.4e38]};";
+  const Outcome expected = run(program, "--target=reference --float=32");
+  EXPECT_EQ(expected.output.find("INF"), std::string::npos);
+  for (const char* target : {"interp", "cpu"})
+    EXPECT_EQ(run(program, std::string("--float=32 --target=") + target).output, expected.output) << target;
+}
+
 TEST_F(Command, StaticErrorsAreAllReportedAndNothingRuns) {
   const Outcome outcome = run("print_string(\"ran\"); 1 + ; undefined_name; 1 + 2.0; 4;");
   EXPECT_EQ(outcome.output, "");

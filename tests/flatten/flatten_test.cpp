@@ -105,12 +105,31 @@ TEST(Flatten, FirstErrorsInShortSegments) {
       EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
 }
 
+/// What a function of the library makes of wrong arguments, besides the error, ends.
+TEST(Flatten, WrongArgumentsOfLoops) {
+  RunnerOptions options;
+  options.strategies = true;
+  for (const FormOutcome& outcome : runProgram(
+           "{exp_string(x, d) : (x, d) in [(0.0, -1)]}; {exp_string(x, d) : (x, d) in [(1.0, 3), (0.0, 9)]};"
+           "{exp_string(x, d) : (x, d) in [(1.0, 3), (0.0, 8)]};"
+           "{kth_smallest(v, k) : (v, k) in [([3, 1, 2], 1), ([5], 1)]};"
+           "{kth_smallest(v, k) : (v, k) in [([3, 1, 2], 1), ([5], 0)]};",
+           options))
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+}
+
 /// Lengths of ranges and sums of indices near the greatest integer.
 TEST(Flatten, NumbersNearTheGreatest) {
   expectAgreement(
       "big = max_int; xs = [1, 2, 3]; [0:5:big]; [0:5:big - 3]; {xs[i] : i in [1:3:big]}; [0:7:3]; [0:6:3]; "
       "[0:0:5];"
       "[2:5:7]; [5:2:3]; {[0:i:j] : i in [0, 5, 6, 7]; j in [1, 2, 3, big]}; #[0:big:4611686018427387904];");
+  // The reference counts these, which have a large stride.
+  RunnerOptions alone;
+  alone.reference = false;
+  const std::string wide =
+      runProgram("{#[min_int:e:d] : (d, e) in [(max_int / 2, max_int), (max_int, 0)]};", alone).back().lcu;
+  EXPECT_NE(wide.find("is longer than can be counted"), std::string::npos) << wide;
   // The reference has no memory for these ranges. Neither the last index nor the number of them all may
   // overflow.
   const std::string lcu = runProgram(
