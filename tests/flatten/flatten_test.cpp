@@ -118,6 +118,19 @@ TEST(Flatten, WrongArgumentsOfLoops) {
     EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
 }
 
+/// Checks by segment, of which those of a segment's result are made elsewhere, in one kernel with these.
+TEST(Flatten, ChecksBesideResultsOfSegments) {
+  RunnerOptions options;
+  options.strategies = true;
+  for (const FormOutcome& outcome :
+       runProgram("function hs(s, a) = let k = {p in s | p > a} in if #k < 2 then k else hs(k, "
+                  "s[max_index({a : p in s})]);"
+                  "function hull(s) = if #s < 2 then s else hs(s, s[max_index(s)]);"
+                  "{hull(take([5], k)) : k in [0:1]}; {hull(take([5, 7, 6], k)) : k in [0:4]};",
+                  options))
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+}
+
 /// Lengths of ranges and sums of indices near the greatest integer.
 TEST(Flatten, NumbersNearTheGreatest) {
   expectAgreement(
