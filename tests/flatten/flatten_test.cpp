@@ -18,6 +18,14 @@ void expectAgreement(const std::string& nesl) {
     EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
 }
 
+/// The same after fusion, by every strategy.
+void expectAgreementOfStrategies(const std::string& nesl) {
+  RunnerOptions options;
+  options.strategies = true;
+  for (const FormOutcome& outcome : runProgram(nesl, options))
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+}
+
 TEST(Flatten, Scalars) {
   expectAgreement("1 + 2; 17/3*3; (1, 2.5, t); if 2 < 3 then 1 else 2; let x = 3; y = x * x in (x, y);");
 }
@@ -94,41 +102,30 @@ TEST(Flatten, NoShortSegments) {
 
 /// Of several positions of an unrolled segment that fail the first is told, whatever becomes of its elements.
 TEST(Flatten, FirstErrorsInShortSegments) {
-  RunnerOptions options;
-  options.strategies = true;
   for (const char* program :
        {"xs = [7, 8]; {if z > 0 then sum({xs[i + 2] : i in [0:3]}) else 0 : z in [0:2]};",
         "xs = [7, 8]; {sum({xs[i + z] : i in [2, 3]}) : z in [0:2] | z > 0};",
         "xs = [7, 8]; {if z > 0 then sum({xs[i * i + 2] : i in [0:3]}) else 0 : z in [0:2]};",
         "xs = [7, 8]; {let v = {xs[i + z] : i in [0:4]} in z : z in [0:2]};"})
-    for (const FormOutcome& outcome : runProgram(program, options))
-      EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+    expectAgreementOfStrategies(program);
 }
 
 /// What a function of the library makes of wrong arguments, besides the error, ends.
 TEST(Flatten, WrongArgumentsOfLoops) {
-  RunnerOptions options;
-  options.strategies = true;
-  for (const FormOutcome& outcome : runProgram(
-           "{exp_string(x, d) : (x, d) in [(0.0, -1)]}; {exp_string(x, d) : (x, d) in [(1.0, 3), (0.0, 9)]};"
-           "{exp_string(x, d) : (x, d) in [(1.0, 3), (0.0, 8)]};"
-           "{kth_smallest(v, k) : (v, k) in [([3, 1, 2], 1), ([5], 1)]};"
-           "{kth_smallest(v, k) : (v, k) in [([3, 1, 2], 1), ([5], 0)]};",
-           options))
-    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+  expectAgreementOfStrategies(
+      "{exp_string(x, d) : (x, d) in [(0.0, -1)]}; {exp_string(x, d) : (x, d) in [(1.0, 3), (0.0, 9)]};"
+      "{exp_string(x, d) : (x, d) in [(1.0, 3), (0.0, 8)]};"
+      "{kth_smallest(v, k) : (v, k) in [([3, 1, 2], 1), ([5], 1)]};"
+      "{kth_smallest(v, k) : (v, k) in [([3, 1, 2], 1), ([5], 0)]};");
 }
 
 /// Checks by segment, of which those of a segment's result are made elsewhere, in one kernel with these.
 TEST(Flatten, ChecksBesideResultsOfSegments) {
-  RunnerOptions options;
-  options.strategies = true;
-  for (const FormOutcome& outcome :
-       runProgram("function hs(s, a) = let k = {p in s | p > a} in if #k < 2 then k else hs(k, "
-                  "s[max_index({a : p in s})]);"
-                  "function hull(s) = if #s < 2 then s else hs(s, s[max_index(s)]);"
-                  "{hull(take([5], k)) : k in [0:1]}; {hull(take([5, 7, 6], k)) : k in [0:4]};",
-                  options))
-    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+  expectAgreementOfStrategies(
+      "function hs(s, a) = let k = {p in s | p > a} in if #k < 2 then k else hs(k, "
+      "s[max_index({a : p in s})]);"
+      "function hull(s) = if #s < 2 then s else hs(s, s[max_index(s)]);"
+      "{hull(take([5], k)) : k in [0:1]}; {hull(take([5, 7, 6], k)) : k in [0:4]};");
 }
 
 /// Lengths of ranges and sums of indices near the greatest integer.
@@ -312,12 +309,7 @@ const char* const kScalarRecursion =
     "function guarded(n) = if n < 0 then 1 / 0 else if n == 0 then 7 else guarded(n-1) + [4,5,6][rem(n,3)];"
     "{guarded(n) : n in [0,4]}; {guarded(n) : n in [0,-1]};";
 
-TEST(Flatten, ScalarRecursion) {
-  RunnerOptions options;
-  options.strategies = true;
-  for (const FormOutcome& outcome : runProgram(kScalarRecursion, options))
-    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
-}
+TEST(Flatten, ScalarRecursion) { expectAgreementOfStrategies(kScalarRecursion); }
 
 TEST(Flatten, ScalarRecursionCompiled) {
   RunnerOptions options;
@@ -572,16 +564,12 @@ TEST(Flatten, VariablesWithNamesOfGeneratedCode) {
 // The check of an index stays where nothing reads the element: it is a row of a regular nest, or a copy whose
 // map is computed by its readers.
 TEST(Flatten, FailingIndicesOfUnusedElements) {
-  RunnerOptions options;
-  options.strategies = true;
-  for (const FormOutcome& outcome : runProgram(
-           "#{{2 : y in [1, 2]} : x in [1, 2, 3] | x > 9}[5];"
-           "function k(a, b) = a; k(1, {{2 : y in [1, 2]} : x in [1, 2, 3] | f}[2]);"
-           "{k(i, {{2 : y in [1, 2]} : x in [1, 2, 3] | x > i}[2]) : i in [0, 1]};"
-           "{k(i, {{2 : y in [1, 2]} : x in [1, 2, 3] | x > i}[2]) : i in [0]};"
-           "[0.5, 0.25, {10.0 : x in [1] | t}[-1]][0]; {[0.5, {10.0 : x in [1] | t}[i]][0] : i in [0, 1]};",
-           options))
-    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+  expectAgreementOfStrategies(
+      "#{{2 : y in [1, 2]} : x in [1, 2, 3] | x > 9}[5];"
+      "function k(a, b) = a; k(1, {{2 : y in [1, 2]} : x in [1, 2, 3] | f}[2]);"
+      "{k(i, {{2 : y in [1, 2]} : x in [1, 2, 3] | x > i}[2]) : i in [0, 1]};"
+      "{k(i, {{2 : y in [1, 2]} : x in [1, 2, 3] | x > i}[2]) : i in [0]};"
+      "[0.5, 0.25, {10.0 : x in [1] | t}[-1]][0]; {[0.5, {10.0 : x in [1] | t}[i]][0] : i in [0, 1]};");
 }
 
 // Descriptors of the literals are loaded only at positions that exist in them.
@@ -596,41 +584,30 @@ TEST(Flatten, ListedNestedLiterals) {
 // One element in every segment: a map over the segments runs after the reduction, one over the elements
 // before it, though both have the same extent. Found by random programs, seed 1006709.
 TEST(Flatten, SegmentsOfOneElement) {
-  RunnerOptions options;
-  options.strategies = true;
-  for (const FormOutcome& outcome :
-       runProgram("{{0 : y in (let z = (let u = take([7], 0) in [1]) in partition(z, [1]))} : x in [] int};"
-                  "{{x : y in (let z = [x] in partition(z, [1]))} : x in [1, 2]};",
-                  options))
-    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+  expectAgreementOfStrategies(
+      "{{0 : y in (let z = (let u = take([7], 0) in [1]) in partition(z, [1]))} : x in [] int};"
+      "{{x : y in (let z = [x] in partition(z, [1]))} : x in [1, 2]};");
 }
 
 // Nothing is read at a position whose check on the host has not been made, be it only to know a size.
 TEST(Flatten, ReadsComeAfterTheirChecks) {
-  RunnerOptions options;
-  options.strategies = true;
-  for (const FormOutcome& outcome : runProgram("g = t; elt((if g then {x in [(\"a\", 1)] | not(g)} else "
-                                               "[(\"c\", 4)]), (let q = print_line(\"\") in "
-                                               "0));",
-                                               options))
-    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+  expectAgreementOfStrategies(
+      "g = t; elt((if g then {x in [(\"a\", 1)] | not(g)} else "
+      "[(\"c\", 4)]), (let q = print_line(\"\") in "
+      "0));");
 }
 
 // Survivors that are passed on together, among them the same ones twice, pairs, and none at all.
 TEST(Flatten, JoinedSurvivors) {
-  RunnerOptions options;
-  options.strategies = true;
-  for (const FormOutcome& outcome :
-       runProgram("function h(v, k) = if k == 0 then v else let r = {h(w, k - 1) : w in [{x in v | x > 1}, "
-                  "{x in v | x > 1},"
-                  " {x in v | x < 9}]} in r[0] ++ r[1] ++ r[2]; h([1, 2, 3, 10, 0], 2);"
-                  "{h(w, 1) : w in [[1, 2, 3], [] int, [10, 20, 5]]};"
-                  "function g(v, k) = if k == 0 then v else let a = {(x, y) in v | x > y}; b = {(x, y) in v "
-                  "| x <= y};"
-                  " r = {g(w, k - 1) : w in [a, b, a]} in flatten(r); {g(w, 2) : w in [[(1, 2), (3, 1)], "
-                  "[(5, 5)]]};",
-                  options))
-    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+  expectAgreementOfStrategies(
+      "function h(v, k) = if k == 0 then v else let r = {h(w, k - 1) : w in [{x in v | x > 1}, "
+      "{x in v | x > 1},"
+      " {x in v | x < 9}]} in r[0] ++ r[1] ++ r[2]; h([1, 2, 3, 10, 0], 2);"
+      "{h(w, 1) : w in [[1, 2, 3], [] int, [10, 20, 5]]};"
+      "function g(v, k) = if k == 0 then v else let a = {(x, y) in v | x > y}; b = {(x, y) in v "
+      "| x <= y};"
+      " r = {g(w, k - 1) : w in [a, b, a]} in flatten(r); {g(w, 2) : w in [[(1, 2), (3, 1)], "
+      "[(5, 5)]]};");
 }
 
 // KELPIE_RANDOM_PROGRAMS sets their number, KELPIE_RANDOM_SEED the first seed; a failure names its seed.
