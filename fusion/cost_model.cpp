@@ -453,12 +453,6 @@ double CostModel::arithmetic(const std::vector<ExprRef>& thunks) const {
   return total;
 }
 
-double CostModel::evaluation(ExprRef e) const {
-  double total = arithmetic({e});
-  lcu::forEachNode({e}, [&](ExprRef node) { total += node->kind == ExprKind::Load ? costs_.besideLoad : 0; });
-  return total;
-}
-
 SoacTime CostModel::timeOf(const lcu::Soac& soac) const {
   if (soac.kind == SoacKind::Once) return {};
   return timeOf(soac, elements(soac.space.extent),

@@ -116,8 +116,8 @@ class CostModel {
   double taken(lcu::ExprRef condition, bool branch) const;
   /// Time of the operations of thunks for one element; what does not depend on the element is free.
   double arithmetic(const std::vector<lcu::ExprRef>& thunks) const;
-  /// The same with loads, counted as cached ones.
-  double evaluation(lcu::ExprRef e) const;
+  /// A load of some element of an array.
+  double farLoad(lcu::VarId array) const { return together(gathers(array, 1, 0)); }
   SoacTime timeOf(const lcu::Soac& soac) const;
   /// The same for known numbers of elements and of segments.
   SoacTime timeOf(const lcu::Soac& soac, double elements, double segments) const;

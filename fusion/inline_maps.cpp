@@ -6,6 +6,7 @@
 #include <set>
 
 #include "fusion/effects.h"
+#include "fusion/recomputation.h"
 #include "fusion/rules.h"
 #include "fusion/segment_lengths.h"
 #include "fusion/sizes.h"
@@ -27,7 +28,6 @@ struct Candidate {
   bool generator = false;
   bool hostUse = false;  ///< used outside of kernels
   bool farRead = false;  ///< by others than elements of short segments, each of its own segment
-  double reads = 0;      ///< of single elements, by all readers that are not pointwise
   bool inlined = false;
 };
 
@@ -65,7 +65,7 @@ class Inliner {
  public:
   /// `mayReadFar`: not only elements of short segments may compute what they read.
   Inliner(lcu::Program& program, const CostModel& model, bool mayReadFar)
-      : program_(program), model_(model), mayReadFar_(mayReadFar) {}
+      : program_(program), recomputation_(program, model), mayReadFar_(mayReadFar) {}
 
   std::vector<InlinedMap> run() {
     collect();
@@ -152,22 +152,21 @@ class Inliner {
       stored_.insert(var);
       if (const auto it = candidates_.find(var); it != candidates_.end()) it->second.hostUse = true;
     }
-    const double elements = soac.kind == SoacKind::Once ? 1 : model_.elements(soac.space.extent);
+    recomputation_.addLoads(soac);
     lcu::forEachNode(thunksOf(soac), [&](ExprRef e) {
       if (e->kind != ExprKind::Host && (e->kind != ExprKind::Load || isPointwise(e, soac))) return;
       stored_.insert(e->index);
       const auto it = candidates_.find(e->index);
       if (it == candidates_.end()) return;
-      it->second.reads += elements;
+      recomputation_.addRead(soac, e);
       it->second.farRead |= !isOfShortSegment(e, soac);
     });
   }
 
   /// Element %s of an array, where few elements have the same %s.
   bool isOfShortSegment(ExprRef load, const Soac& soac) const {
-    const ExprRef at = load->operands.empty() ? nullptr : load->operands[0];
-    return at && at->kind == ExprKind::Param && at->index == 1 &&
-           soac.space.kind == lcu::SpaceKind::Offsets && shortSegments_.contains(soac.space.offsets);
+    return isOwnSegment(load) && soac.space.kind == lcu::SpaceKind::Offsets &&
+           shortSegments_.contains(soac.space.offsets);
   }
 
   /// Element %i of an array over the same elements.
@@ -196,14 +195,11 @@ class Inliner {
         decisions_.push_back({name, "generator"});
         continue;
       }
-      if (candidate.hostUse || candidate.reads == 0 || !isSmall(candidate.pull)) continue;
+      if (candidate.hostUse || !recomputation_.isRead(var) || !isSmall(candidate.pull)) continue;
       if ((fails || !mayReadFar_) && candidate.farRead) continue;
       if (needsAsMuch(candidate.pull, fails || !mayReadFar_)) continue;
-      const double recomputing =
-          candidate.reads * std::max(0.0, model_.evaluation(candidate.pull) - model_.costs().cachedLoad);
-      const double storing =
-          model_.costs().launch / static_cast<double>(candidate.map->pull.size()) +
-          (candidate.map->kind == SoacKind::Once ? 0 : 2 * model_.bytesOf(var) * model_.costs().byte);
+      const double recomputing = recomputation_.computing(var, candidate.pull);
+      const double storing = recomputation_.storing(var, candidate.pull, *candidate.map);
       if (recomputing > storing) continue;
       candidate.inlined = true;
       decisions_.push_back(
@@ -273,7 +269,7 @@ class Inliner {
   }
 
   lcu::Program& program_;
-  const CostModel& model_;
+  Recomputation recomputation_;
   const bool mayReadFar_;
   std::map<VarId, Candidate> candidates_;
   std::vector<VarId> order_;       ///< of the candidates: producers before readers

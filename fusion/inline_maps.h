@@ -3,9 +3,9 @@
 //
 // Generators (iota, constants, distribute: no loads, a few operations) are always inlined, everywhere. Other
 // maps are inlined where they are read as a[%s] or a[e], if every use is inside kernels and the modelled time
-// of recomputing is below that of a launch, storing and loading, and if the pull, with what is inlined into
-// it, is small: a chain of maps must not grow into one exponential thunk. Pulls with loops stay. Pointwise
-// reads of these are left to clustering, which has them for free.
+// of recomputing is below that of a launch, storing and loading (recomputation.h), and if the pull, with what
+// is inlined into it, is small: a chain of maps must not grow into one exponential thunk. Pulls with loops
+// stay. Pointwise reads of these are left to clustering, which has them for free.
 //
 // Pulls with checks are computed again by elements of short segments only, each for its own segment (a[%s]):
 //

@@ -1,0 +1,102 @@
+#include "fusion/recomputation.h"
+
+#include <algorithm>
+
+#include "fusion/effects.h"
+
+namespace kelpie::fusion {
+
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::Soac;
+using lcu::SoacKind;
+using lcu::VarId;
+
+bool isOwnSegment(ExprRef load) {
+  const ExprRef at = load->operands.empty() ? nullptr : load->operands[0];
+  return at && at->kind == ExprKind::Param && at->index == 1;
+}
+
+namespace {
+
+/// Of an element that a load tells.
+bool isTold(ExprRef load) {
+  return lcu::anyNode({load->operands[0]},
+                      [](ExprRef e) { return e->kind == ExprKind::Load && e->usesParam; });
+}
+
+}  // namespace
+
+Recomputation::SpaceKey Recomputation::keyOf(const lcu::Space& space) {
+  return {space.kind, space.extent, space.segments, space.offsets, space.length};
+}
+
+ExprRef Recomputation::unchecked(ExprRef place) const {
+  if (!place->canFail) return place;
+  return program_.arena->rewrite(place, [&](ExprRef node) -> ExprRef {
+    return node->kind == ExprKind::Check ? unchecked(node->operands[1]) : nullptr;
+  });
+}
+
+void Recomputation::addLoads(const Soac& reader) {
+  lcu::forEachNode(thunksOf(reader), [&](ExprRef e) {
+    if (e->kind == ExprKind::Load) loaded_.insert({keyOf(reader.space), e->index, unchecked(e->operands[0])});
+  });
+}
+
+void Recomputation::addRead(const Soac& reader, ExprRef read) {
+  Read added;
+  added.space = keyOf(reader.space);
+  if (read->kind == ExprKind::Load) {
+    added.place = unchecked(read->operands[0]);
+    added.far = patternOf(read->operands[0]) == AccessPattern::Arbitrary;
+  }
+  added.times = reader.kind == SoacKind::Once ? 1 : model_.elements(reader.space.extent);
+  added.places = isOwnSegment(read) ? model_.elements(reader.space.segments) : added.times;
+  reads_[read->index].push_back(added);
+}
+
+bool Recomputation::isShared(const Read& read, ExprRef load) const {
+  if (!read.place) return false;
+  const ExprRef place = program_.arena->substituteParams({load->operands[0]}, {read.place})[0];
+  return loaded_.contains({read.space, load->index, unchecked(place)});
+}
+
+double Recomputation::timeOf(const Read& read, ExprRef pull, double arithmetic) const {
+  const TargetCosts& costs = model_.costs();
+  std::set<VarId> loaded;
+  bool further = false;
+  double loads = 0, told = 0;
+  lcu::forEachNode({pull}, [&](ExprRef e) {
+    if (e->kind != ExprKind::Load || patternOf(e->operands[0]) == AccessPattern::Same) return;
+    const bool beside = !loaded.insert(e->index).second;
+    if (isShared(read, e)) return;
+    if (isTold(e)) {
+      told += model_.farLoad(e->index);
+    } else {
+      loads += read.far && further && !beside ? model_.farLoad(e->index) : costs.besideLoad;
+      further = true;
+    }
+  });
+  return read.times * std::max(0.0, arithmetic + loads - costs.cachedLoad) + read.places * told;
+}
+
+double Recomputation::computing(VarId array, ExprRef pull) const {
+  const double arithmetic = model_.arithmetic({pull});
+  double total = 0;
+  for (const Read& read : reads_.at(array)) total += timeOf(read, pull, arithmetic);
+  return total;
+}
+
+double Recomputation::storing(VarId array, ExprRef pull, const Soac& map) const {
+  const double launch = model_.costs().launch / static_cast<double>(map.pull.size());
+  if (map.kind == SoacKind::Once) return launch;
+  double told = 0;
+  lcu::forEachNode({pull}, [&](ExprRef e) {
+    if (e->kind == ExprKind::Load && isTold(e)) told += model_.farLoad(e->index);
+  });
+  return launch + 2 * model_.bytesOf(array) * model_.costs().byte +
+         model_.elements(program_.vars[array].extent) * told;
+}
+
+}  // namespace kelpie::fusion
