@@ -83,6 +83,7 @@ struct LaunchExtents {
   std::vector<int64_t> targets;  ///< one for each Permute, in order of bindings
   int64_t gatheredBytes = 0;     ///< of the arrays that are `gathered` parameters, as far as that is known
   int64_t inner = 0;             ///< of segments with two indices (codegen/regular_reads.h): places
+  int64_t blocksAtOnce = 0;      ///< of a multiprocessor, as compiled; 0: as planned
 };
 
 struct KernelInfo {

@@ -28,6 +28,11 @@ typedef unsigned long long uint64_t;
 
 #define KELPIE_DEVICE static __device__ __forceinline__
 
+/// Blocks of a multiprocessor that a kernel gives up for more registers (runtime/cuda/kernel_resources.h).
+#ifndef KELPIE_BLOCKS_LESS
+#define KELPIE_BLOCKS_LESS 0
+#endif
+
 #include "early_launch.cuh"
 
 namespace kelpie {

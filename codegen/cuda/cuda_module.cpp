@@ -122,7 +122,9 @@ int64_t CudaPass::mostRanges(int64_t tiles, const LaunchExtents& extents) const 
   // To begin a range costs a search, a twentieth of what a warp takes for so many tiles of gathers.
   constexpr int64_t kTiles = 8;
   const int64_t wanted = (extents.gatheredBytes + nearBytes - 1) / nearBytes;
-  return maxChunks * std::clamp<int64_t>(tiles / (kTiles * maxChunks), 1, std::max<int64_t>(wanted, 1));
+  const int64_t atOnce =
+      extents.blocksAtOnce > 0 ? std::min(maxChunks, kMultiprocessors * extents.blocksAtOnce) : maxChunks;
+  return atOnce * std::clamp<int64_t>(tiles / (kTiles * atOnce), 1, std::max<int64_t>(wanted, 1));
 }
 
 int64_t CudaPass::tiles(const LaunchExtents& extents) const {

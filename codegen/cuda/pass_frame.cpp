@@ -149,6 +149,7 @@ void writeSignature(PassText& t) {
   }
   std::string bounds = std::to_string(t.plan.shape.threads);
   if (t.plan.blocksAtOnce > 1) bounds += ", " + std::to_string(t.plan.blocksAtOnce);
+  if (t.plan.blocksAtOnce > 1 && t.plan.segmented() && !t.plan.whole()) bounds += " - KELPIE_BLOCKS_LESS";
   std::string text =
       fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", bounds, t.pass.entry);
   size_t column = text.size();

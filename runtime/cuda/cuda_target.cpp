@@ -247,18 +247,19 @@ void CudaTarget::release(const ProgramKernels& program) {
   std::erase_if(loaded_, [](const auto& entry) { return entry.second.use_count() == 1; });
 }
 
-Failure CudaTarget::load(PreparedPass& pass, const std::string& entry) {
-  auto [known, isNew] = loaded_.try_emplace(pass.source);
+Failure CudaTarget::load(PreparedPass& prepared, const CudaPass& pass) {
+  auto [known, isNew] = loaded_.try_emplace(prepared.source);
   if (isNew) {
     auto loaded = std::make_shared<Loaded>();
-    if (auto failure = device_->compile(pass.source, {entry}, loaded->module)) {
+    if (auto failure = device_->compile(prepared.source, {pass.entry}, loaded->module)) {
       loaded_.erase(known);
       return failure;
     }
-    loaded->function = loaded->module->function(entry);
+    loaded->function = loaded->module->function(pass.entry);
+    loaded->blocksAtOnce = loaded->module->blocksAtOnce(loaded->function, pass.shape.threads);
     known->second = std::move(loaded);
   }
-  pass.loaded = known->second;
+  prepared.loaded = known->second;
   return std::nullopt;
 }
 
@@ -342,7 +343,7 @@ Failure CudaTarget::launch(const LaunchRequest& request) {
     const CudaPass* pass = nullptr;
     PreparedPass& prepared = chosen(request, kernel, number, pass);
     if (!prepared.loaded)
-      if (auto failure = load(prepared, pass->entry)) return failure;
+      if (auto failure = load(prepared, *pass)) return failure;
   }
   if (kernel.text.calls && !stackReserved_) {
     stackReserved_ = true;
@@ -443,6 +444,7 @@ Failure CudaTarget::interleave(const LaunchRequest& request, const PreparedPass&
 codegen::LaunchExtents CudaTarget::extentsOf(const LaunchRequest& request, const PreparedPass& prepared,
                                              const CudaPass& pass) {
   codegen::LaunchExtents extents = request.extents;
+  if (prepared.loaded) extents.blocksAtOnce = prepared.loaded->blocksAtOnce;
   extents.inner = pass.innerConstant;
   if (pass.innerParameter)  // passes hand on arrays, not sizes
     extents.inner = request.arguments[prepared.parameters[*pass.innerParameter].index].integer;

@@ -64,6 +64,7 @@ class CudaTarget final : public Target {
   struct Loaded {
     std::unique_ptr<Module> module;
     Function function = nullptr;
+    int blocksAtOnce = 0;  ///< of a multiprocessor; 0: nobody knows
   };
   /// Where a parameter or an output of a pass is found.
   struct Origin {
@@ -106,7 +107,7 @@ class CudaTarget final : public Target {
                           std::vector<lcu::VarId> shortArrays) const;
   /// The kernel with the text for what is short of this launch.
   PreparedKernel& kernelOf(const LaunchRequest& request);
-  Failure load(PreparedPass& pass, const std::string& entry);
+  Failure load(PreparedPass& prepared, const codegen::cuda::CudaPass& pass);
   Failure loadSupport();
   /// Of a launch, with the places of segments with two indices.
   static codegen::LaunchExtents extentsOf(const LaunchRequest& request, const PreparedPass& prepared,

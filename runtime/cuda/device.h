@@ -19,6 +19,8 @@ class Module {
  public:
   virtual ~Module() = default;
   virtual Function function(const std::string& entry) = 0;  ///< null: there is none
+  /// Blocks that a multiprocessor has room for; 0: nobody knows.
+  virtual int blocksAtOnce(Function /*function*/, int /*threads*/) { return 0; }
 };
 
 class Device {

@@ -140,6 +140,10 @@ class DriverModule final : public Module {
     divideMemory(function);
     return function;
   }
+  int blocksAtOnce(Function function, int threads) override {
+    int blocks = 0;
+    return driver_.blocksAtOnce(&blocks, function, threads, 0) == 0 ? blocks : 0;
+  }
 
  private:
   /// Asks for as much shared memory as the blocks need that fit a multiprocessor; the rest is cache. (By

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/cuda/device_library.h"
+#include "runtime/cuda/kernel_resources.h"
 #include "runtime/cuda/shared_library.h"
 
 namespace kelpie::runtime::cuda {
@@ -59,6 +60,19 @@ const std::vector<std::string>& NvrtcCompiler::options() {
 }
 
 Failure NvrtcCompiler::compile(const std::string& source, int architecture, std::vector<char>& code) const {
+  if (auto failure = compile(source, architecture, 0, code)) return failure;
+  const std::optional<KernelResources> asPlanned = resourcesOf(code);
+  const int blocksLess = asPlanned ? blocksToGiveUp(source, *asPlanned) : 0;
+  if (blocksLess == 0) return std::nullopt;
+  std::vector<char> other;
+  if (auto failure = compile(source, architecture, blocksLess, other)) return failure;
+  const std::optional<KernelResources> freed = resourcesOf(other);
+  if (freed && freed->frameBytes < asPlanned->frameBytes) code = std::move(other);
+  return std::nullopt;
+}
+
+Failure NvrtcCompiler::compile(const std::string& source, int architecture, int blocksLess,
+                               std::vector<char>& code) const {
   std::vector<const char*> texts, names;
   for (const auto& file : codegen::cuda::deviceLibrary()) {
     texts.push_back(file.text);
@@ -70,7 +84,9 @@ Failure NvrtcCompiler::compile(const std::string& source, int architecture, std:
     return std::string("NVRTC: ") + api_->errorString(result);
   }
   std::string arch = fmt::format("--gpu-architecture=sm_{}", architecture);
+  std::string less = fmt::format("--define-macro=KELPIE_BLOCKS_LESS={}", blocksLess);
   std::vector<const char*> arguments = {arch.c_str()};
+  if (blocksLess > 0) arguments.push_back(less.c_str());
   for (const std::string& option : options()) arguments.push_back(option.c_str());
   // Fewer built-in declarations to read, which NVRTC does for one source at a time; and no cache of its own
   // beside ours.

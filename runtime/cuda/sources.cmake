@@ -11,6 +11,7 @@ target_sources(kelpie_runtime PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/host_evaluation.cpp
   ${CMAKE_CURRENT_LIST_DIR}/host_reader.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel_compiler.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/kernel_resources.cpp
   ${CMAKE_CURRENT_LIST_DIR}/launch_queue.cpp
   ${CMAKE_CURRENT_LIST_DIR}/nvrtc_compiler.cpp
   ${CMAKE_CURRENT_LIST_DIR}/outcome_board.cpp

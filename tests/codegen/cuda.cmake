@@ -3,6 +3,7 @@ find_package(Boost REQUIRED COMPONENTS context)
 kelpie_test(cuda SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/cuda_emulation_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_nvrtc_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/kernel_resources_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emulated_device.cpp
   ${CMAKE_CURRENT_LIST_DIR}/known_kernels.cpp
   ${CMAKE_CURRENT_LIST_DIR}/division_cases.cpp
