@@ -32,6 +32,7 @@ typedef unsigned long long uint64_t;
 #ifndef KELPIE_BLOCKS_LESS
 #define KELPIE_BLOCKS_LESS 0
 #endif
+#define KELPIE_FLAT_BLOCKS_LESS KELPIE_BLOCKS_LESS
 
 #include "early_launch.cuh"
 

@@ -50,7 +50,7 @@ bool recurses(const lcu::Kernel& kernel) {
 }
 
 void clearMarks(PassText& t) {
-  if (t.plan.heads()) t.line(2, "{}::clear(shared.heads);", t.headsType());
+  if (t.plan.heads() && !t.plan.reckons()) t.line(2, "{}::clear(shared.heads);", t.headsType());
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ void writeStructures(PassText& t) {
     t.text += reductionText(t.plan.reductions, "Reduction", t.kernel, t.fieldNames());
   t.line(0, "struct Shared {{");
   if (t.plan.finishes()) t.line(2, "uint32_t finished;");
-  if (t.plan.heads()) t.line(2, "{}::Shared heads;", t.headsType());
+  if (t.plan.heads() && !t.plan.reckons()) t.line(2, "{}::Shared heads;", t.headsType());
   if (t.plan.ranges()) {
     t.line(2, "Range::Shared range[kWarps];");
     t.line(2, "{}::Shared segments[kWarps];", t.segmentReduceType());
@@ -149,7 +149,10 @@ void writeSignature(PassText& t) {
   }
   std::string bounds = std::to_string(t.plan.shape.threads);
   if (t.plan.blocksAtOnce > 1) bounds += ", " + std::to_string(t.plan.blocksAtOnce);
+  // (runtime/cuda/kernel_resources.h)
   if (t.plan.blocksAtOnce > 1 && t.plan.segmented() && !t.plan.whole()) bounds += " - KELPIE_BLOCKS_LESS";
+  if (t.plan.blocksAtOnce > 1 && !t.pass.segmented() && t.plan.scanned())
+    bounds += " - KELPIE_FLAT_BLOCKS_LESS";
   std::string text =
       fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", bounds, t.pass.entry);
   size_t column = text.size();
@@ -266,7 +269,10 @@ void writePrologue(PassText& t) {
     t.line(2, "range.numbers(ending, shared.range[warpIndex()], number);");
   }
   if (t.reducesByTile()) t.line(2, "Reduction::Value acc = Reduction::identity();");
-  if (t.plan.heads()) {
+  if (t.plan.reckons()) {
+    t.line(2, "const RegularNumbers<S> numbers(segments, tile);");
+    if (t.plan.borders) t.line(2, "const uint32_t heads = numbers.heads();");
+  } else if (t.plan.heads()) {
     t.line(2, "__syncthreads();");
     t.line(2, "{}",
            t.plan.numbered() ? "const SegmentNumbers<S> numbers(segments, tile, n, starts, shared.heads);"

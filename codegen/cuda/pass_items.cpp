@@ -264,7 +264,7 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
     for (VarId v : stored) t.line(4, "{} {}[S::kWidth];", typeName(t.typeOf(v)), t.items(v));
   if (usesSegments(t, stage) && t.plan.numbered() && !form.alone) {
     t.line(4, "int number[S::kWidth];");
-    t.line(4, "numbers.row(row, segments, tile, shared.heads, number);");
+    t.line(4, "numbers.row(row, {}number);", t.plan.reckons() ? "" : "segments, tile, shared.heads, ");
   }
   t.line(4, "KELPIE_UNROLL");
   t.line(4, "{}", kItemLoop);

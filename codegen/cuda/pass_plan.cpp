@@ -198,6 +198,7 @@ class Planner {
   }
 
   void chooseGrid() {
+    plan_.regular = !info_.offsetsParameter;
     if (plan_.stages.empty() && plan_.epilogues.empty()) {
       plan_.grid = Grid::Single;
     } else if (info_.space.segmented() &&

@@ -59,6 +59,7 @@ struct PassPlan {
   int blocksAtOnce = 1;                  ///< blocks of a multiprocessor that registers must suffice for
   bool narrow = false;                   ///< flat, and elements of one byte are moved: arithmetic counts
   bool streams = false;                  ///< items take equally long and are read in order
+  bool regular = false;                  ///< segments are equally long
   bool numbers = false;                  ///< segments of items are needed
   bool numbersInThunks = false;          ///< ... by thunks
   bool borders = false;                  ///< segment borders of items are needed
@@ -67,6 +68,7 @@ struct PassPlan {
 
   bool heads() const { return grid == Grid::Heads; }
   bool numbered() const { return heads() && numbersInThunks; }  ///< (segment_numbers.cuh)
+  bool reckons() const { return numbered() && regular; }        ///< (regular_numbers.cuh)
   bool ranges() const { return grid == Grid::Ranges; }
   bool rows() const { return grid == Grid::Rows || grid == Grid::Columns; }
   bool columns() const { return grid == Grid::Columns; }

@@ -76,7 +76,7 @@ class ShapeChooser {
     items = std::min<int>(
         items, static_cast<int>(std::max<size_t>(1, kUnrolledNodes / std::max<size_t>(1, weight.nodes))));
     int bytes = 0;
-    if (plan_.heads()) bytes = plan_.numbersInThunks ? 2 : 1;
+    if (plan_.heads() && !plan_.reckons()) bytes = plan_.numbersInThunks ? 2 : 1;
     // Items of ranges count twice: so there are registers for fewer blocks than would fit, as measured.
     if (plan_.ranges())
       bytes = 1 + 2 * static_cast<int>(plan_.levels[0].bytes()) + (plan_.numbersInThunks ? 4 : 0);

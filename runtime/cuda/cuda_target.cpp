@@ -104,6 +104,11 @@ Failure CudaTarget::copy(DevicePointer to, DevicePointer from, size_t bytes) {
   return device_->copy(to, from, bytes);
 }
 Failure CudaTarget::grade(const GradeRequest& request) {
+  // A first sort of its kind waits for its code to be loaded, up to 2 ms.
+  if (timing_ && request.extents.elements > 0 &&
+      warmSorts_.insert({request.type, request.space, request.order != nullptr, request.sorted != nullptr})
+          .second)
+    if (auto failure = device_->grade(request)) return failure;
   return timed([&]() -> Failure {
     if (request.extents.elements == 0) return std::nullopt;
     ++statistics_.launches;
@@ -114,7 +119,7 @@ Failure CudaTarget::grade(const GradeRequest& request) {
 template <typename Work>
 Failure CudaTarget::timed(const Work& work) {
   if (!timing_) return work();
-  if (auto failure = device_->mark()) return failure;
+  if (auto failure = device_->markLaunch()) return failure;
   Failure failure = work();
   if (auto other = device_->mark(); other && !failure) failure = other;
   if (++marked_ < kMostMarked) return failure;

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "codegen/cuda/cuda_module.h"
@@ -140,6 +142,7 @@ class CudaTarget final : public Target {
   bool timing_ = false;
   int marked_ = 0;               ///< launches whose times the device still holds
   std::vector<double> seconds_;  ///< of launches before those
+  std::set<std::tuple<ScalarType, lcu::SpaceKind, bool, bool>> warmSorts_;  ///< whose code is loaded
   std::vector<HostRead> reads_;
   TargetStatistics statistics_;
 };

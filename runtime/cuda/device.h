@@ -68,6 +68,9 @@ class Device {
 
   /// Notes a point of time in the order of the stream.
   virtual Failure mark() = 0;
+  /// Notes when the next launch or sort begins: after what the host does for it, such as loading code. At the
+  /// latest that is the next point noted.
+  virtual Failure markLaunch() = 0;
   /// Waits. Appends the seconds from the first to the second point noted since last asked, from the third to
   /// the fourth, ..., and forgets them.
   virtual Failure takeMarks(std::vector<double>& seconds) = 0;

@@ -327,6 +327,7 @@ class DriverDevice final : public Device {
   Failure launch(Function function, int64_t blocks, int threads, void** arguments) override {
     if (!function) return "a module lacks one of its kernels";
     if (blocks > INT32_MAX) return fmt::format("a launch of {} blocks is too large for the device", blocks);
+    if (auto f = markBegin()) return f;
     return driver_.failure(
         queue_->launch(function, static_cast<unsigned>(blocks), static_cast<unsigned>(threads), arguments),
         "launching a kernel");
@@ -334,18 +335,16 @@ class DriverDevice final : public Device {
 
   Failure grade(const GradeRequest& request) override {
     if (auto f = flush()) return f;
-    return gradeOnDevice(*this, stream_, request);
+    return gradeOnDevice(*this, stream_, request, [this] { return markBegin(); });
   }
 
+  Failure markLaunch() override {
+    launchIsMarked_ = true;
+    return std::nullopt;
+  }
   Failure mark() override {
-    if (marks_ == events_.size()) {
-      void* event = nullptr;
-      if (auto f = driver_.failure(driver_.eventCreate(&event, 0), "cuEventCreate")) return f;
-      events_.push_back(event);
-    }
-    if (auto f = flush()) return f;
-    queue_->waited();  // launches between marks are timed one by one
-    return driver_.failure(driver_.eventRecord(events_[marks_++], stream_), "cuEventRecord");
+    if (auto f = markBegin()) return f;
+    return markNow();
   }
   Failure takeMarks(std::vector<double>& seconds) override {
     const size_t marks = std::exchange(marks_, 0);
@@ -362,6 +361,18 @@ class DriverDevice final : public Device {
   }
 
  private:
+  Failure markBegin() { return std::exchange(launchIsMarked_, false) ? markNow() : std::nullopt; }
+  Failure markNow() {
+    if (marks_ == events_.size()) {
+      void* event = nullptr;
+      if (auto f = driver_.failure(driver_.eventCreate(&event, 0), "cuEventCreate")) return f;
+      events_.push_back(event);
+    }
+    if (auto f = flush()) return f;
+    queue_->waited();  // launches between marks are timed one by one
+    return driver_.failure(driver_.eventRecord(events_[marks_++], stream_), "cuEventRecord");
+  }
+
   /// What was freed, but is kept for later, or lies in pieces, goes back to the system.
   void giveBackFreed() {
     queue_->flushForNow();
@@ -380,7 +391,8 @@ class DriverDevice final : public Device {
   int device_ = 0, architecture_ = 0;
   size_t memory_ = 0;
   std::vector<void*> events_, shared_;
-  size_t marks_ = 0;  ///< events that are recorded and not asked for
+  size_t marks_ = 0;             ///< events that are recorded and not asked for
+  bool launchIsMarked_ = false;  ///< the next one
   void *context_ = nullptr, *stream_ = nullptr, *staging_ = nullptr, *pool_ = nullptr;
 };
 

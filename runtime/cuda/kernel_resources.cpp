@@ -9,7 +9,7 @@ namespace kelpie::runtime::cuda {
 
 namespace {
 
-constexpr int kMostFrameBytes = 63;  ///< that are let be
+constexpr int kMostFrameBytes = 63, kMostFlatFrameBytes = 191;  ///< that are let be
 constexpr int kRegisters = 65536, kRegisterBytes = 4;
 
 // ELF, 64 bits, little-endian: offsets in its header and in the headers of sections.
@@ -70,14 +70,16 @@ std::optional<KernelResources> resourcesOf(const std::vector<char>& code) {
 }
 
 int blocksToGiveUp(const std::string& source, const KernelResources& resources) {
-  if (resources.frameBytes <= kMostFrameBytes) return 0;
   const size_t bounds = source.find("__launch_bounds__(");
-  int threads = 0, blocks = 0, parsed = 0;
-  if (bounds == std::string::npos ||
-      std::sscanf(source.c_str() + bounds, "__launch_bounds__(%d, %d - KELPIE_BLOCKS_LESS)%n", &threads,
-                  &blocks, &parsed) != 2 ||
-      parsed == 0)
-    return 0;
+  if (bounds == std::string::npos) return 0;
+  int threads = 0, blocks = 0;
+  const auto isOpen = [&](const char* form) {
+    int parsed = 0;
+    return std::sscanf(source.c_str() + bounds, form, &threads, &blocks, &parsed) == 2 && parsed > 0;
+  };
+  const bool segmented = isOpen("__launch_bounds__(%d, %d - KELPIE_BLOCKS_LESS)%n");
+  if (!segmented && !isOpen("__launch_bounds__(%d, %d - KELPIE_FLAT_BLOCKS_LESS)%n")) return 0;
+  if (resources.frameBytes <= (segmented ? kMostFrameBytes : kMostFlatFrameBytes)) return 0;
   const int needed = resources.registers + resources.frameBytes / kRegisterBytes;
   const int fit = kRegisters / (threads * needed);
   return std::clamp(blocks - fit, 0, blocks / 2);

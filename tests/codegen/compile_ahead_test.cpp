@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "emulated_device.h"
 #include "flatten/flatten.h"
@@ -34,6 +36,19 @@ class RecordingDevice final : public tests::EmulatedDevice {
 
  private:
   std::set<std::string>& keys_;
+};
+
+constexpr std::chrono::milliseconds kLoading{100};
+
+/// Takes its time to load code.
+class SlowDevice final : public tests::EmulatedDevice {
+ public:
+  SlowDevice() : EmulatedDevice(5) {}
+  runtime::Failure compile(const std::string& source, const std::vector<std::string>& entries,
+                           std::unique_ptr<runtime::cuda::Module>& module) override {
+    std::this_thread::sleep_for(kLoading);
+    return EmulatedDevice::compile(source, entries, module);
+  }
 };
 
 lcu::Program compiled(const core::Program& program) {
@@ -69,6 +84,30 @@ TEST(CompileAhead, ARunFindsEveryKernel) {
   }
   EXPECT_GE(asked.size(), 3u);
   for (const std::string& key : asked) EXPECT_TRUE(known.contains(key)) << key;
+}
+
+// Where tiles begin in the list of segments a kernel of the support library tells, which is loaded for the
+// first launch that wants it.
+TEST(CompileAhead, TimesOfLaunchesLeaveOutTheLoadingOfCode) {
+  SourceManager sources;
+  auto services = makeServices();
+  codegen::cuda::CudaOptions options;
+  options.fewTiles = 0;
+  runtime::Executor executor(
+      std::make_unique<runtime::cuda::CudaTarget>(std::make_unique<SlowDevice>(), options));
+  runtime::RunOptions timed;
+  timed.timeKernels = true;
+  for (const FormResult& form : forms(sources, "{plus_scan({i * j : j in [0:i]}) : i in [0:20]};")) {
+    ASSERT_TRUE(form.program);
+    runtime::RunStatistics statistics;
+    const auto result = executor.run(compiled(*form.program), {}, *services, timed, &statistics);
+    EXPECT_TRUE(std::holds_alternative<Columns>(result));
+    EXPECT_FALSE(statistics.kernels.empty());
+    for (const runtime::KernelStatistics& kernel : statistics.kernels) {
+      EXPECT_GT(kernel.seconds, 0) << kernel.name;
+      EXPECT_LT(kernel.seconds, std::chrono::duration<double>(kLoading).count()) << kernel.name;
+    }
+  }
 }
 
 TEST(CompileAhead, CodeIsWrittenOncePerArchitecture) {

@@ -1,5 +1,6 @@
 // NESL programs end to end on the CUDA target, over an emulated device: what unit tests of kernels leave out
 // is how kernels of one program hand their results on.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -466,6 +467,23 @@ TEST(CudaPrograms, SegmentedKernelsOfBytes) {
                     "; words = {{code_char(97 + rem(i * j * 7919, 26)) : j in [0:rem(i, 9)]} : i in [0:n/4]};"
                     "{{c in w | c < `k} : w in words}; {count({c == `e : c in w}) : w in words};"
                     "{plus_scan({char_code(c) : c in w}) : w in words}; {{c < `k : c in w} : w in words};");
+}
+
+/// The number of an element's segment is reckoned where segments are equally long: shorter than tiles,
+/// longer, and as long, with and without a part of one at the end. (codegen/cuda/regular_numbers.cuh)
+TEST(CudaPrograms, NumbersOfEqualSegments) {
+  for (int length : {1, 3, 750, 4096, 9000})
+    expectAgreement(fmt::format(
+        "xs = {{float(rem(i * 7, 23)) : i in [0:{1}]}}; ks = {{rem(i * 5, 9) - 3 : i in [0:{1}]}};"
+        "{{{{x * float(j) : j in [0:{0}]}} : x in xs}};"
+        "{{plus_scan({{k * j : j in [0:{0}]}}) : k in ks}}; {{max_scan({{rem(k * j, 11) : j in [0:{0}]}}) : "
+        "k in ks}};"
+        "let m = {{{{rem(j * 3 + k, 7) : j in [0:{0}]}} : k in ks}} in"
+        "  ({{{{v in row | v > k}} : row in m; k in ks}}, plus_scan({{v + 1 : v in flatten(m)}}), {{rem(v, "
+        "2) == 0 : v in "
+        "flatten(m)}});"
+        "let a = flatten({{{{k : j in [0:{0}]}} : k in ks}}) in plus_scan(a), #{{k in a | k > 0}};",
+        length, 13000 / length + 2));
 }
 
 /// Elements beside a map's last one are computed, too, as if they were that one: their errors do not count.

@@ -329,6 +329,7 @@ Failure EmulatedDevice::compile(const std::string& source, const std::vector<std
 
 Failure EmulatedDevice::launch(runtime::cuda::Function function, int64_t blocks, int threads,
                                void** arguments) {
+  markBegin();
   const auto& handle = *static_cast<Compiled::Handle*>(function);
   Scheduler scheduler(handle.entry, arguments, blocks, threads, random_);
   *handle.machine = static_cast<emulation::Machine*>(&scheduler);
@@ -347,7 +348,17 @@ Failure EmulatedDevice::await(const uint64_t* shared, uint64_t value, uint64_t m
 
 Failure EmulatedDevice::grade(const runtime::GradeRequest&) { return "the emulated device does not sort"; }
 
+Failure EmulatedDevice::markLaunch() {
+  launchIsMarked_ = true;
+  return std::nullopt;
+}
+
+void EmulatedDevice::markBegin() {
+  if (std::exchange(launchIsMarked_, false)) marks_.push_back(std::chrono::steady_clock::now());
+}
+
 Failure EmulatedDevice::mark() {
+  markBegin();
   marks_.push_back(std::chrono::steady_clock::now());
   return std::nullopt;
 }

@@ -36,12 +36,15 @@ class EmulatedDevice : public runtime::cuda::Device {
                           void** arguments) override;
   runtime::Failure grade(const runtime::GradeRequest& request) override;
   runtime::Failure mark() override;
+  runtime::Failure markLaunch() override;
   runtime::Failure takeMarks(std::vector<double>& seconds) override;
 
  private:
   runtime::Failure checkFences() const;
+  void markBegin();
   std::mt19937_64 random_;
   std::vector<std::chrono::steady_clock::time_point> marks_;
+  bool launchIsMarked_ = false;  ///< the next one
   std::vector<std::unique_ptr<std::byte[]>> shared_;
   std::map<runtime::DevicePointer, size_t> sizes_;  ///< bytes as asked for, rounded to 256
 };

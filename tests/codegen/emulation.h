@@ -92,6 +92,7 @@ inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 inline long long __double2ll_rn(double x) {
   return x >= 0x1p63 ? INT64_MAX : x >= -0x1p63 ? llrint(x) : INT64_MIN;
 }
+inline uint32_t __umulhi(uint32_t a, uint32_t b) { return uint32_t(uint64_t(a) * b >> 32); }
 inline int __popc(uint32_t x) { return __builtin_popcount(x); }
 inline int __clz(uint32_t x) { return x == 0 ? 32 : __builtin_clz(x); }
 inline int __ffs(uint32_t x) { return __builtin_ffs(int(x)); }

@@ -87,6 +87,7 @@ TEST(KernelResources, OtherFilesTellNothing) {
 
 TEST(KernelResources, BlocksAreGivenUpForLargeFramesOnly) {
   const std::string open = "__launch_bounds__(256, 6 - KELPIE_BLOCKS_LESS) f(",
+                    flat = "__launch_bounds__(256, 6 - KELPIE_FLAT_BLOCKS_LESS) f(",
                     fixed = "__launch_bounds__(256, 6) f(";
   const auto less = [](const std::string& source, int registers, int frameBytes) {
     KernelResources resources;
@@ -98,6 +99,8 @@ TEST(KernelResources, BlocksAreGivenUpForLargeFramesOnly) {
   EXPECT_EQ(less(open, 40, 32), 0);
   EXPECT_EQ(less(open, 40, 80), 2);    // 60 registers: 4 blocks
   EXPECT_EQ(less(open, 40, 2000), 3);  // half of them stay
+  EXPECT_EQ(less(flat, 40, 144), 0);
+  EXPECT_EQ(less(flat, 40, 224), 3);  // 96 registers: 2 blocks, but half of them stay
   EXPECT_EQ(less(fixed, 40, 80), 0);
   EXPECT_EQ(less("f(", 40, 80), 0);
 }
