@@ -15,6 +15,8 @@ template <class S>
 struct RegularNumbers {
   static_assert(S::kItems <= 1 << 14, "products with reciprocals are exact for twice as many places");
 
+  static constexpr int kNever = 0x7fffffff;  ///< an offset behind all of a tile
+
   int64_t first;  ///< the segment of the lowest element of the tile
   bool alone;     ///< none begins behind that: all items are of that segment
 
@@ -28,11 +30,11 @@ struct RegularNumbers {
       length_ = uint32_t(length);
       before_ = uint32_t(into);
       reciprocal_ = ((1u << 31) + length_ - 1) / length_;
-      next_ = INT32_MAX;
+      next_ = kNever;
     } else {
       length_ = reciprocal_ = 0;
       before_ = into != 0;
-      next_ = length - into <= S::kItems ? int(length - into) : INT32_MAX;
+      next_ = length - into <= S::kItems ? int(length - into) : kNever;
     }
   }
 
