@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <unordered_set>
 
 namespace kelpie::runtime {
 
@@ -33,10 +32,10 @@ std::pair<int64_t, int64_t> ChosenElements::neighbours(int64_t group, int64_t si
 
 ChosenElements::Batch ChosenElements::operator[](int64_t k) const {
   if (all()) return {Kind::Groups, {neighbours((k + 1) * farStep(groups_) % groups_, kNeighbours)}};
-  // The first are groups, the last are of windows; between them they alternate.
-  if (k < kFirst) return group(k);
-  if (k >= kBatches - kFirst) return inWindow(k - kGroups);
-  return (k - kFirst) % 2 == 0 ? inWindow((k - kFirst) / 2) : group(kFirst + (k - kFirst) / 2);
+  const int64_t place = (k + 1) * farStep(kGroups) % kGroups;
+  const int64_t first = place * groups_ / kGroups, end = (place + 1) * groups_ / kGroups;
+  const auto seed = static_cast<uint64_t>(2 * k + 1);
+  return {Kind::Groups, {neighbours(first + mixed(seed) % std::max<int64_t>(1, end - first), kNeighbours)}};
 }
 
 ChosenElements::Batch ChosenElements::smallGroups(int64_t k, int64_t number) const {
@@ -51,41 +50,15 @@ ChosenElements::Batch ChosenElements::smallGroups(int64_t k, int64_t number) con
   return batch;
 }
 
-ChosenElements::Batch ChosenElements::group(int64_t number) const {
-  const int64_t place = (number + 1) * farStep(kGroups) % kGroups;
-  const int64_t first = place * groups_ / kGroups, end = (place + 1) * groups_ / kGroups;
-  const auto seed = static_cast<uint64_t>(2 * number + 1);
-  return {Kind::Groups, {neighbours(first + mixed(seed) % std::max<int64_t>(1, end - first), kNeighbours)}};
-}
-
-void ChosenElements::chooseWindows(codegen::Streams streams, int64_t elements) {
-  rounds_ = std::clamp<int64_t>(streams.rounds, 1, std::max<int64_t>(1, n_ / (3 * kNeighbours)));
-  elements = std::clamp<int64_t>(elements, kNeighbours, n_ / 3 / rounds_);
-  streams_ = std::clamp<int64_t>(streams.number, 1, elements / kRun);
-  ofStream_ = elements / streams_ / kRun * kRun;
-  // Anywhere in the windows: at even distances nobody would meet what a neighbour visits.
-  const int64_t all = ofWindow() / kRun;
-  uint64_t seed = 0;
-  for (std::vector<int64_t>& runs : runs_) {
-    std::unordered_set<int64_t> chosen;
-    while (static_cast<int64_t>(runs.size()) < std::min(all, kGroups / 2 * kRuns))
-      if (const int64_t run = mixed(++seed) % all; chosen.insert(run).second) runs.push_back(run);
-  }
-}
-
-ChosenElements::Batch ChosenElements::inWindow(int64_t number) const {
-  Batch batch{Kind::OfWindow, {}, static_cast<int>(number % 2)};
-  const std::vector<int64_t>& runs = runs_[static_cast<size_t>(batch.window)];
-  const int64_t ofStream = ofStream_ / kRun, length = n_ / rounds_ / streams_;
-  const int64_t firstRound = (1 + batch.window) * rounds_ / 3 * (n_ / rounds_);
-  const auto from = static_cast<size_t>(number / 2 * kRuns);
-  for (size_t r = from; r < std::min(runs.size(), from + kRuns); ++r) {
-    const int64_t begin =
-        firstRound + runs[r] / ofStream * length + (1 + batch.window) * length / 3 - ofStream_ / 2;
-    const int64_t first = begin + runs[r] % ofStream * kRun;
-    batch.runs.emplace_back(first, first + kRun);
-  }
-  return batch;
+std::optional<std::pair<int64_t, int64_t>> ChosenElements::inWindow(codegen::Streams streams,
+                                                                    int64_t k) const {
+  const int64_t rounds = std::clamp<int64_t>(streams.rounds, 1, std::max<int64_t>(1, n_ / kNeighbours));
+  const int64_t number = std::clamp<int64_t>(streams.number, 1, n_ / rounds);
+  const int64_t ofRound = n_ / rounds, length = ofRound / number, skipped = length / 4;
+  const int64_t first = skipped + k / number * kNeighbours;
+  if (first >= length) return std::nullopt;
+  const int64_t stream = rounds / 2 * ofRound + k % number * length;
+  return std::pair(stream + first, stream + std::min(length, first + kNeighbours));
 }
 
 }  // namespace kelpie::runtime

@@ -1,15 +1,15 @@
 // Which elements of a launch a sample looks at (sample_thunks.cpp).
 //
-// Groups of 256 neighbours tell where a launch loads, short runs in two windows whether a place is visited
-// again soon, and small groups of 32, which go in step, what elements do. Each kind is spread over the launch
-// so that any first few of it are spread, too: how many there will be is known when the time is over.
+// Groups of 256 neighbours tell where a launch loads, and small groups of 32, which go in step, what elements
+// do. Both are spread over the launch so that any first few are spread, too: how many there will be is known
+// when the time is over. Elements of a window tell whether a place is visited again soon (visited_array.h).
 //
-// A window is what a launch works on while a cache remembers: neighbours of one element, or a few neighbours
-// in each of so many streams (codegen/streams.h).
+// A window is what a launch works on while a cache remembers: neighbours in the midst of it, or in each of so
+// many streams (codegen/streams.h), in the order in which the launch comes to them.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,14 +22,11 @@ class ChosenElements {
  public:
   static constexpr int64_t kInStep = 32;  ///< elements of a small group
   static constexpr int64_t kGroups = 48;  ///< where not all are looked at
-  static constexpr int64_t kBatches = 2 * kGroups;
-  static constexpr int64_t kFirst = 1;  ///< groups before windows are chosen
 
-  enum class Kind : uint8_t { Groups, SmallGroups, OfWindow };
+  enum class Kind : uint8_t { Groups, SmallGroups };
   struct Batch {
     Kind kind;
     std::vector<std::pair<int64_t, int64_t>> runs;  ///< begin, end
-    int window = 0;                                 ///< OfWindow
     int64_t elements() const {
       int64_t sum = 0;
       for (const auto& [begin, end] : runs) sum += end - begin;
@@ -39,29 +36,23 @@ class ChosenElements {
 
   explicit ChosenElements(int64_t elements);
   /// Few elements: all of them are in some batch.
-  bool all() const { return groups_ <= kBatches; }
-  int64_t batches() const { return all() ? groups_ : kBatches; }
-  /// A group, or short runs of a window. Where not all are looked at, the first kFirst are groups.
+  bool all() const { return groups_ <= 2 * kGroups; }
+  int64_t groups() const { return all() ? groups_ : kGroups; }
+  /// A group.
   Batch operator[](int64_t k) const;
   /// `number` small groups from the k-th on.
   Batch smallGroups(int64_t k, int64_t number) const;
 
-  /// `elements` of a window; before any of them is asked for.
-  void chooseWindows(codegen::Streams streams, int64_t elements);
-  int64_t ofWindow() const { return streams_ * ofStream_; }
+  /// The k-th run of a window: a few neighbours of one of the streams, each of which has its turn. None: the
+  /// streams end there.
+  std::optional<std::pair<int64_t, int64_t>> inWindow(codegen::Streams streams, int64_t k) const;
 
  private:
   static constexpr int64_t kNeighbours = codegen::kNeighbours;
-  static constexpr int64_t kRun = 8, kRuns = kNeighbours / kRun;  ///< of a window
 
-  Batch group(int64_t number) const;
-  Batch inWindow(int64_t number) const;
   std::pair<int64_t, int64_t> neighbours(int64_t group, int64_t size) const;
 
   int64_t n_, groups_;
-  int64_t rounds_ = 1;                        ///< in one of which a window is
-  int64_t streams_ = 1, ofStream_ = 0;        ///< of a window, and elements of it in each
-  std::array<std::vector<int64_t>, 2> runs_;  ///< by window: numbers of those that are looked at
 };
 
 }  // namespace kelpie::runtime

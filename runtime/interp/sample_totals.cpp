@@ -47,10 +47,23 @@ void SampleTotals::beginAll() {
   weight_ = 0;
 }
 
-double SampleTotals::gathered() const {
+void SampleTotals::beginInWindow(int64_t begin, int64_t end) {
+  for (VisitedArray& array : arrays_) array.beginInWindow(begin, end);
+  inWindow_ += end - begin;
+}
+
+void SampleTotals::addInWindow(const std::vector<std::pair<uint32_t, int64_t>>& positions) {
+  for (const auto& [load, position] : positions) arrays_[loads_[load].array].insertInWindow(position);
+}
+
+void SampleTotals::endInWindow() {
+  for (VisitedArray& array : arrays_) array.endInWindow();
+}
+
+double SampleTotals::gatheredInWindow() const {
   double bytes = 0;
-  for (const VisitedArray& array : arrays_) bytes += array.gatheredBytes();
-  return bytes / static_cast<double>(grouped_);
+  for (const VisitedArray& array : arrays_) bytes += array.gatheredInWindow();
+  return bytes;
 }
 
 void SampleTotals::add(const ChosenElements::Batch& batch, const ElementsDone& done) {
@@ -77,34 +90,25 @@ void SampleTotals::addRun(int64_t begin, int64_t end, size_t place, const Chosen
   const double times = kept > 0 ? static_cast<double>(places.size()) / kept : 0;
   // Neighbours resemble each other: what is spread counts by places, not by elements.
   const double weight = everything_ ? 1 : 1 / static_cast<double>(end - begin);
-  if (batch.kind != ChosenElements::Kind::OfWindow) {
-    for (size_t k = 0; k < loads_.size(); ++k)
-      loads_[k].number += weight * times * static_cast<double>(byLoad[k].size());
-    addEntered(place, place + places.size(), weight, done);
-    weight_ += weight * static_cast<double>(places.size());
-  }
+  for (size_t k = 0; k < loads_.size(); ++k)
+    loads_[k].number += weight * times * static_cast<double>(byLoad[k].size());
+  addEntered(place, place + places.size(), weight, done);
+  weight_ += weight * static_cast<double>(places.size());
   if (batch.kind == ChosenElements::Kind::SmallGroups) return;
 
-  for (VisitedArray& array : arrays_) array.beginRun(begin, end);
+  for (VisitedArray& array : arrays_) array.beginGroup(begin, end);
   for (size_t k = 0; k < loads_.size(); ++k) {
     VisitedArray& array = arrays_[loads_[k].array];
     const size_t sectors = array.sectors(), granules = array.granules(), blocks = array.blocks();
     for (const int64_t position : byLoad[k]) array.insert(position);
-    if (batch.kind == ChosenElements::Kind::OfWindow) continue;
     ThunkSample::Positions& found = loads_[k].found;
     found.number += times * static_cast<double>(byLoad[k].size());
     found.sectors += times * static_cast<double>(array.sectors() - sectors);
     found.granules += times * static_cast<double>(array.granules() - granules);
     found.blocks += times * static_cast<double>(array.blocks() - blocks);
   }
-  for (VisitedArray& array : arrays_) {
-    if (batch.kind == ChosenElements::Kind::Groups) {
-      array.endGroup();
-    } else {
-      array.endRunOf(batch.window);
-    }
-  }
-  (batch.kind == ChosenElements::Kind::Groups ? grouped_ : probed_) += end - begin;
+  for (VisitedArray& array : arrays_) array.endGroup(everything_);
+  grouped_ += end - begin;
 }
 
 /// What the elements at these places of the batch entered.
@@ -150,7 +154,7 @@ void SampleTotals::addInStep(size_t first, size_t end, size_t late, double weigh
     calls_[(late ? eagerCalls_ : 0) + k].add(together->calls[k], all);
 }
 
-void SampleTotals::appendTo(ThunkSample& sample, double inWindows) const {
+void SampleTotals::appendTo(ThunkSample& sample) const {
   const double times = weight_ > 0 ? static_cast<double>(n_) / weight_ : 0;
   for (size_t k = 0; k < enteredByAll_.size(); ++k) {
     sample.entered.push_back(enteredByAll_[k] * times);
@@ -169,9 +173,9 @@ void SampleTotals::appendTo(ThunkSample& sample, double inWindows) const {
     const VisitedArray& array = arrays_[load.array];
     ThunkSample::Positions found = load.found;
     if (found.number > 0) {
-      found.fresh = found.sectors *
-                    array.fresh(all, static_cast<double>(grouped_), static_cast<double>(probed_), inWindows);
-      found.visited = found.number * array.visited(all);
+      const auto looked = static_cast<double>(grouped_), elements = static_cast<double>(n_);
+      found.fresh = found.sectors * array.fresh(all, looked, elements);
+      found.visited = found.number * array.visited(all, looked, elements);
     } else {  // no group was looked at, or none loads here: anywhere
       found = {1, 1, 1, 1, 1, array.bytes()};
     }

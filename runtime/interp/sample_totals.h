@@ -41,13 +41,19 @@ class SampleTotals {
   bool isOfAll() const { return everything_; }
   void add(const ChosenElements::Batch& batch, const ElementsDone& done);
 
-  int64_t elements() const { return elements_; }         ///< looked at
-  int64_t inRuns() const { return grouped_ + probed_; }  ///< ... in groups and in windows
-  /// Bytes that an element of a group gathers.
-  double gathered() const;
+  int64_t elements() const { return elements_; }  ///< looked at
+  int64_t inGroups() const { return grouped_; }   ///< ... in groups
 
-  /// Appends what it found to the sample; all zero if it was nothing. `inWindows`: elements of both windows.
-  void appendTo(codegen::ThunkSample& sample, double inWindows) const;
+  /// More elements of the window (chosen_elements.h); then where each loads, then the end of those.
+  void beginInWindow(int64_t begin, int64_t end);
+  void addInWindow(const std::vector<std::pair<uint32_t, int64_t>>& positions);
+  void endInWindow();
+  int64_t inWindow() const { return inWindow_; }
+  /// Bytes of different pieces that they load.
+  double gatheredInWindow() const;
+
+  /// Appends what it found to the sample; all zero if it was nothing.
+  void appendTo(codegen::ThunkSample& sample) const;
 
  private:
   struct Load {
@@ -76,7 +82,8 @@ class SampleTotals {
   std::vector<codegen::ThunkSample::Division> divisions_;  ///< likewise, by number
   std::vector<codegen::ThunkSample::Call> calls_;          ///< likewise
   double weight_ = 0;                                      ///< of these elements
-  int64_t elements_ = 0, grouped_ = 0, probed_ = 0;        ///< looked at in all, in groups, in windows
+  int64_t elements_ = 0, grouped_ = 0;                     ///< looked at in batches, of them in groups
+  int64_t inWindow_ = 0;                                   ///< looked at beside those
 };
 
 }  // namespace kelpie::runtime

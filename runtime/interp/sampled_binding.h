@@ -58,18 +58,19 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   /// Looks at some more elements. False: it has seen enough, or cannot see more before the deadline.
   bool advance(Deadline deadline) {
     const Clock::time_point begin = Clock::now();
-    const std::optional<ChosenElements::Batch> batch =
-        next(std::chrono::duration<double>(deadline - begin).count());
-    if (!batch || !evaluate(*batch, deadline)) return false;
-    totals_.add(*batch, done_);
+    const double left = std::chrono::duration<double>(deadline - begin).count();
+    if (const std::optional<ChosenElements::Batch> batch = next(left)) {
+      if (!evaluate(*batch, deadline)) return false;
+      totals_.add(*batch, done_);
+    } else if (!goOnInWindow(left, deadline)) {
+      return false;
+    }
     seconds_ += secondsSince(begin);
     return true;
   }
   double seconds() const { return seconds_; }
 
-  void appendTo(codegen::ThunkSample& sample) const {
-    totals_.appendTo(sample, 2 * static_cast<double>(chosen_.ofWindow()));
-  }
+  void appendTo(codegen::ThunkSample& sample) const { totals_.appendTo(sample); }
 
  private:
   static constexpr size_t kMostPositions = size_t{1} << 20;  ///< of a batch
@@ -84,9 +85,9 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  /// How many elements pass before a cache has forgotten what it held: by what is loaded and stored.
-  int64_t remembered() const {
-    double bytes = 0;
+  /// Whether a cache has forgotten what it held when the window began: by what is loaded and stored.
+  bool isForgotten() const {
+    double bytes = 0;  // of an element
     for (const auto& parameter : launch_.info_.parameters) {
       const bool inOrder =
           parameter.kind == ParameterKind::Array &&
@@ -101,8 +102,8 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     }
     for (const auto& output : launch_.info_.outputs)
       if (output.extent == codegen::ExtentKind::Elements) bytes += sizeOf(output.type);
-    bytes += totals_.gathered();
-    return static_cast<int64_t>(codegen::kRemembered / std::max(1.0, bytes));
+    return totals_.gatheredInWindow() + bytes * static_cast<double>(totals_.inWindow()) >
+           codegen::kRemembered;
   }
   void addLoad(lcu::ExprRef load, std::span<const size_t> bytes) {
     double size = 0;
@@ -132,16 +133,16 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     size_t guessed = 0;  ///< steps that it went on
   };
 
-  /// What to look at next, if there is so much time left.
+  /// What to look at next, if there is so much time left; none: the window.
   std::optional<ChosenElements::Batch> next(double left) {
     if (n_ == 0) return std::nullopt;
     const int64_t elements = totals_.elements();
     if (elements == 0) return smallGroups(1);  // tells how long they take
     const double ofElement = seconds_ / static_cast<double>(elements);
     const double ofGroup = ofElement * codegen::kNeighbours;
-    const bool suffices = ofGroup * static_cast<double>(chosen_.batches() - next_) < left;
+    const bool suffices = ofGroup * static_cast<double>(chosen_.groups() - next_) < left;
     if (next_ == 0 && chosen_.all() && suffices) totals_.beginAll();
-    const bool isDone = next_ == chosen_.batches();
+    const bool isDone = next_ == chosen_.groups();
     if (totals_.isOfAll()) return isDone ? std::nullopt : std::optional(chosen_[next_++]);
 
     const auto someSmallGroups = [&] {
@@ -150,16 +151,68 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
           std::clamp<double>(number, 1, codegen::kNeighbours / ChosenElements::kInStep)));
     };
     if (totals_.loads() == 0) {
-      if (elements >= ChosenElements::kBatches * codegen::kNeighbours) return std::nullopt;
+      if (elements >= 2 * ChosenElements::kGroups * codegen::kNeighbours) return std::nullopt;
       return someSmallGroups();
     }
-    if (isDone) return std::nullopt;
-    // Where the time does not suffice for all, small groups see more of the launch: half of it is theirs.
-    const bool isTheirTurn = elements < 2 * totals_.inRuns();
-    if (ofGroup > left || (!suffices && isTheirTurn)) return someSmallGroups();
-    if (next_ == ChosenElements::kFirst && !chosen_.all())
-      chosen_.chooseWindows(epilogue_ ? codegen::Streams() : streams_, remembered());
+    if (runs_ > 0 || isDone) return std::nullopt;
+    // Where the time does not suffice for all, small groups see more of the launch: half of it is theirs. The
+    // window has what is left of it then.
+    if (ofGroup > left) return someSmallGroups();
+    if (next_ > 0 && seconds_ > left) return std::nullopt;
+    const bool isTheirTurn = elements < 2 * totals_.inGroups();
+    if (!suffices && isTheirTurn) return someSmallGroups();
     return chosen_[next_++];
+  }
+
+  /// More of the window. False: it is large enough, or time is over.
+  bool goOnInWindow(double left, Deadline deadline) {
+    if (n_ == 0 || totals_.loads() == 0 || totals_.isOfAll() || isForgotten()) return false;
+    const double ofGroup = seconds_ / static_cast<double>(totals_.elements() + totals_.inWindow()) *
+                           static_cast<double>(codegen::kNeighbours);
+    constexpr double kRuns = 16;
+    const double number = std::min(kRuns, left / 8 / ofGroup);
+    waiting_.clear();
+    for (const int64_t first = runs_; static_cast<double>(runs_ - first) < number; ++runs_) {
+      const auto run = chosen_.inWindow(epilogue_ ? codegen::Streams() : streams_, runs_);
+      if (!run) break;
+      totals_.beginInWindow(run->first, run->second);
+      for (int64_t i = run->first; i < run->second; ++i) waiting_.push_back(i);
+    }
+    if (waiting_.empty()) return false;
+    const bool done = traced(deadline, [&] { return visitWaiting(); });
+    totals_.endInWindow();
+    return done;
+  }
+  /// Where the elements that wait load. What meets something that is away begins again when that is fetched.
+  bool visitWaiting() {
+    while (!waiting_.empty()) {
+      size_t still = 0;
+      for (const int64_t i : waiting_) {
+        if (visit(i)) continue;
+        waiting_[still++] = i;
+        if (memory_->noted() >= kMostNoted) fetch();
+      }
+      waiting_.resize(still);
+      if (still > 0) fetch();
+    }
+    return true;
+  }
+  bool visit(int64_t i) {
+    element_ = nullptr;
+    Producers::Element element{i};
+    begin();
+    try {
+      if (!findSegment(element)) return false;
+      producers_.begin(element);
+      ++stage_;
+      while (evaluateStage(element)) {
+      }
+    } catch (const NotThere&) {
+    }
+    if (guessing_) return false;
+    noteWrite();
+    totals_.addInWindow(seen_);
+    return true;
   }
   ChosenElements::Batch smallGroups(int64_t number) {
     smallGroups_ += number;
@@ -175,15 +228,24 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     done_.positions.assign(standing_.size(), std::nullopt);
     for (std::vector<LockStep::Path>& paths : done_.paths) paths.assign(standing_.size(), {});
     seenByBatch_ = 0;
+    return traced(deadline, [&] { return evaluateStanding(deadline); });
+  }
+  /// Of an evaluation that tells this what it does; false also if the time is over.
+  template <class Evaluation>
+  bool traced(Deadline deadline, const Evaluation& evaluation) {
     launch_.log_.setDeadline(deadline);
     launch_.trace_ = this;
     launch_.progress_ = &progress_;
-    const bool done = evaluateStanding(deadline);
+    bool done = false;
+    try {
+      done = evaluation();
+    } catch (const DeadlinePassed&) {
+    }
     launch_.trace_ = nullptr;
     launch_.progress_ = nullptr;
     return done;
   }
-  bool evaluateStanding(Deadline deadline) try {
+  bool evaluateStanding(Deadline deadline) {
     while (!standing_.empty()) {
       double guessing = 0;
       size_t still = 0;
@@ -202,8 +264,6 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
       if (still > 0) fetch();
     }
     return true;
-  } catch (const DeadlinePassed&) {
-    return false;
   }
 
   void fetch() {
@@ -246,6 +306,11 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   }
   /// What is done until here is kept.
   void beginToGuess() {
+    guessing_ = true;
+    if (!element_) {
+      steps_ = 0;
+      return;
+    }
     Standing& kept = *element_;
     if (kept.guessed > 0) adaptGuess(steps_ >= kept.guessed);
     kept.stage = stage_;
@@ -258,7 +323,6 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     kept.guessed = guess_;
     seen_.clear();
     for (LockStep::Path& path : path_) path.clear();
-    guessing_ = true;
     steps_ = 0;
   }
   void adaptGuess(bool right) {
@@ -272,18 +336,23 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     return stage < eager() ? producers_.thunks(stage - 1) : stage == eager() ? thunks_ : late_;
   }
 
+  /// Before an element is evaluated.
+  void begin() {
+    stage_ = 0;
+    guessing_ = false;
+    steps_ = 0;
+    std::fill(entered_.begin(), entered_.end(), 0);
+    seen_.clear();
+    for (LockStep::Path& path : path_) path.clear();
+    progress_ = {};
+    setLate(false);
+  }
   /// Evaluates an element as far as memory is there. False: it stands still.
   bool goOn(Standing& element) {
     element_ = &element;
+    begin();
     stage_ = element.stage;
-    guessing_ = false;
-    steps_ = 0;
-    if (stage_ == 0) {
-      std::fill(entered_.begin(), entered_.end(), 0);
-      seen_.clear();
-      for (LockStep::Path& path : path_) path.clear();
-      progress_ = {};
-    } else {
+    if (stage_ > 0) {
       instance(stage_).registers.swap(element.registers);
       progress_ = std::move(element.progress);
       producers_.resume(element.element, element.produced);
@@ -327,16 +396,21 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   }
   /// What evaluating the element did.
   void store(size_t place) {
-    setLate(false);
-    size_t next = soac_.effects.size();
-    const bool writes =
-        soac_.kind == SoacKind::Permute && (!soac_.where || launch_.result(thunks_, next++).i != 0);
-    if (writes) gathers(static_cast<uint32_t>(totals_.loads() - 1), launch_.result(thunks_, next).i);
+    noteWrite();
     seenByBatch_ += seen_.size();
     if (seenByBatch_ <= kMostPositions) done_.positions[place] = seen_;
     std::copy(entered_.begin(), entered_.end(),
               done_.entered.begin() + static_cast<ptrdiff_t>(place * entered_.size()));
     for (size_t late : {0, 1}) done_.paths[late][place] = path_[late];
+  }
+
+  /// Where a permute writes the element.
+  void noteWrite() {
+    setLate(false);
+    size_t next = soac_.effects.size();
+    const bool writes =
+        soac_.kind == SoacKind::Permute && (!soac_.where || launch_.result(thunks_, next++).i != 0);
+    if (writes) gathers(static_cast<uint32_t>(totals_.loads() - 1), launch_.result(thunks_, next).i);
   }
 
   void setLate(bool late) {
@@ -407,9 +481,11 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   // What was looked at so far.
   const int64_t n_;
   ChosenElements chosen_;
-  int64_t next_ = 0, smallGroups_ = 0;  ///< batches, small groups
+  int64_t next_ = 0, smallGroups_ = 0, runs_ = 0;  ///< groups, small groups, runs of the window
   SampleTotals totals_;
   double seconds_ = 0, wait_ = 20e-6;  ///< for all that; for the latest wait
+
+  std::vector<int64_t> waiting_;  ///< elements of the window
 
   // Of the batch.
   std::vector<Standing> standing_;
@@ -417,7 +493,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   size_t seenByBatch_ = 0;
 
   // Of the element.
-  Standing* element_ = nullptr;
+  Standing* element_ = nullptr;  ///< null: of the window
   size_t stage_ = 0;
   ExpressionCode::Progress progress_;
   std::vector<std::pair<uint32_t, int64_t>> seen_;  ///< gather and position

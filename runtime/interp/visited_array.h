@@ -1,25 +1,49 @@
 // What a sample visits of one array (sample_totals.h).
+//
+// Groups of neighbours tell how near each other the places are that a warp visits at about the same time. A
+// window, all elements of which are evaluated in the order in which the launch comes to them, tells what is
+// visited again: the last elements of the window find what a cache holds that remembers as much as the
+// window visits, and find it as often as those behind the window will (Denning, "The working set model for
+// program behavior", 1968: the misses of such a cache are the growth of the working set).
 #pragma once
 
 #include <algorithm>
+#include <bitset>
+#include <memory>
 #include <unordered_set>
-
-#include "runtime/interp/repeated_draws.h"
+#include <vector>
 
 namespace kelpie::runtime {
+
+/// Numbers that are not negative.
+class PieceSet {
+ public:
+  /// Whether it was not there.
+  bool insert(int64_t piece) {
+    const auto page = static_cast<size_t>(piece) / kPage, place = static_cast<size_t>(piece) % kPage;
+    if (page >= pages_.size()) pages_.resize(page + 1);
+    if (!pages_[page]) pages_[page] = std::make_unique<std::bitset<kPage>>();
+    const bool isNew = !pages_[page]->test(place);
+    pages_[page]->set(place);
+    size_ += isNew;
+    return isNew;
+  }
+  size_t size() const { return size_; }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  std::vector<std::unique_ptr<std::bitset<kPage>>> pages_;
+  size_t size_ = 0;
+};
 
 class VisitedArray {
  public:
   /// `bytes` of the array, `width` of an element; `inOrder`: element i loads it at i, too.
   VisitedArray(double bytes, int64_t width, bool inOrder)
-      : bytes_(bytes),
-        width_(width),
-        loadedInOrder_(inOrder),
-        everywhere_(bytes / 64, 1),
-        inWindow_(bytes / 64, 2) {}
+      : bytes_(bytes), width_(width), loadedInOrder_(inOrder) {}
 
-  /// Before the positions of a run, which are added load by load.
-  void beginRun(int64_t begin, int64_t end) {
+  /// Before the positions of a group, which are added load by load.
+  void beginGroup(int64_t begin, int64_t end) {
     sectors_.clear();
     granules_.clear();
     blocks_.clear();
@@ -27,47 +51,81 @@ class VisitedArray {
     inOrder_ = static_cast<double>(granules_.size());
   }
   void insert(int64_t position) {
-    if (sectors_.insert(position * width_ / 32).second && granules_.insert(position * width_ / 64).second)
+    if (sectors_.insert(position * width_ / 32).second && granules_.insert(granuleOf(position)).second)
       blocks_.insert(position * width_ / 1024);
   }
   size_t sectors() const { return sectors_.size(); }
   size_t granules() const { return granules_.size(); }
   size_t blocks() const { return blocks_.size(); }
-  void endGroup() {
-    everywhere_.add(granules_);
+  /// `all`: the groups are all there are.
+  void endGroup(bool all) {
     gathered_ += static_cast<double>(granules_.size()) - inOrder_;
+    if (!all) return;
+    number_ += static_cast<double>(granules_.size());
+    for (const int64_t granule : granules_) visited_.insert(granule);
   }
-  void endRunOf(int window) { inWindow_.add(granules_, static_cast<size_t>(window)); }
+
+  /// The next elements of the window; then what they gather, then the end of that.
+  void beginInWindow(int64_t begin, int64_t end) {
+    const int64_t step = std::max<int64_t>(1, kGranule / width_);
+    for (int64_t i = begin; i < end && loadedInOrder_; i += step) visited_.insert(granuleOf(i));
+    if (loadedInOrder_ && begin < end) visited_.insert(granuleOf(end - 1));
+    reached_ += static_cast<double>(end - begin);
+  }
+  void insertInWindow(int64_t position) { new_ += visited_.insert(granuleOf(position)) ? 1 : 0; }
+  void endInWindow() { growth_.push_back({reached_, new_, static_cast<double>(visited_.size())}); }
 
   double bytes() const { return bytes_; }
-  /// Of the groups, in pieces of 64.
-  double gatheredBytes() const { return 64 * gathered_; }
+  /// Bytes of what is new in the window.
+  double gatheredInWindow() const { return kGranule * new_; }
 
-  // `all`: the groups are all there are.
+  // Of all `n` elements, where groups and window are some of them, or (`all`) the groups are all.
 
-  /// Share of the granules gathered that were not visited shortly before; `looked` elements in groups,
-  /// `probed` of the `inWindows` that are in the windows.
-  double fresh(bool all, double looked, double probed, double inWindows) const {
+  /// Share of the granules gathered that were not visited shortly before; `looked` elements in groups.
+  double fresh(bool all, double looked, double n) const {
     if (gathered_ == 0) return 1;
-    if (all) return std::min(1.0, everywhere_.distinct() / everywhere_.number());
-    if (probed == 0) return 1;
-    const double distinct = inWindow_.among(inWindows / probed);
-    const double inOrder = (everywhere_.number() - gathered_) / looked * inWindows;
-    return std::clamp((distinct - inOrder) / (gathered_ / looked * inWindows), 0.0, 1.0);
+    if (all) return std::min(1.0, static_cast<double>(visited_.size()) / number_);
+    if (growth_.empty()) return 1;
+    return std::clamp(grown(&Growth::gathered, n) / (gathered_ / looked * n), 0.0, 1.0);
   }
   /// Bytes.
-  double visited(bool all) const {
-    return std::min(bytes_, 64 * (all ? everywhere_.distinct() : everywhere_.all()));
+  double visited(bool all, double looked, double n) const {
+    double granules = gathered_ / looked * n;
+    if (all) granules = static_cast<double>(visited_.size());
+    if (!all && !growth_.empty()) granules = grown(&Growth::visited, n);
+    return std::min(bytes_, kGranule * granules);
   }
 
  private:
+  static constexpr int64_t kGranule = 64;
+  int64_t granuleOf(int64_t position) const { return position * width_ / kGranule; }
+
+  /// Up to some element of the window.
+  struct Growth {
+    double elements;
+    double gathered, visited;  ///< different granules: gathered first, and of all
+  };
+  /// How many they are after n elements: as many as in the window, and as at its end for each behind it.
+  double grown(double Growth::*number, double n) const {
+    const Growth& last = growth_.back();
+    Growth before{0, 0, 0};
+    for (const Growth& point : growth_)
+      if (point.elements <= kSettled * last.elements) before = point;
+    const double rate = (last.*number - before.*number) / (last.elements - before.elements);
+    return last.*number + std::max(0.0, n - last.elements) * rate;
+  }
+  static constexpr double kSettled = 0.5;  ///< of a window: the rest is what all behind it are like
+
   double bytes_;
   int64_t width_;
   bool loadedInOrder_;
-  std::unordered_set<int64_t> sectors_, granules_, blocks_;  ///< of the run at hand
-  double inOrder_ = 0;  ///< granules of the run at hand that are loaded in order
-  RepeatedDraws everywhere_, inWindow_;
-  double gathered_ = 0;
+  std::unordered_set<int64_t> sectors_, granules_, blocks_;  ///< of the group at hand
+  double inOrder_ = 0;   ///< granules of the group at hand that are loaded in order
+  double gathered_ = 0;  ///< granules of the groups that are not
+  double number_ = 0;    ///< granules of the groups, each as often as a group visits it
+  PieceSet visited_;     ///< granules of the window, or of all groups
+  double reached_ = 0, new_ = 0;
+  std::vector<Growth> growth_;  ///< after each run of the window
 };
 
 }  // namespace kelpie::runtime

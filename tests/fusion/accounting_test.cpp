@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
+#include <set>
 #include <thread>
 
 #include "fusion/fuse.h"
@@ -270,6 +272,16 @@ class Scattered final : public runtime::HostTarget {
   int64_t streams_;
 };
 
+codegen::ThunkSample sampleOf(testing::Builder& b, int64_t streams) {
+  runtime::Executor executor(std::make_unique<Scattered>(streams));
+  runtime::RunStatistics statistics;
+  runtime::RunOptions options;
+  options.sampleThunks = true;
+  options.sampleTime = std::chrono::minutes(1);
+  b.run(executor, options, &statistics);
+  return statistics.kernels.at(0).sample;
+}
+
 /// Of table[places[i]]; or, if nothing is kept, of a filter that would pass these on.
 codegen::ThunkSample sampleOfGathers(const std::vector<int64_t>& places, int64_t streams, bool kept = true) {
   testing::Builder b;
@@ -279,13 +291,7 @@ codegen::ThunkSample sampleOfGathers(const std::vector<int64_t>& places, int64_t
                          : b.filter(b.flat(table), {gathered}, b.arena().boolean(false)),
                     "gather")
                .back());
-  runtime::Executor executor(std::make_unique<Scattered>(streams));
-  runtime::RunStatistics statistics;
-  runtime::RunOptions options;
-  options.sampleThunks = true;
-  options.sampleTime = std::chrono::minutes(1);
-  b.run(executor, options, &statistics);
-  return statistics.kernels.at(0).sample;
+  return sampleOf(b, streams);
 }
 
 /// A map that reads another one of its kernel, which is evaluated for it.
@@ -302,13 +308,7 @@ TEST(Accounting, SamplesEvaluateTheMapsOfTheKernelThatThunksRead) {
   const std::vector<lcu::VarId> results = {first.results[0], second.results[0]};
   b.kernel({first, second}, results);
   for (lcu::VarId v : results) b.result(v);
-  runtime::Executor executor(std::make_unique<Scattered>(1));
-  runtime::RunStatistics statistics;
-  runtime::RunOptions options;
-  options.sampleThunks = true;
-  options.sampleTime = std::chrono::minutes(1);
-  b.run(executor, options, &statistics);
-  const codegen::ThunkSample& sample = statistics.kernels.at(0).sample;
+  const codegen::ThunkSample sample = sampleOf(b, 1);
   ASSERT_EQ(sample.positions.size(), 1u);
   EXPECT_NEAR(sample.positions[0].number, kElements, 1);
   EXPECT_GT(sample.positions[0].sectors, 0.9 * kElements) << "places that lie apart";
@@ -316,7 +316,7 @@ TEST(Accounting, SamplesEvaluateTheMapsOfTheKernelThatThunksRead) {
 
 /// Neighbours of a row come to the same places again, if they come soon.
 TEST(Accounting, SamplesLookAtWhatALaunchWorksOnAtATime) {
-  constexpr int64_t kElements = 1 << 22, kSpan = 4096;
+  constexpr int64_t kElements = 1 << 23, kSpan = 4096;
   std::vector<int64_t> places;
   for (int64_t i = 0; i < kElements; ++i)
     places.push_back(std::min(kElements - 1, i + (i * 2654435761 >> 12) % kSpan));
@@ -324,8 +324,55 @@ TEST(Accounting, SamplesLookAtWhatALaunchWorksOnAtATime) {
     const codegen::ThunkSample sample = sampleOfGathers(places, streams);
     return sample.positions.at(0).fresh / sample.positions.at(0).sectors;
   };
-  EXPECT_LT(fresh(1), 0.3);
-  EXPECT_GT(fresh(1024), 0.45);
+  const double ofOne = fresh(1);
+  EXPECT_NEAR(ofOne, 0.125, 0.03);  // eight to a piece
+  EXPECT_GT(fresh(1024), 2 * ofOne);
+}
+
+/// Of table[places[i]]: share of the pieces loaded that no element has visited shortly before, and bytes
+/// visited.
+std::pair<double, double> freshAndVisited(int64_t elements, const std::function<int64_t(int64_t)>& place) {
+  std::vector<int64_t> positions;
+  for (int64_t i = 0; i < elements; ++i) positions.push_back(place(i));
+  testing::Builder b;
+  const lcu::VarId places = b.globalArray("places", testing::ints(positions)),
+                   table = b.globalArray("table", testing::ints(positions));
+  b.result(b.launch(b.map(b.flat(places), {b.at(table, b.at(places))}), "gather")[0]);
+  const auto found = sampleOf(b, 1).positions.at(0);
+  return {found.fresh / found.sectors, found.visited / found.number};
+}
+
+/// Places that no element comes to twice soon, and that all lie in a small part of the table: few draws of
+/// them look as if they came from anywhere.
+TEST(Accounting, SamplesSeeThatAPartOfATableIsAllThereIs) {
+  constexpr int64_t kPart = 80'000;
+  const auto [fresh, visited] = freshAndVisited(1 << 22, [](int64_t i) {
+    const int64_t h = (i * 2654435769) & 0xffffffff;
+    return (h ^ h >> 13) % kPart;
+  });
+  EXPECT_LT(fresh, 0.02);
+  EXPECT_NEAR(visited, 8 * kPart, 8 * kPart / 10);
+}
+
+/// Eight columns of 16,384 rows lie in the same pieces.
+TEST(Accounting, SamplesSeeThatColumnsComeBackToTheirRows) {
+  constexpr int64_t kRows = 1 << 14, kColumns = 1 << 8;
+  const auto [fresh, visited] =
+      freshAndVisited(kRows * kColumns, [](int64_t i) { return i % kRows * kColumns + i / kRows; });
+  EXPECT_NEAR(fresh, 0.125, 0.03);
+  EXPECT_NEAR(visited, 8 * kRows * kColumns, 2 * kRows * kColumns);
+}
+
+/// A lattice that comes back to a piece after a long while only.
+TEST(Accounting, SamplesSeeThatALatticeDoesNotComeBack) {
+  constexpr int64_t kElements = 1 << 23;
+  const auto place = [](int64_t i) { return i * 3539 % kElements; };
+  const auto [fresh, visited] = freshAndVisited(kElements, place);
+  std::set<int64_t> before;
+  double last = 0;  // of as many as a cache remembers
+  constexpr int64_t kWindow = 1 << 19;
+  for (int64_t i = 0; i < kWindow; ++i) last += before.insert(place(i) / 8).second && i >= kWindow / 2;
+  EXPECT_NEAR(fresh, 2 * last / kWindow, 0.1);
 }
 
 TEST(Accounting, SamplesOfWhatIsNeverEvaluatedAreNumbers) {

@@ -163,6 +163,18 @@ TEST(ThunkSample, ManyGroupsThatGatherAtKnownPlaces) {
   expectEqual(remote.samples.at(0), onHost(b).samples.at(0));
 }
 
+/// Of very many elements those of a window are looked at in order, and far fewer waits than elements.
+TEST(ThunkSample, WindowsOfManyElementsTakeFewWaits) {
+  constexpr int64_t kLength = 1 << 17;
+  Builder b;
+  const VarId table = b.globalArray("table", testing::ints(scattered(kLength)));
+  b.result(b.launch(b.map(b.flat(table), {b.at(table, b.at(table, b.at(table)))}), "k")[0]);
+  const Sampled remote = remotely(b, std::chrono::milliseconds(5));
+  EXPECT_LT(remote.waits, 250);
+  ASSERT_EQ(remote.samples.at(0).positions.size(), 2u);
+  expectEqual(remote.samples[0], onHost(b).samples.at(0));
+}
+
 TEST(ThunkSample, ChainsOfPointersTakeAWaitForEach) {
   constexpr int64_t kLength = 1 << 16;
   Builder b;
