@@ -3,8 +3,9 @@
 // offsets.
 //
 // Of segments of up to a tile, a product by the reciprocal of their length tells an item's; of longer ones at
-// most one begins in a tile. On an H200 a scan of 5*10^7 numbers of their segments, 750 to each, took
-// 0.285 ms where segments were marked in shared memory.
+// most one begins in a tile. On an H200 maps over 5*10^7 float64 that read a value of their segment took 0.94
+// to 0.95 of the time with marks in shared memory where segments have 3, 8 and 60 elements, and the same where
+// they have 750 and more; scans took the same.
 #pragma once
 
 #include "segments.cuh"

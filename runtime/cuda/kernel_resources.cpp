@@ -9,7 +9,7 @@ namespace kelpie::runtime::cuda {
 
 namespace {
 
-constexpr int kMostFrameBytes = 63, kMostFlatFrameBytes = 191;  ///< that are let be
+constexpr int kMostFrameBytes = 64, kMostFlatFrameBytes = 191;  ///< that are let be
 constexpr int kRegisters = 65536, kRegisterBytes = 4;
 
 // ELF, 64 bits, little-endian: offsets in its header and in the headers of sections.

@@ -1,6 +1,7 @@
 #include "runtime/interp/chosen_elements.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -50,11 +51,13 @@ ChosenElements::Batch ChosenElements::smallGroups(int64_t k, int64_t number) con
   return batch;
 }
 
-std::optional<std::pair<int64_t, int64_t>> ChosenElements::inWindow(codegen::Streams streams,
+std::optional<std::pair<int64_t, int64_t>> ChosenElements::inWindow(codegen::Streams streams, size_t window,
                                                                     int64_t k) const {
+  constexpr std::array<int64_t, kWindows> kTwelfths{3, 7, 10};  // where they begin
   const int64_t rounds = std::clamp<int64_t>(streams.rounds, 1, std::max<int64_t>(1, n_ / kNeighbours));
   const int64_t number = std::clamp<int64_t>(streams.number, 1, n_ / rounds);
-  const int64_t ofRound = n_ / rounds, length = ofRound / number, skipped = length / 4;
+  const int64_t ofRound = n_ / rounds, length = ofRound / number;
+  const int64_t skipped = kTwelfths[window] * length / 12;
   const int64_t first = skipped + k / number * kNeighbours;
   if (first >= length) return std::nullopt;
   const int64_t stream = rounds / 2 * ofRound + k % number * length;

@@ -43,9 +43,11 @@ class ChosenElements {
   /// `number` small groups from the k-th on.
   Batch smallGroups(int64_t k, int64_t number) const;
 
+  static constexpr size_t kWindows = 3;
   /// The k-th run of a window: a few neighbours of one of the streams, each of which has its turn. None: the
   /// streams end there.
-  std::optional<std::pair<int64_t, int64_t>> inWindow(codegen::Streams streams, int64_t k) const;
+  std::optional<std::pair<int64_t, int64_t>> inWindow(codegen::Streams streams, size_t window,
+                                                      int64_t k) const;
 
  private:
   static constexpr int64_t kNeighbours = codegen::kNeighbours;

@@ -60,6 +60,11 @@ void SampleTotals::endInWindow() {
   for (VisitedArray& array : arrays_) array.endInWindow();
 }
 
+void SampleTotals::endWindow(bool counts) {
+  for (VisitedArray& array : arrays_) array.endWindow(counts);
+  inWindow_ = 0;
+}
+
 double SampleTotals::gatheredInWindow() const {
   double bytes = 0;
   for (const VisitedArray& array : arrays_) bytes += array.gatheredInWindow();

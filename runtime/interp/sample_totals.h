@@ -48,7 +48,9 @@ class SampleTotals {
   void beginInWindow(int64_t begin, int64_t end);
   void addInWindow(const std::vector<std::pair<uint32_t, int64_t>>& positions);
   void endInWindow();
-  int64_t inWindow() const { return inWindow_; }
+  /// What follows is of another window; `counts`: the one before tells something.
+  void endWindow(bool counts);
+  int64_t inWindow() const { return inWindow_; }  ///< elements of the window at hand
   /// Bytes of different pieces that they load.
   double gatheredInWindow() const;
 

@@ -70,7 +70,11 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   }
   double seconds() const { return seconds_; }
 
-  void appendTo(codegen::ThunkSample& sample) const { totals_.appendTo(sample); }
+  void appendTo(codegen::ThunkSample& sample) {
+    // If time was over before the end of the first window, that much of it is better than nothing.
+    if (window_ == 0 && !totals_.isOfAll()) totals_.endWindow(true);
+    totals_.appendTo(sample);
+  }
 
  private:
   static constexpr size_t kMostPositions = size_t{1} << 20;  ///< of a batch
@@ -154,7 +158,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
       if (elements >= 2 * ChosenElements::kGroups * codegen::kNeighbours) return std::nullopt;
       return someSmallGroups();
     }
-    if (runs_ > 0 || isDone) return std::nullopt;
+    if (runs_ > 0 || window_ > 0 || isDone) return std::nullopt;
     // Where the time does not suffice for all, small groups see more of the launch: half of it is theirs. The
     // window has what is left of it then.
     if (ofGroup > left) return someSmallGroups();
@@ -164,21 +168,31 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     return chosen_[next_++];
   }
 
-  /// More of the window. False: it is large enough, or time is over.
+  /// More of a window. False: there are enough of them, or time is over.
   bool goOnInWindow(double left, Deadline deadline) {
-    if (n_ == 0 || totals_.loads() == 0 || totals_.isOfAll() || isForgotten()) return false;
-    const double ofGroup = seconds_ / static_cast<double>(totals_.elements() + totals_.inWindow()) *
+    if (n_ == 0 || totals_.loads() == 0 || totals_.isOfAll() || window_ == ChosenElements::kWindows)
+      return false;
+    if (isForgotten()) {
+      constexpr int64_t kRoom = 6;
+      const bool more = kRoom * totals_.inWindow() < n_;
+      totals_.endWindow(true);
+      window_ = more ? window_ + 1 : ChosenElements::kWindows;
+      runs_ = 0;
+      return true;
+    }
+    const double ofGroup = seconds_ / static_cast<double>(totals_.elements() + inWindows_) *
                            static_cast<double>(codegen::kNeighbours);
     constexpr double kRuns = 16;
     const double number = std::min(kRuns, left / 8 / ofGroup);
     waiting_.clear();
     for (const int64_t first = runs_; static_cast<double>(runs_ - first) < number; ++runs_) {
-      const auto run = chosen_.inWindow(epilogue_ ? codegen::Streams() : streams_, runs_);
+      const auto run = chosen_.inWindow(epilogue_ ? codegen::Streams() : streams_, window_, runs_);
       if (!run) break;
       totals_.beginInWindow(run->first, run->second);
       for (int64_t i = run->first; i < run->second; ++i) waiting_.push_back(i);
     }
     if (waiting_.empty()) return false;
+    inWindows_ += static_cast<int64_t>(waiting_.size());
     const bool done = traced(deadline, [&] { return visitWaiting(); });
     totals_.endInWindow();
     return done;
@@ -481,7 +495,9 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   // What was looked at so far.
   const int64_t n_;
   ChosenElements chosen_;
-  int64_t next_ = 0, smallGroups_ = 0, runs_ = 0;  ///< groups, small groups, runs of the window
+  int64_t next_ = 0, smallGroups_ = 0;  ///< groups, small groups
+  size_t window_ = 0;
+  int64_t runs_ = 0, inWindows_ = 0;  ///< runs of the window, elements of all
   SampleTotals totals_;
   double seconds_ = 0, wait_ = 20e-6;  ///< for all that; for the latest wait
 

@@ -74,6 +74,13 @@ class VisitedArray {
   }
   void insertInWindow(int64_t position) { new_ += visited_.insert(granuleOf(position)) ? 1 : 0; }
   void endInWindow() { growth_.push_back({reached_, new_, static_cast<double>(visited_.size())}); }
+  /// What follows is of another one, which knows nothing of this.
+  void endWindow(bool counts) {
+    if (counts && !growth_.empty()) windows_.push_back(std::move(growth_));
+    growth_.clear();
+    visited_ = {};
+    reached_ = new_ = 0;
+  }
 
   double bytes() const { return bytes_; }
   /// Bytes of what is new in the window.
@@ -85,14 +92,14 @@ class VisitedArray {
   double fresh(bool all, double looked, double n) const {
     if (gathered_ == 0) return 1;
     if (all) return std::min(1.0, static_cast<double>(visited_.size()) / number_);
-    if (growth_.empty()) return 1;
+    if (windows_.empty()) return 1;
     return std::clamp(grown(&Growth::gathered, n) / (gathered_ / looked * n), 0.0, 1.0);
   }
   /// Bytes.
   double visited(bool all, double looked, double n) const {
     double granules = gathered_ / looked * n;
     if (all) granules = static_cast<double>(visited_.size());
-    if (!all && !growth_.empty()) granules = grown(&Growth::visited, n);
+    if (!all && !windows_.empty()) granules = grown(&Growth::visited, n);
     return std::min(bytes_, kGranule * granules);
   }
 
@@ -105,14 +112,19 @@ class VisitedArray {
     double elements;
     double gathered, visited;  ///< different granules: gathered first, and of all
   };
-  /// How many they are after n elements: as many as in the window, and as at its end for each behind it.
+  /// How many they are after n elements: as many as in a window, and as at its end for each behind it. Of all
+  /// windows, which differ, on average.
   double grown(double Growth::*number, double n) const {
-    const Growth& last = growth_.back();
-    Growth before{0, 0, 0};
-    for (const Growth& point : growth_)
-      if (point.elements <= kSettled * last.elements) before = point;
-    const double rate = (last.*number - before.*number) / (last.elements - before.elements);
-    return last.*number + std::max(0.0, n - last.elements) * rate;
+    double sum = 0;
+    for (const std::vector<Growth>& window : windows_) {
+      const Growth& last = window.back();
+      Growth before{0, 0, 0};
+      for (const Growth& point : window)
+        if (point.elements <= kSettled * last.elements) before = point;
+      const double rate = (last.*number - before.*number) / (last.elements - before.elements);
+      sum += last.*number + std::max(0.0, n - last.elements) * rate;
+    }
+    return sum / static_cast<double>(windows_.size());
   }
   static constexpr double kSettled = 0.5;  ///< of a window: the rest is what all behind it are like
 
@@ -125,7 +137,8 @@ class VisitedArray {
   double number_ = 0;    ///< granules of the groups, each as often as a group visits it
   PieceSet visited_;     ///< granules of the window, or of all groups
   double reached_ = 0, new_ = 0;
-  std::vector<Growth> growth_;  ///< after each run of the window
+  std::vector<Growth> growth_;                ///< after some runs of the window at hand, each time
+  std::vector<std::vector<Growth>> windows_;  ///< that are over
 };
 
 }  // namespace kelpie::runtime

@@ -97,6 +97,7 @@ TEST(KernelResources, BlocksAreGivenUpForLargeFramesOnly) {
   };
   EXPECT_EQ(less(open, 40, 0), 0);
   EXPECT_EQ(less(open, 40, 32), 0);
+  EXPECT_EQ(less(open, 40, 64), 0);
   EXPECT_EQ(less(open, 40, 80), 2);    // 60 registers: 4 blocks
   EXPECT_EQ(less(open, 40, 2000), 3);  // half of them stay
   EXPECT_EQ(less(flat, 40, 144), 0);
