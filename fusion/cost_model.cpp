@@ -178,8 +178,13 @@ GatherTime CostModel::gather(const Places& places) const {
   const double far = std::min(missing(places), 1 - own);
   const double inOrder = std::min(costs_.randomLoad, kGranule * costs_.byte);
   const double granule = inOrder + places.scatter * (costs_.randomLoad - inOrder);
+  // Threads of a warp that load the same element take one look at the cache together; those of neighbours,
+  // one for each line.
+  constexpr double kSame = 0.4, kSideBySide = 0.25;  // of a look; pieces of each load, at 8 bytes
+  const double apart = costs_.lockStep ? std::min(1.0, places.sectors / kSideBySide) : 1;
+  const double beside = (1 - std::min(1.0, places.sectors)) * (kSame + (1 - kSame) * apart);
   return {far * places.granules * granule, places.sectors * (1 - own - far) * costs_.sharedLoad,
-          places.sectors * own * costs_.cachedLoad + (1 - std::min(1.0, places.sectors)) * costs_.besideLoad};
+          places.sectors * own * costs_.cachedLoad + beside * costs_.besideLoad};
 }
 
 namespace {

@@ -256,7 +256,9 @@ class Account {
           const auto frame = frames.find(step.node);
           call(frame == frames.end() ? kFunctionValues : frame->second, made, inStep[b], time);
         }
-        if (role == BindingRole::Element) time.lookUps += lookUps(schedule, step, inStep, inStep[b]);
+        // In loops the next turn waits in any case.
+        if (role == BindingRole::Element && !repeated[b])
+          time.lookUps += lookUps(schedule, step, inStep, inStep[b]);
         if (load && model_.costs().lockStep && !codegen::loadsInOrder(step.node) && facts.varies(step.node))
           time.integers += inStep[b] * facts.needed(step.node) * shareOf(step.node) * model_.costs().address;
         if (load)

@@ -34,6 +34,24 @@ TEST(Prediction, PositionsOfASample) {
   EXPECT_DOUBLE_EQ(perLoad({100, 100, 100, 100, 100, 100 * 32}), 10);  // all in one place
 }
 
+/// A warp looks at its cache once for all threads that load the same.
+TEST(Prediction, SampledPositionsThatAreTheSame) {
+  TargetCosts costs = free();
+  costs.besideLoad = 10;
+  KnownSizes known;
+  codegen::ThunkSample& sample = known.samples["k"];
+  sample.entered = sample.inStep = {100, 0};
+  const auto perLoad = [&](double sectors) {
+    sample.positions = {{100, sectors, sectors, sectors, sectors, 100}};
+    return predictedOf(costs, kGather, 1000, 1e6, 1, known) / 1000;
+  };
+  EXPECT_DOUBLE_EQ(perLoad(0), 10);
+  costs.lockStep = true;
+  EXPECT_DOUBLE_EQ(perLoad(0), 4);
+  EXPECT_DOUBLE_EQ(perLoad(25), 0.75 * 10);
+  EXPECT_DOUBLE_EQ(perLoad(100), 0);
+}
+
 TEST(Prediction, PositionsOfAPermute) {
   const char* const body = R"(
   kernel p { let w: [int64; m] = PERMUTE flat n { i => i } to { i => xs[i] } target m fill (-1) return w }

@@ -451,6 +451,11 @@ TEST(Prediction, LookUpsOfSegmentsOnAGpu) {
   EXPECT_DOUBLE_EQ(predicted(costs, kernel("xs[i] + s"), 6400, 100), 0);
   EXPECT_DOUBLE_EQ(predicted(costs, kernel("xs[i] + ys[s]"), 6400, 100), 6400);
   EXPECT_DOUBLE_EQ(predicted(costs, kernel("if s > 3 then xs[i] else p"), 6400, 100), 6400 * 10);
+  // The next turn of a loop waits in any case.
+  costs.besideLoad = 0;
+  const char* const loop =
+      "let j = loop (k = s) { while k < p next if k > 3 then k + xs[i - k] else k + 1 } in j";
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel(loop), 6400, 100), 0);
 }
 
 /// What a GPU's warps fold hides behind the tiles that they load ahead.
