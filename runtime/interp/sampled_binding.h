@@ -159,10 +159,11 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
       return someSmallGroups();
     }
     if (runs_ > 0 || window_ > 0 || isDone) return std::nullopt;
-    // Where the time does not suffice for all, small groups see more of the launch: half of it is theirs. The
-    // window has what is left of it then.
+    // Where the time does not suffice for all, small groups see more of the launch: half of it is theirs. If
+    // groups are short, a window has the second half of the time.
     if (ofGroup > left) return someSmallGroups();
-    if (next_ > 0 && seconds_ > left) return std::nullopt;
+    constexpr double kShort = 1.0 / 8;
+    if (next_ > 0 && seconds_ > left && ofGroup < kShort * left) return std::nullopt;
     const bool isTheirTurn = elements < 2 * totals_.inGroups();
     if (!suffices && isTheirTurn) return someSmallGroups();
     return chosen_[next_++];
@@ -182,6 +183,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     }
     const double ofGroup = seconds_ / static_cast<double>(totals_.elements() + inWindows_) *
                            static_cast<double>(codegen::kNeighbours);
+    if (ofGroup > left) return false;
     constexpr double kRuns = 16;
     const double number = std::min(kRuns, left / 8 / ofGroup);
     waiting_.clear();
@@ -193,15 +195,17 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     }
     if (waiting_.empty()) return false;
     inWindows_ += static_cast<int64_t>(waiting_.size());
-    const bool done = traced(deadline, [&] { return visitWaiting(); });
-    totals_.endInWindow();
+    const bool done = traced(deadline, [&] { return visitWaiting(deadline); });
+    if (done) totals_.endInWindow();
     return done;
   }
   /// Where the elements that wait load. What meets something that is away begins again when that is fetched.
-  bool visitWaiting() {
+  /// False: the time is over.
+  bool visitWaiting(Deadline deadline) {
     while (!waiting_.empty()) {
       size_t still = 0;
       for (const int64_t i : waiting_) {
+        if (Clock::now() >= deadline) return false;
         if (visit(i)) continue;
         waiting_[still++] = i;
         if (memory_->noted() >= kMostNoted) fetch();
