@@ -118,12 +118,15 @@ bool CudaPass::suits(const LaunchExtents& extents) const {
          extents.length >= kPositions;
 }
 
+int64_t CudaPass::rangesAtOnce(const LaunchExtents& extents) const {
+  return extents.blocksAtOnce > 0 ? std::min(maxChunks, kMultiprocessors * extents.blocksAtOnce) : maxChunks;
+}
+
 int64_t CudaPass::mostRanges(int64_t tiles, const LaunchExtents& extents) const {
   // To begin a range costs a search, a twentieth of what a warp takes for so many tiles of gathers.
   constexpr int64_t kTiles = 8;
   const int64_t wanted = (extents.gatheredBytes + nearBytes - 1) / nearBytes;
-  const int64_t atOnce =
-      extents.blocksAtOnce > 0 ? std::min(maxChunks, kMultiprocessors * extents.blocksAtOnce) : maxChunks;
+  const int64_t atOnce = rangesAtOnce(extents);
   return atOnce * std::clamp<int64_t>(tiles / (kTiles * atOnce), 1, std::max<int64_t>(wanted, 1));
 }
 
@@ -142,7 +145,7 @@ int64_t CudaPass::tiles(const LaunchExtents& extents) const {
 
 Streams CudaPass::streams(const LaunchExtents& extents) const {
   if (grid != Grid::Ranges) return {};
-  const int64_t ranges = tiles(extents), atOnce = std::min(ranges, maxChunks);
+  const int64_t ranges = tiles(extents), atOnce = std::min(ranges, rangesAtOnce(extents));
   return {atOnce * (shape.threads / kWarp), ranges / atOnce};
 }
 int64_t CudaPass::blocks(int64_t tiles) const {

@@ -125,6 +125,7 @@ struct CudaPass {
   Streams streams(const LaunchExtents& extents) const;
 
  private:
+  int64_t rangesAtOnce(const LaunchExtents& extents) const;
   int64_t mostRanges(int64_t tiles, const LaunchExtents& extents) const;
 };
 

@@ -362,8 +362,12 @@ codegen::Streams CudaTarget::streams(const LaunchRequest& request) {
   const auto it = programs_.find(request.program);
   if (it == programs_.end()) return {};
   codegen::Streams most;
-  for (const codegen::cuda::CudaPass& pass : it->second[request.kernel].text.passes)
-    if (const codegen::Streams own = pass.streams(request.extents); own.number > most.number) most = own;
+  const PreparedKernel& kernel = it->second[request.kernel];
+  for (size_t k = 0; k < kernel.text.passes.size(); ++k) {
+    const CudaPass& pass = kernel.text.passes[k];
+    const codegen::Streams own = pass.streams(extentsOf(request, kernel.passes[k], pass));
+    if (own.number > most.number) most = own;
+  }
   return most;
 }
 

@@ -183,6 +183,25 @@ TEST_F(Regular, ProductsSuitManyOfEachIndex) {
   EXPECT_FALSE(suits(100, 100));
 }
 
+/// Each warp that runs at a time is in a range of its own, and goes from there to others.
+TEST_F(Regular, StreamsOfRanges) {
+  codegen::cuda::CudaPass pass;
+  pass.grid = Grid::Ranges;
+  pass.shape.threads = 64;
+  pass.nearBytes = 1;
+  codegen::LaunchExtents extents;
+  extents.elements = int64_t{1} << 30;
+  extents.segments = 1 << 20;
+  extents.gatheredBytes = 4;
+  extents.blocksAtOnce = 6;
+  EXPECT_EQ(pass.streams(extents).number, 2 * 132 * 6);
+  EXPECT_EQ(pass.streams(extents).rounds, 4);
+  extents.blocksAtOnce = 0;  // unknown: as many as there may be
+  EXPECT_EQ(pass.streams(extents).number, 2 * pass.maxChunks);
+  pass.grid = Grid::Tiles;
+  EXPECT_EQ(pass.streams(extents).number, 1);
+}
+
 /// Maps that read across leave their results to the folds that read them.
 TEST_F(Regular, TransposedMapsAreAPassOfTheirOwn) {
   const Soac made = map(across), others = map(along);
