@@ -329,6 +329,47 @@ bool isPowerOfTwo(ExprRef divisor) {
 
 }  // namespace
 
+namespace {
+
+/// Whether the bits of an integer tell how it compares with a constant, as those of a character do that it is
+/// at least 0 and less than 256.
+bool isCompared(ScalarOp op, ExprRef integer, ExprRef constant, const ElementFacts& facts) {
+  if (constant->kind != ExprKind::Constant || isFloat(constant->type)) return false;
+  const double bits = facts.sureBits(integer);
+  if (bits >= 63) return false;
+  const int64_t limit = constant->constant.i, end = int64_t{1} << static_cast<int>(bits);
+  switch (op) {
+    case ScalarOp::Less:
+    case ScalarOp::GreaterEqual:
+      return limit <= 0 || limit >= end;
+    case ScalarOp::LessEqual:
+    case ScalarOp::Greater:
+      return limit < 0 || limit >= end - 1;
+    case ScalarOp::Equal:
+    case ScalarOp::NotEqual:
+      return limit < 0 || limit >= end;
+    default:
+      return false;
+  }
+}
+
+/// Whether compilers know a truth value, and drop what depends on it alone.
+bool isKnown(ExprRef e, const ElementFacts& facts) {
+  if (e->kind == ExprKind::Constant) return true;
+  if (e->kind != ExprKind::Op) return false;
+  switch (e->op) {
+    case ScalarOp::And:
+    case ScalarOp::Or:
+    case ScalarOp::Not:
+      return e->type == ScalarType::Bool && std::all_of(e->operands.begin(), e->operands.end(),
+                                                        [&](ExprRef x) { return isKnown(x, facts); });
+    default:
+      return e->operands.size() == 2 && isCompared(e->op, e->operands[0], e->operands[1], facts);
+  }
+}
+
+}  // namespace
+
 double CostModel::operation(ExprRef e, const ElementFacts& facts,
                             const std::optional<DivisionSizes>& sizes) const {
   const auto simple = [&](ScalarType type, double time) {
@@ -355,6 +396,7 @@ double CostModel::operation(ExprRef e, const ElementFacts& facts,
       if (isFloat(e->type) != isFloat(e->operands[0]->type)) return simple(e->type, costs_.conversion);
       return take.widen * ofType(e->type);
     case ExprKind::Check:
+      if (costs_.lockStep && isKnown(e->operands[0], facts)) return 0;
       return take.check * simple(e->type, costs_.integerOperation);
     case ExprKind::If: {
       double values = 0;
@@ -362,6 +404,7 @@ double CostModel::operation(ExprRef e, const ElementFacts& facts,
       return values;
     }
     case ExprKind::Op:
+      if (costs_.lockStep && isKnown(e, facts)) return 0;
       break;
     default:
       return 0;

@@ -254,6 +254,14 @@ TEST(Prediction, IntegersByTheInstructionsOfAGpu) {
   // Of what is cut down to a word, no more than one is computed.
   EXPECT_DOUBLE_EQ(of("(xs[i] + 77) and 4294967295", true), 0.5 + 1.1 * 0.5);
   EXPECT_DOUBLE_EQ(of("(xs[i] + 77) and 1099511627775", true), 1 + 1.1);  // two words
+  // Compilers drop what bits tell.
+  const auto ofByte = [&](const std::string& test) {
+    return of("let v = xs[i] and 255 in int64(" + test + ")", true);
+  };
+  EXPECT_DOUBLE_EQ(ofByte("v < 255") - ofByte("v < 256"), 1.3 * 0.5);
+  EXPECT_DOUBLE_EQ(ofByte("v >= 0 and v < 256"), ofByte("v < 256"));
+  EXPECT_DOUBLE_EQ(ofByte("v > 254") - ofByte("v > 255"), 1.3 * 0.5);
+  EXPECT_DOUBLE_EQ(ofByte("v == 0") - ofByte("v == 256"), 1.3 * 0.5);
   // What may be a word is looked at, products are hardly ever one, and what is known to be one is divided
   // quickly.
   EXPECT_DOUBLE_EQ(of("xs[i] / 10", true), 3.5);
