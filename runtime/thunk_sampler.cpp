@@ -133,10 +133,10 @@ void ThunkSampler::sample(const LaunchRequest& request, const std::vector<size_t
 }
 
 /// For the next launch. Those of a program of many kernels get less and less, so that all of them together
-/// take no longer than 40 do.
+/// take no longer than 16 do.
 std::chrono::milliseconds ThunkSampler::time() const {
   const std::chrono::milliseconds most = context_.options.sampleTime;
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(40 * most - spent_);
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(16 * most - spent_);
   return std::clamp(left / 8, std::min(most, std::chrono::milliseconds(1)), most);
 }
 
