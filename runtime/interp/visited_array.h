@@ -62,17 +62,21 @@ class VisitedArray {
     gathered_ += static_cast<double>(granules_.size()) - inOrder_;
     if (!all) return;
     number_ += static_cast<double>(granules_.size());
-    for (const int64_t granule : granules_) visited_.insert(granule);
+    for (const int64_t granule : granules_)
+      if (granule >= 0) visited_.insert(granule);
   }
 
-  /// The next elements of the window; then what they gather, then the end of that.
+  /// The next elements of the window; then what they gather, then the end of that. Launches that are about to
+  /// fail may have positions before the array.
   void beginInWindow(int64_t begin, int64_t end) {
     const int64_t step = std::max<int64_t>(1, kGranule / width_);
     for (int64_t i = begin; i < end && loadedInOrder_; i += step) visited_.insert(granuleOf(i));
     if (loadedInOrder_ && begin < end) visited_.insert(granuleOf(end - 1));
     reached_ += static_cast<double>(end - begin);
   }
-  void insertInWindow(int64_t position) { new_ += visited_.insert(granuleOf(position)) ? 1 : 0; }
+  void insertInWindow(int64_t position) {
+    if (position >= 0) new_ += visited_.insert(granuleOf(position)) ? 1 : 0;
+  }
   void endInWindow() { growth_.push_back({reached_, new_, static_cast<double>(visited_.size())}); }
   /// What follows is of another one, which knows nothing of this.
   void endWindow(bool counts) {
