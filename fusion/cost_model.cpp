@@ -327,10 +327,6 @@ bool isPowerOfTwo(ExprRef divisor) {
   return divisor->kind == ExprKind::Constant && std::abs(std::frexp(divisor->constant.f, &exponent)) == 0.5;
 }
 
-}  // namespace
-
-namespace {
-
 /// Whether the bits of an integer tell how it compares with a constant, as those of a character do that it is
 /// at least 0 and less than 256.
 bool isCompared(ScalarOp op, ExprRef integer, ExprRef constant, const ElementFacts& facts) {

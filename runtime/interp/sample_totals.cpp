@@ -60,8 +60,8 @@ void SampleTotals::endInWindow() {
   for (VisitedArray& array : arrays_) array.endInWindow();
 }
 
-void SampleTotals::endWindow(bool counts) {
-  for (VisitedArray& array : arrays_) array.endWindow(counts);
+void SampleTotals::endWindow() {
+  for (VisitedArray& array : arrays_) array.endWindow();
   inWindow_ = 0;
 }
 
@@ -173,7 +173,7 @@ void SampleTotals::appendTo(ThunkSample& sample) const {
     sample.calls.emplace_back();
     sample.calls.back().add(call, times);
   }
-  const bool all = grouped_ == n_;
+  const bool all = everything_ && grouped_ == n_;
   for (const Load& load : loads_) {
     const VisitedArray& array = arrays_[load.array];
     ThunkSample::Positions found = load.found;

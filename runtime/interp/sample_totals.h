@@ -48,8 +48,8 @@ class SampleTotals {
   void beginInWindow(int64_t begin, int64_t end);
   void addInWindow(const std::vector<std::pair<uint32_t, int64_t>>& positions);
   void endInWindow();
-  /// What follows is of another window; `counts`: the one before tells something.
-  void endWindow(bool counts);
+  /// What follows is of another window. One that is not ended tells nothing.
+  void endWindow();
   int64_t inWindow() const { return inWindow_; }  ///< elements of the window at hand
   /// Bytes of different pieces that they load.
   double gatheredInWindow() const;

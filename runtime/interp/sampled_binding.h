@@ -72,7 +72,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
 
   void appendTo(codegen::ThunkSample& sample) {
     // If time was over before the end of the first window, that much of it is better than nothing.
-    if (window_ == 0 && !totals_.isOfAll()) totals_.endWindow(true);
+    if (window_ == 0 && !totals_.isOfAll()) totals_.endWindow();
     totals_.appendTo(sample);
   }
 
@@ -176,7 +176,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     if (isForgotten()) {
       constexpr int64_t kRoom = 6;
       const bool more = kRoom * totals_.inWindow() < n_;
-      totals_.endWindow(true);
+      totals_.endWindow();
       window_ = more ? window_ + 1 : ChosenElements::kWindows;
       runs_ = 0;
       return true;

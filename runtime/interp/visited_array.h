@@ -79,8 +79,8 @@ class VisitedArray {
   }
   void endInWindow() { growth_.push_back({reached_, new_, static_cast<double>(visited_.size())}); }
   /// What follows is of another one, which knows nothing of this.
-  void endWindow(bool counts) {
-    if (counts && !growth_.empty()) windows_.push_back(std::move(growth_));
+  void endWindow() {
+    if (!growth_.empty()) windows_.push_back(std::move(growth_));
     growth_.clear();
     visited_ = {};
     reached_ = new_ = 0;

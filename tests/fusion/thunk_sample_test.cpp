@@ -175,6 +175,21 @@ TEST(ThunkSample, WindowsOfManyElementsTakeFewWaits) {
   expectEqual(remote.samples[0], onHost(b).samples.at(0));
 }
 
+/// The first look waits so long that the time does not seem to suffice for all elements, but it does.
+TEST(ThunkSample, TimeThatSufficesAfterAll) {
+  constexpr int64_t kLength = 20'000;
+  Builder b;
+  const VarId table = b.globalArray("table", testing::ints(scattered(kLength)));
+  b.result(b.launch(b.map(b.flat(table), {b.at(table, b.at(table))}), "k")[0]);
+  const codegen::ThunkSample sample =
+      sampled(b, {.wait = std::chrono::milliseconds(5), .sampleTime = std::chrono::seconds(3)}).samples.at(0);
+  ASSERT_EQ(sample.positions.size(), 1u);
+  const codegen::ThunkSample::Positions& found = sample.positions[0];
+  EXPECT_NEAR(found.number, kLength, 1);
+  EXPECT_NEAR(found.visited / found.number, 8 * kLength, 8 * kLength / 20);
+  EXPECT_LT(found.fresh / found.sectors, 0.5);
+}
+
 TEST(ThunkSample, ChainsOfPointersTakeAWaitForEach) {
   constexpr int64_t kLength = 1 << 16;
   Builder b;
