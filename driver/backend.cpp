@@ -86,6 +86,7 @@ class CompiledForm final : public PreparedForm {
     runOptions.interrupt = interrupted_;
     runOptions.timeKernels = options.timeKernels;
     runOptions.sampleThunks = options.sampleThunks;
+    runOptions.earlier = options.earlier;
     runOptions.discardResults = !options.keepResults;
     return executor_.run(*prepared_, cells, services, runOptions, &statistics);
   }
@@ -119,7 +120,10 @@ class CompilingBackend final : public Backend {
     const auto start = std::chrono::steady_clock::now();
     const std::unique_ptr<CompiledForm> form = compiled(program, cells);
     statistics_ = {};
-    auto result = form->run(cells, services, {true, observer_ != nullptr, sample_}, statistics_);
+    PreparedForm::Options options{true, observer_ != nullptr, sample_, nullptr};
+    if (const auto earlier = earlier_.find(&program); earlier != earlier_.end())
+      options.earlier = &earlier->second;
+    auto result = form->run(cells, services, options, statistics_);
     statistics_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (observer_) observer_(program, form->report(), statistics_);
     return result;
@@ -139,9 +143,10 @@ class CompilingBackend final : public Backend {
       }
     }
   }
-  void observe(RunObserver observer, bool sample) override {
-    observer_ = std::move(observer);
-    sample_ = sample;
+  void observe(RunObserver observer) override { observer_ = std::move(observer); }
+  void sample(EarlierRuns earlier) override {
+    earlier_ = std::move(earlier);
+    sample_ = true;
   }
   std::string account() const override {
     const runtime::CompilerStatistics& compiler = statistics_.compiler;
@@ -166,6 +171,7 @@ class CompilingBackend final : public Backend {
   }
 
   double copyBandwidth() override { return executor_.target().copyBandwidth(); }
+  codegen::DeviceFigures figures() override { return executor_.target().figures(); }
 
  private:
   std::unique_ptr<CompiledForm> compile(const core::Program& program, const CellValues& cells, bool later) {
@@ -186,6 +192,7 @@ class CompilingBackend final : public Backend {
   runtime::RunStatistics statistics_;
   RunObserver observer_;
   bool sample_ = false;
+  EarlierRuns earlier_;
   std::unordered_map<const core::Program*, std::unique_ptr<CompiledForm>> expected_;
 };
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <variant>
 
 #include "driver/options.h"
@@ -21,6 +22,9 @@ namespace kelpie::driver {
 using RunObserver =
     std::function<void(const core::Program&, const fusion::FusionReport&, const runtime::RunStatistics&)>;
 
+/// What kernels of programs took in a run before.
+using EarlierRuns = std::unordered_map<const core::Program*, runtime::EarlierKernels>;
+
 using CellValues = std::function<Columns(uint32_t cell)>;
 
 /// A program made ready to run any number of times.
@@ -31,6 +35,7 @@ class PreparedForm {
     bool keepResults = true;   ///< false: results stay where they are made, and the columns are none
     bool timeKernels = false;  ///< and account for the bytes they load and store
     bool sampleThunks = false;
+    const runtime::EarlierKernels* earlier = nullptr;  ///< runtime::RunOptions
   };
   virtual std::variant<Columns, RuntimeError> run(const CellValues& cells, Services& services,
                                                   const Options& options,
@@ -49,13 +54,17 @@ class Backend {
   /// Tells programs that will run, in this order, instead of those told before: some backends begin to
   /// compile them. They must live until they have run or others are told.
   virtual void expect(const std::vector<const core::Program*>&) {}
-  /// From now on every kernel is timed, and `observer` called; targets without kernels ignore
-  /// it. `sample`: some elements are evaluated on the host, too, to see what thunks do.
-  virtual void observe(RunObserver, bool /*sample*/ = false) {}
+  /// From now on every kernel is timed, and `observer` called; targets without kernels ignore it.
+  virtual void observe(RunObserver) {}
+  /// From now on some elements are evaluated on the host, too, to see what thunks do; most of those whose
+  /// kernels took longest before.
+  virtual void sample(EarlierRuns) {}
   /// What the last run did, for -v: "3 kernels, 1 wait"; empty when there is nothing to tell.
   virtual std::string account() const { return ""; }
   /// Bytes read plus bytes written in a second by a large copy, measured now; 0 where that is not possible.
   virtual double copyBandwidth() { return 0; }
+  /// Of the GPU that it runs on.
+  virtual codegen::DeviceFigures figures() { return {}; }  ///< without copyBandwidth
 };
 
 /// Null when the target (as in Options) cannot be used here, with the reason in `problem`. Evaluations stop

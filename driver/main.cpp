@@ -51,8 +51,9 @@ class Driver {
   std::unique_ptr<Backend> openBackend(std::string& problem);
   int fusion(const std::vector<FormResult>& forms, Session& session);
   bool tell(const Profile& profile, Backend& backend);
-  bool measure(const std::vector<FormResult>& forms, bool sample, MeasuredRuns& runs);
-  bool measureTwice(const std::vector<FormResult>& forms, MeasuredRuns& runs);
+  enum class Measured : uint8_t { Sizes, Samples, Times };
+  bool measure(const std::vector<FormResult>& forms, Measured what, MeasuredRuns& runs);
+  bool measureRepeatedly(const std::vector<FormResult>& forms, MeasuredRuns& runs);
   std::unique_ptr<Services> services(std::function<void(std::string_view)> output) const;
   bool canWrite(const std::string& path) const;
   bool writeFile(const std::string& path, const std::string& text) const;
@@ -239,7 +240,7 @@ int Driver::compareResults() {
 
 /// With -v, a profile that is written to a file is shown, too.
 bool Driver::tell(const Profile& profile, Backend& backend) {
-  const Profile::Machine machine{backend.name(), backend.copyBandwidth()};
+  const Profile::Machine machine{backend.name(), backend.copyBandwidth(), backend.figures()};
   const bool toFile = options_.profileFile != "-";
   if (!toFile || options_.verbose) {
     output_.flush();
@@ -293,7 +294,7 @@ std::string numbered(const std::string& path, int number) {
 int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
   constexpr double kSecondsOfRegion = 25, kSecondsOfProgram = 50;  // who asks for a report has time
   MeasuredRuns runs;
-  if (options_.measure && !measureTwice(forms, runs)) return 1;
+  if (options_.measure && !measureRepeatedly(forms, runs)) return 1;
   PipelineOptions passes = pipelineOptions(options_, options_.target);
   passes.fusion.compare = passes.fusion.explain = true;
   passes.fusion.seconds = kSecondsOfRegion;
@@ -334,21 +335,38 @@ int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
   return good ? 0 : 1;
 }
 
-/// A run that tells sizes and what thunks do, and two for the times, the first of which does not count. If
-/// the sizes led to other kernels, again.
-bool Driver::measureTwice(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
+/// A run that tells sizes and where time goes, one that tells what thunks do, unless a profile has told both,
+/// and two for the times, the first of which does not count. If the sizes led to other kernels, again.
+bool Driver::measureRepeatedly(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
+  const bool sampled = std::any_of(options_.knownSizes.begin(), options_.knownSizes.end(),
+                                   [](const auto& form) { return !form.second.samples.empty(); });
+  if (sampled) return measure(forms, Measured::Times, runs);
+  const bool counts = options_.target == "interp";  // which has no samples
+  if (!counts && !measure(forms, Measured::Sizes, runs)) return false;
   std::set<std::string> before;
   for (int round = 0; round < 2; ++round) {
-    if (!measure(forms, true, runs)) return false;
+    if (!measure(forms, Measured::Samples, runs)) return false;
     before = std::move(runs.kernels);
-    if (!measure(forms, false, runs)) return false;
+    if (!measure(forms, Measured::Times, runs)) return false;
     if (runs.kernels == before) break;
   }
   return true;
 }
 
-/// Runs the program without showing its results, and keeps what its kernels took; without samples twice.
-bool Driver::measure(const std::vector<FormResult>& forms, bool sample, MeasuredRuns& runs) {
+/// The share of each kernel in the time of all.
+EarlierRuns earlierRuns(const MeasuredRuns& runs) {
+  double all = 0;
+  for (const auto& [program, statistics] : runs.byProgram)
+    for (const runtime::KernelStatistics& kernel : statistics.kernels) all += kernel.seconds;
+  EarlierRuns earlier;
+  for (const auto& [program, statistics] : runs.byProgram)
+    for (const runtime::KernelStatistics& kernel : statistics.kernels)
+      earlier[program][kernel.name] = {all > 0 ? kernel.seconds / all : 0, kernel.launches};
+  return earlier;
+}
+
+/// Runs the program without showing its results, and keeps what its kernels took.
+bool Driver::measure(const std::vector<FormResult>& forms, Measured what, MeasuredRuns& runs) {
   runs.kernels.clear();
   std::string problem;
   const std::unique_ptr<Backend> backend = openBackend(problem);
@@ -375,13 +393,19 @@ bool Driver::measure(const std::vector<FormResult>& forms, bool sample, Measured
   };
   // Who runs first waits for memory and code, in the middle of its kernels.
   const bool counts = backend->name() == "interp";
-  if (!sample && !counts && !run()) return false;
-  backend->observe(observer, sample && !counts);
+  if (what == Measured::Times && !counts && !run()) return false;
+  backend->observe(observer);
+  if (what == Measured::Samples && !counts) backend->sample(earlierRuns(runs));
   const bool good = run();
+  if (what == Measured::Times) {
+    options_.device = backend->figures();
+    if (!options_.device.name.empty()) options_.device.copyBandwidth = backend->copyBandwidth();
+  }
   for (const auto& [place, sizes] : profile.sizes()) {
     fusion::KnownSizes& known = options_.knownSizes[place];
     known.entered = sizes.entered;
-    if (sample) known.samples = sizes.samples;
+    known.passes = sizes.passes;
+    if (what == Measured::Samples) known.samples = sizes.samples;
     for (const auto& [name, kernel] : sizes.kernels) {
       const fusion::KernelSizes before = known.kernels.try_emplace(name).first->second;
       known.kernels[name] = kernel;
@@ -390,7 +414,7 @@ bool Driver::measure(const std::vector<FormResult>& forms, bool sample, Measured
       if (kernel.target < 0) known.kernels[name].target = before.target;
     }
   }
-  if (sample || options_.profileFile.empty()) return good;
+  if (what != Measured::Times || options_.profileFile.empty()) return good;
   profile.addSamples(options_.knownSizes);
   return tell(profile, *backend) && good;
 }

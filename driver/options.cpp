@@ -259,6 +259,7 @@ PipelineOptions pipelineOptions(const Options& options, const std::string& targe
   PipelineOptions pipeline;
   pipeline.fusion.strategy = options.fusion;
   pipeline.known = options.knownSizes;
+  pipeline.fusion.device = options.device;
   pipeline.verify = options.verify;
 #ifdef KELPIE_ALWAYS_VERIFY
   pipeline.verify = true;

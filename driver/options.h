@@ -39,6 +39,7 @@ struct Options {
   std::string profileFile;            ///< that `run` writes; empty: none, "-": a table is shown
   std::string sizesFile;              ///< profile to take sizes from; empty: none
   SizesByForm knownSizes;             ///< what the profile says
+  codegen::DeviceFigures device;      ///< where the program has run, for what is predicted
   std::string costsFile;              ///< constants for `fusion` to count with; empty: those of the target
   std::vector<std::pair<const fusion::NamedCost*, double>> costs;  ///< what it says
   fusion::Strategy fusion = fusion::Strategy::Ilp;

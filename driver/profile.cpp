@@ -46,6 +46,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json jsonOf(const std::vector<codegen::CompiledPass>& passes) {
+  Json json = Json::array();
+  for (const codegen::CompiledPass& p : passes)
+    json.push_back({p.registers, p.frameBytes, p.threads, p.blocksAtOnce, p.blocks});
+  return json;
+}
+
+std::vector<codegen::CompiledPass> passesOf(const Json& json) {
+  std::vector<codegen::CompiledPass> passes;
+  for (const Json& p : json) passes.push_back({p.at(0), p.at(1), p.at(2), p.at(3), p.at(4)});
+  return passes;
+}
+
+Json jsonOf(const codegen::DeviceFigures& device) {
+  return {{"name", device.name},
+          {"architecture", device.architecture},
+          {"multiprocessors", device.multiprocessors},
+          {"clock", device.clock},
+          {"cacheBytes", device.cacheBytes}};
+}
+
 Json jsonOf(const codegen::ThunkSample& sample) {
   Json positions = Json::array();
   for (const auto& p : sample.positions)
@@ -91,6 +112,7 @@ class Profile::Sizes {
         (*totals)[permute.at("member")].target.add(permute.at("target"), launches);
     }
     if (kernel.contains("sample")) samples_[place][kernel.at("kernel")] = sampleOf(kernel.at("sample"));
+    if (kernel.contains("passes")) passes_[place][kernel.at("kernel")] = passesOf(kernel.at("passes"));
     if (kernel.at("evaluated") != launches) return;
     std::vector<double>& entered = entered_[place][kernel.at("kernel")];
     for (const Json& sum : kernel.at("entered")) entered.push_back(sum.get<double>() / launches);
@@ -106,6 +128,7 @@ class Profile::Sizes {
     }
     for (const auto& [place, entered] : entered_) result[place].entered = entered;
     for (const auto& [place, samples] : samples_) result[place].samples = samples;
+    for (const auto& [place, passes] : passes_) result[place].passes = passes;
     return result;
   }
 
@@ -113,6 +136,7 @@ class Profile::Sizes {
   std::map<std::string, std::map<std::string, MemberTotals>> members_;  ///< by place and name
   std::map<std::string, std::unordered_map<std::string, std::vector<double>>> entered_;
   std::map<std::string, std::unordered_map<std::string, codegen::ThunkSample>> samples_;
+  std::map<std::string, std::unordered_map<std::string, std::vector<codegen::CompiledPass>>> passes_;
 };
 
 void Profile::addLine(Entry& entry, Span span) const {
@@ -203,6 +227,7 @@ Profile::Json Profile::jsonOf(const Entry& entry) {
               {"filters", std::move(filters)},
               {"permutes", std::move(permutes)},
               {"entered", s.work.entered}};
+  if (!s.passes.empty()) kernel["passes"] = driver::jsonOf(s.passes);
   if (!s.sample.empty()) kernel["sample"] = driver::jsonOf(s.sample);
   return kernel;
 }
@@ -212,6 +237,7 @@ std::string Profile::toJson(const Machine& machine) const {
   for (const Entry& entry : entries_) kernels.push_back(jsonOf(entry));
   return Json{{"kelpieProfile", 3},
               {"target", machine.target},
+              {"device", driver::jsonOf(machine.device)},
               {"copyBytesPerSecond", machine.copyBandwidth},
               {"microseconds", 1e6 * total_.seconds},
               {"launches", total_.launches},
@@ -291,7 +317,8 @@ std::string Profile::toText(const Machine& machine) const {
   return out;
 }
 
-bool Profile::read(const std::string& path, SizesByForm& sizes, std::string& problem) {
+bool Profile::read(const std::string& path, SizesByForm& sizes, codegen::DeviceFigures& device,
+                   std::string& problem) {
   std::ifstream file(path);
   if (!file) {
     problem = "cannot read it";
@@ -304,6 +331,11 @@ bool Profile::read(const std::string& path, SizesByForm& sizes, std::string& pro
     Sizes found;
     for (const Json& kernel : json.at("kernels")) found.add(kernel);
     sizes = found.averages();
+    if (json.contains("device")) {
+      const Json& d = json.at("device");
+      device = {d.at("name"),  d.at("architecture"),          d.at("multiprocessors"),
+                d.at("clock"), json.at("copyBytesPerSecond"), d.at("cacheBytes")};
+    }
     return true;
   } catch (const std::exception& error) {
     problem = fmt::format("not a profile: {}", error.what());

@@ -38,13 +38,20 @@ class Profile {
   struct Machine {
     std::string target;
     double copyBandwidth = 0;
+    codegen::DeviceFigures device;
   };
   std::string toJson(const Machine& machine) const;
   /// A table, the kernels that took longest first; runs of the same kernel are one row.
   std::string toText(const Machine& machine) const;
 
   /// Reads a file that toJson() wrote; false with the reason in `problem` when that is not possible.
-  static bool read(const std::string& path, SizesByForm& sizes, std::string& problem);
+  static bool read(const std::string& path, SizesByForm& sizes, std::string& problem) {
+    codegen::DeviceFigures device;
+    return read(path, sizes, device, problem);
+  }
+  /// The same, and where it ran.
+  static bool read(const std::string& path, SizesByForm& sizes, codegen::DeviceFigures& device,
+                   std::string& problem);
 
  private:
   struct Entry {

@@ -9,6 +9,7 @@
 
 #include "fusion/common_launches.h"
 #include "fusion/dead_code.h"
+#include "fusion/device_costs.h"
 #include "fusion/early_launches.h"
 #include "fusion/effects.h"
 #include "fusion/explain.h"
@@ -99,8 +100,9 @@ class Fuser {
         if (auto* launch = std::get_if<lcu::Launch>(&stmt.node)) mergeChecks(launch->kernel, *program_.arena);
     });
     const CostModel model(program_, options_.costs, options_.sizes, knownExtents());
-    if (!options_.globals.empty())
-      predictor_.emplace(program_, options_.costs, options_.sizes, knownExtents(options_.globals));
+    if (!options_.globals.empty() || !options_.device.name.empty())
+      predictor_.emplace(program_, costsOn(options_.device, options_.costs), options_.sizes,
+                         knownExtents(options_.globals));
     if (options_.evaluator)
       evaluator_.emplace(program_, *options_.evaluator, options_.sizes, knownExtents(options_.globals));
     const Effects effects(program_);

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "codegen/compiled_kernel.h"
 #include "codegen/thunk_sample.h"
 #include "fusion/cost_model.h"
 #include "fusion/dependence_graph.h"
@@ -38,6 +39,8 @@ struct KnownSizes {
   /// How often the blocks of its thunks were entered (runtime/target.h), by name of a kernel after fusion.
   std::unordered_map<std::string, std::vector<double>> entered;
   std::unordered_map<std::string, codegen::ThunkSample> samples;  ///< by name of a kernel after fusion
+  /// How it ran as compiled code, likewise.
+  std::unordered_map<std::string, std::vector<codegen::CompiledPass>> passes;
 };
 
 struct RegionReport;
@@ -59,6 +62,9 @@ struct FusionOptions {
   /// Of variables that hold globals: the value of a host scalar, the number of elements of an array. Only for
   /// predictions; the schedule does not depend on them.
   std::unordered_map<lcu::VarId, double> globals;
+  /// Where the program runs, if it is a GPU. Only for predictions, too: what was compiled on one machine
+  /// serves on another.
+  codegen::DeviceFigures device;
   /// Called with every region that has kernels, before it is solved: its nodes and edges, and the problem.
   std::function<void(const RegionReport&, const PartitionProblem&, const PairTable&)> observe;
 };

@@ -15,9 +15,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
+#include "codegen/compiled_kernel.h"
 #include "codegen/thunk_sample.h"
 #include "ir/data.h"
 #include "ir/diagnostic.h"
@@ -26,6 +28,13 @@
 #include "runtime/target.h"
 
 namespace kelpie::runtime {
+
+/// What a run before has told of a kernel.
+struct EarlierKernel {
+  double share = 0;  ///< of the time that all kernels of all programs took
+  uint64_t launches = 0;
+};
+using EarlierKernels = std::unordered_map<std::string, EarlierKernel>;  ///< by name
 
 struct RunOptions {
   /// Looked at between statements; when true the run stops with the error "interrupted".
@@ -36,7 +45,9 @@ struct RunOptions {
   bool timeKernels = false;
   /// Evaluates thunks on the host for some elements of some launches (runtime/thunk_sampler.h).
   bool sampleThunks = false;
-  std::chrono::milliseconds sampleTime{300};  ///< for one launch, at most
+  std::chrono::milliseconds sampleTime{300};  ///< for one launch, at most, where nothing is known of it
+  /// Of the kernels of this program; samples then take the longer the more time these took. Null: not known.
+  const EarlierKernels* earlier = nullptr;
   /// The run ends when the results are in the target's memory; they are not handed over (the columns are
   /// none).
   bool discardResults = false;
@@ -51,6 +62,8 @@ struct KernelStatistics {
   LaunchWork work;                ///< of the evaluator; of all launches with RunOptions::timeKernels
   codegen::ThunkSample sample;    ///< sums over the launches sampled, with RunOptions::sampleThunks
   std::vector<uint64_t> targets;  ///< elements of the results of each Permute, in order of bindings
+  /// Of compiled code, as the launch with the most blocks ran it; with RunOptions::timeKernels.
+  std::vector<codegen::CompiledPass> passes;
 };
 
 struct RunStatistics {

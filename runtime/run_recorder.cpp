@@ -8,6 +8,12 @@ namespace kelpie::runtime {
 
 namespace {
 
+int64_t blocksOf(const std::vector<codegen::CompiledPass>& passes) {
+  int64_t blocks = 0;
+  for (const codegen::CompiledPass& pass : passes) blocks += pass.blocks;
+  return blocks;
+}
+
 template <typename Numbers>
 void addTo(std::vector<uint64_t>& sums, const Numbers& numbers) {
   sums.resize(std::max(sums.size(), numbers.size()));
@@ -45,6 +51,9 @@ void RunRecorder::launched(uint32_t kernel, const codegen::LaunchExtents& extent
       return peek(plan_.kernels.kernels[kernel].info, extents, results, counter);
     };
     record(kernel, extents, accounts_[kernel].of(extents, kept, shortArrays));
+    std::vector<codegen::CompiledPass>& most = context_.statistics.kernels[kernel].passes;
+    std::vector<codegen::CompiledPass> passes = context_.target.lastPasses();
+    if (blocksOf(passes) > blocksOf(most)) most = std::move(passes);
   } else {
     record(kernel, extents, LaunchWork());
   }

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/compiled_kernel.h"
 #include "codegen/kernel_analysis.h"
 #include "codegen/streams.h"
 #include "ir/lcu.h"
@@ -218,6 +219,10 @@ class Target {
 
   virtual TargetStatistics statistics() const = 0;
   virtual const LaunchWork* lastWork() const { return nullptr; }  ///< of the latest launch, where counted
+  /// How compiled code ran in the latest launch; empty where there is none.
+  virtual std::vector<codegen::CompiledPass> lastPasses() const { return {}; }
+  /// Without copyBandwidth.
+  virtual codegen::DeviceFigures figures() const { return {}; }
 
   /// From now on, or no longer, keeps what every launch and grade takes on the device.
   virtual void timeLaunches(bool on) = 0;

@@ -122,7 +122,10 @@ void ThunkSampler::sample(const LaunchRequest& request, const std::vector<size_t
   if (isSampled(++known.launches)) {
     const auto begin = std::chrono::steady_clock::now();
     codegen::ThunkSample sample = look(request, bytes, known);
-    spent_ += std::chrono::steady_clock::now() - begin;
+    const auto spent = std::chrono::steady_clock::now() - begin;
+    ++known.sampled;
+    known.spent += spent;
+    spent_ += spent;
     if (!sample.empty()) {
       known.latest = std::move(sample);
       known.elements = elements;
@@ -132,9 +135,30 @@ void ThunkSampler::sample(const LaunchRequest& request, const std::vector<size_t
     context_.statistics.kernels[request.kernel].sample.add(known.latest, elements / known.elements);
 }
 
-/// For the next launch. Those of a program of many kernels get less and less, so that all of them together
-/// take no longer than 16 do.
-std::chrono::milliseconds ThunkSampler::time() const {
+/// For the next launch.
+std::chrono::milliseconds ThunkSampler::time(const Known& known, const std::string& kernel) const {
+  if (!context_.options.earlier) return timeBySpent();
+  // All samples of all programs take as long as so many launches of which nothing is known; those of kernels
+  // that did not run before, a tenth of one.
+  constexpr double kAll = 24, kNew = 0.1;
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  const Milliseconds most = context_.options.sampleTime;
+  const auto earlier = context_.options.earlier->find(kernel);
+  Milliseconds left = kNew * most;
+  if (earlier != context_.options.earlier->end()) {
+    uint64_t launches = 0;  // that will be looked at
+    for (uint64_t k = 1; k <= earlier->second.launches; ++k) launches += isSampled(k) ? 1 : 0;
+    const double part =
+        static_cast<double>(known.sampled + 1) / static_cast<double>(std::max(launches, known.sampled + 1));
+    left = kAll * earlier->second.share * part * most - known.spent;
+  }
+  return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(left),
+                  std::min(context_.options.sampleTime, std::chrono::milliseconds(1)));
+}
+
+/// Those of a program of many kernels get less and less, so that all of them together take no longer than 16
+/// do.
+std::chrono::milliseconds ThunkSampler::timeBySpent() const {
   const std::chrono::milliseconds most = context_.options.sampleTime;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(16 * most - spent_);
   return std::clamp(left / 8, std::min(most, std::chrono::milliseconds(1)), most);
@@ -147,8 +171,9 @@ codegen::ThunkSample ThunkSampler::look(const LaunchRequest& request, const std:
   const KernelEntry& entry = plan_.kernels.kernels[request.kernel];
   if (!known.code) known.code = std::make_unique<KernelCode>(entry);
   const codegen::Streams streams = context_.target.streams(request);
+  const std::chrono::milliseconds time = this->time(known, entry.kernel->name);
   if (context_.target.hostAddressable())
-    return sampleThunks(*known.code, request, bytes, nullptr, streams, time());
+    return sampleThunks(*known.code, request, bytes, nullptr, streams, time);
 
   std::vector<KernelArgument> arguments(request.arguments.begin(), request.arguments.end());
   RemoteArrays remote(context_.target);
@@ -164,7 +189,7 @@ codegen::ThunkSample ThunkSampler::look(const LaunchRequest& request, const std:
   remote.fetch();  // the cells
   LaunchRequest onHost = request;
   onHost.arguments = arguments;
-  codegen::ThunkSample sample = sampleThunks(*known.code, onHost, bytes, &remote, streams, time());
+  codegen::ThunkSample sample = sampleThunks(*known.code, onHost, bytes, &remote, streams, time);
   return remote.failed() ? codegen::ThunkSample() : sample;
 }
 

@@ -28,6 +28,7 @@
 #include "driver/costs_file.h"
 #include "driver/pipeline.h"
 #include "frontend/session.h"
+#include "fusion/device_costs.h"
 #include "ir/deep_stack.h"
 
 namespace kelpie {
@@ -92,7 +93,8 @@ bool addProgram(const std::string& file, double least, const TargetCosts& costs,
   const std::optional<uint32_t> text = sources.load(file, problem);
   driver::PipelineOptions passes;
   driver::SizesByForm sizes;
-  if (!text || !driver::Profile::read(profile, sizes, problem)) {
+  codegen::DeviceFigures device;
+  if (!text || !driver::Profile::read(profile, sizes, device, problem)) {
     fmt::print(stderr, "{}: {}\n", file, problem);
     return false;
   }
@@ -113,9 +115,10 @@ bool addProgram(const std::string& file, double least, const TargetCosts& costs,
         const auto time = times.find({sources.describe(form.program->span), cluster.kernel});
         if (time == times.end() || !found.insert(time->first).second) continue;
         if (time->second < least) continue;
-        all.kernels.push_back(
-            {all.names.size() - 1, cluster.kernel, time->second,
-             [program, with = cluster.timeWith](const TargetCosts& other) { return with(other); }});
+        all.kernels.push_back({all.names.size() - 1, cluster.kernel, time->second,
+                               [program, device, with = cluster.timeWith](const TargetCosts& other) {
+                                 return with(fusion::costsOn(device, other));
+                               }});
       }
     }
   }

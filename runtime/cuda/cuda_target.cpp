@@ -261,7 +261,7 @@ Failure CudaTarget::load(PreparedPass& prepared, const CudaPass& pass) {
       return failure;
     }
     loaded->function = loaded->module->function(pass.entry);
-    loaded->blocksAtOnce = loaded->module->blocksAtOnce(loaded->function, pass.shape.threads);
+    loaded->resources = loaded->module->resources(loaded->function, pass.shape.threads);
     known->second = std::move(loaded);
   }
   prepared.loaded = known->second;
@@ -384,6 +384,7 @@ Failure CudaTarget::finishRecursive(const LaunchRequest& request) {
 }
 
 Failure CudaTarget::launchPasses(const LaunchRequest& request, PreparedKernel& kernel) {
+  lastPasses_.clear();
   for (size_t pass = 0; pass < kernel.passes.size(); ++pass)
     if (auto failure = launchPass(request, kernel, pass)) return failure;
   return kernel.text.recursive ? finishRecursive(request) : std::nullopt;
@@ -453,7 +454,7 @@ Failure CudaTarget::interleave(const LaunchRequest& request, const PreparedPass&
 codegen::LaunchExtents CudaTarget::extentsOf(const LaunchRequest& request, const PreparedPass& prepared,
                                              const CudaPass& pass) {
   codegen::LaunchExtents extents = request.extents;
-  if (prepared.loaded) extents.blocksAtOnce = prepared.loaded->blocksAtOnce;
+  if (prepared.loaded) extents.blocksAtOnce = prepared.loaded->resources.blocksAtOnce;
   extents.inner = pass.innerConstant;
   if (pass.innerParameter)  // passes hand on arrays, not sizes
     extents.inner = request.arguments[prepared.parameters[*pass.innerParameter].index].integer;
@@ -572,9 +573,11 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   }
   for (const Origin& place : prepared.outputs) arguments.set(next++, pointerOf(place));
   ++statistics_.launches;
-  if (auto failure = device_->launch(prepared.loaded->function, pass.blocks(word.tiles), pass.shape.threads,
-                                     arguments.addresses()))
+  const int64_t blocks = pass.blocks(word.tiles);
+  if (auto failure =
+          device_->launch(prepared.loaded->function, blocks, pass.shape.threads, arguments.addresses()))
     return failure;
+  if (timing_) lastPasses_.emplace_back(prepared.loaded->resources).blocks = blocks;
   for (size_t k = 0; k < tables.size(); ++k) {
     if (auto failure = loadSupport()) return failure;
     constexpr int kThreads = 256, kSegmentsOfThread = 4;  // as in support_kernels.cuh

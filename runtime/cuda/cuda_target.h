@@ -58,6 +58,8 @@ class CudaTarget final : public Target {
   std::vector<double> launchSeconds() override;
   double copyBandwidth() override;
   TargetStatistics statistics() const override;
+  std::vector<codegen::CompiledPass> lastPasses() const override { return lastPasses_; }
+  codegen::DeviceFigures figures() const override { return device_->figures(); }
   Failure prepareForLater(const ProgramKernels& program) override { return prepare(program, false); }
   bool canLaunch(const ProgramKernels& program) override;
 
@@ -66,7 +68,7 @@ class CudaTarget final : public Target {
   struct Loaded {
     std::unique_ptr<Module> module;
     Function function = nullptr;
-    int blocksAtOnce = 0;  ///< of a multiprocessor; 0: nobody knows
+    codegen::CompiledPass resources;
   };
   /// Where a parameter or an output of a pass is found.
   struct Origin {
@@ -140,8 +142,9 @@ class CudaTarget final : public Target {
   Allocations allocations_;
   bool stackReserved_ = false;
   bool timing_ = false;
-  int marked_ = 0;               ///< launches whose times the device still holds
-  std::vector<double> seconds_;  ///< of launches before those
+  std::vector<codegen::CompiledPass> lastPasses_;  ///< when launches are timed
+  int marked_ = 0;                                 ///< launches whose times the device still holds
+  std::vector<double> seconds_;                    ///< of launches before those
   std::set<std::tuple<ScalarType, lcu::SpaceKind, bool, bool>> warmSorts_;  ///< whose code is loaded
   std::vector<HostRead> reads_;
   TargetStatistics statistics_;

@@ -19,8 +19,10 @@ class Module {
  public:
   virtual ~Module() = default;
   virtual Function function(const std::string& entry) = 0;  ///< null: there is none
-  /// Blocks that a multiprocessor has room for; 0: nobody knows.
-  virtual int blocksAtOnce(Function /*function*/, int /*threads*/) { return 0; }
+  /// What blocks of so many threads take and for how many of them a multiprocessor has room; 0: nobody knows.
+  virtual codegen::CompiledPass resources(Function /*function*/, int threads) {
+    return {0, 0, threads, 0, 0};
+  }
 };
 
 class Device {
@@ -31,6 +33,7 @@ class Device {
   virtual DevicePointer allocate(size_t bytes) = 0;
   virtual void deallocate(DevicePointer pointer) = 0;
   virtual size_t memoryLimit() const = 0;
+  virtual codegen::DeviceFigures figures() const { return {}; }  ///< without copyBandwidth
 
   virtual Failure upload(DevicePointer to, const void* from, size_t bytes) = 0;
   virtual Failure download(void* to, DevicePointer from, size_t bytes) = 0;

@@ -26,6 +26,7 @@ struct Driver {
   int (*getErrorString)(int, const char**) = nullptr;
   int (*deviceGet)(int*, int) = nullptr;
   int (*deviceGetAttribute)(int*, int, int) = nullptr;
+  int (*deviceGetName)(char*, int, int) = nullptr;
   int (*deviceTotalMem)(size_t*, int) = nullptr;
   int (*primaryCtxRetain)(void**, int) = nullptr;
   int (*primaryCtxRelease)(int) = nullptr;
@@ -64,6 +65,7 @@ struct Driver {
     library.get(getErrorString, "cuGetErrorString");
     library.get(deviceGet, "cuDeviceGet");
     library.get(deviceGetAttribute, "cuDeviceGetAttribute");
+    library.get(deviceGetName, "cuDeviceGetName");
     library.get(deviceTotalMem, "cuDeviceTotalMem_v2");
     library.get(primaryCtxRetain, "cuDevicePrimaryCtxRetain");
     library.get(primaryCtxRelease, "cuDevicePrimaryCtxRelease_v2");
@@ -121,7 +123,9 @@ struct Driver {
 
 constexpr int kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76;  // CUdevice_attribute
 constexpr int kSharedOfMultiprocessor = 81, kSharedReserved = 111;         // likewise
+constexpr int kClock = 13, kMultiprocessors = 16, kCacheBytes = 38;        // likewise; the clock in kHz
 constexpr int kMostThreads = 0, kSharedOfBlock = 1, kSharedShare = 9;      // CUfunction_attribute
+constexpr int kFrameOfThread = 3, kRegistersOfThread = 4;                  // likewise
 constexpr int kReleaseThreshold = 4;                                       // CUmemPool_attribute
 constexpr int kStackSize = 0;                                              // CUlimit
 constexpr int kLaunchesEarly = 90;                                         // architecture
@@ -140,9 +144,12 @@ class DriverModule final : public Module {
     divideMemory(function);
     return function;
   }
-  int blocksAtOnce(Function function, int threads) override {
-    int blocks = 0;
-    return driver_.blocksAtOnce(&blocks, function, threads, 0) == 0 ? blocks : 0;
+  codegen::CompiledPass resources(Function function, int threads) override {
+    codegen::CompiledPass pass{0, 0, threads, 0, 0};
+    if (driver_.blocksAtOnce(&pass.blocksAtOnce, function, threads, 0) != 0) pass.blocksAtOnce = 0;
+    driver_.functionGetAttribute(&pass.registers, kRegistersOfThread, function);
+    driver_.functionGetAttribute(&pass.frameBytes, kFrameOfThread, function);
+    return pass;
   }
 
  private:
@@ -229,6 +236,21 @@ class DriverDevice final : public Device {
     driver_.memFreeAsync(at(pointer), stream_);
   }
   size_t memoryLimit() const override { return memory_ / 16 * 15; }
+  codegen::DeviceFigures figures() const override {
+    const auto attribute = [this](int which) {
+      int value = 0;
+      return driver_.deviceGetAttribute(&value, which, device_) == 0 ? value : 0;
+    };
+    char name[256] = "";
+    driver_.deviceGetName(name, sizeof name, device_);
+    constexpr double kHertz = 1e3;
+    return {name,
+            architecture_,
+            attribute(kMultiprocessors),
+            attribute(kClock) * kHertz,
+            0,
+            static_cast<double>(attribute(kCacheBytes))};
+  }
 
   Failure upload(DevicePointer to, const void* from, size_t bytes) override {
     if (bytes == 0) return std::nullopt;

@@ -75,20 +75,20 @@ class VisitedArray {
     reached_ += static_cast<double>(end - begin);
   }
   void insertInWindow(int64_t position) {
-    if (position >= 0) new_ += visited_.insert(granuleOf(position)) ? 1 : 0;
+    if (position >= 0) visited_.insert(granuleOf(position));
   }
-  void endInWindow() { growth_.push_back({reached_, new_, static_cast<double>(visited_.size())}); }
+  void endInWindow() { growth_.push_back({reached_, gathered(), static_cast<double>(visited_.size())}); }
   /// What follows is of another one, which knows nothing of this.
   void endWindow() {
     if (!growth_.empty()) windows_.push_back(std::move(growth_));
     growth_.clear();
     visited_ = {};
-    reached_ = new_ = 0;
+    reached_ = 0;
   }
 
   double bytes() const { return bytes_; }
-  /// Bytes of what is new in the window.
-  double gatheredInWindow() const { return kGranule * new_; }
+  /// Bytes that the window visits beyond what is loaded in order.
+  double gatheredInWindow() const { return kGranule * gathered(); }
 
   // Of all `n` elements, where groups and window are some of them, or (`all`) the groups are all.
 
@@ -110,11 +110,17 @@ class VisitedArray {
  private:
   static constexpr int64_t kGranule = 64;
   int64_t granuleOf(int64_t position) const { return position * width_ / kGranule; }
+  /// Granules of the window beyond those of its elements, each of which is loaded once in any case: if not
+  /// when its element comes, then by one that gathers it before (the next row of a stencil).
+  double gathered() const {
+    const double inOrder = loadedInOrder_ ? reached_ * static_cast<double>(width_) / kGranule : 0;
+    return std::max(0.0, static_cast<double>(visited_.size()) - inOrder);
+  }
 
   /// Up to some element of the window.
   struct Growth {
     double elements;
-    double gathered, visited;  ///< different granules: gathered first, and of all
+    double gathered, visited;  ///< different granules: beyond those in order, and of all
   };
   /// How many they are after n elements: as many as in a window, and as at its end for each behind it. Of all
   /// windows, which differ, on average.
@@ -136,11 +142,11 @@ class VisitedArray {
   int64_t width_;
   bool loadedInOrder_;
   std::unordered_set<int64_t> sectors_, granules_, blocks_;  ///< of the group at hand
-  double inOrder_ = 0;   ///< granules of the group at hand that are loaded in order
-  double gathered_ = 0;  ///< granules of the groups that are not
-  double number_ = 0;    ///< granules of the groups, each as often as a group visits it
-  PieceSet visited_;     ///< granules of the window, or of all groups
-  double reached_ = 0, new_ = 0;
+  double inOrder_ = 0;                        ///< granules of the group at hand that are loaded in order
+  double gathered_ = 0;                       ///< granules of the groups that are not
+  double number_ = 0;                         ///< granules of the groups, each as often as a group visits it
+  PieceSet visited_;                          ///< granules of the window, or of all groups
+  double reached_ = 0;                        ///< elements of the window at hand
   std::vector<Growth> growth_;                ///< after some runs of the window at hand, each time
   std::vector<std::vector<Growth>> windows_;  ///< that are over
 };

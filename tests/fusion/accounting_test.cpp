@@ -321,7 +321,11 @@ TEST(Accounting, SamplesLookAtWhatALaunchWorksOnAtATime) {
   for (int64_t i = 0; i < kElements; ++i)
     places.push_back(std::min(kElements - 1, i + (i * 2654435761 >> 12) % kSpan));
   const auto fresh = [&](int64_t streams) {
-    const codegen::ThunkSample sample = sampleOfGathers(places, streams);
+    testing::Builder b;
+    const lcu::VarId at = b.globalArray("places", testing::ints(places)),
+                     table = b.globalArray("table", testing::ints(places));
+    b.result(b.launch(b.map(b.flat(at), {b.at(table, b.at(at))}), "gather")[0]);
+    const codegen::ThunkSample sample = sampleOf(b, streams);
     return sample.positions.at(0).fresh / sample.positions.at(0).sectors;
   };
   const double ofOne = fresh(1);
@@ -340,6 +344,23 @@ std::pair<double, double> freshAndVisited(int64_t elements, const std::function<
   b.result(b.launch(b.map(b.flat(places), {b.at(table, b.at(places))}), "gather")[0]);
   const auto found = sampleOf(b, 1).positions.at(0);
   return {found.fresh / found.sectors, found.visited / found.number};
+}
+
+/// What an element gathers ahead, another one loads in order soon: the array comes from memory once, which is
+/// what is loaded in order. (If that other one comes too late, it counts again.)
+TEST(Accounting, SamplesSeeThatStencilsLoadWhatIsLoadedInOrder) {
+  constexpr int64_t kElements = 1 << 23;
+  const auto fresh = [&](int64_t row) {
+    std::vector<int64_t> values(static_cast<size_t>(kElements), 1);
+    testing::Builder b;
+    const lcu::VarId table = b.globalArray("table", testing::ints(values));
+    const lcu::ExprRef below = b.op(ScalarOp::Min, b.arena().add(b.i(), b.num(row)), b.num(kElements - 1));
+    b.result(b.launch(b.map(b.flat(table), {b.arena().add(b.at(table), b.at(table, below))}), "step")[0]);
+    const codegen::ThunkSample sample = sampleOf(b, 1);
+    return sample.positions.at(0).fresh / sample.positions.at(0).sectors;
+  };
+  EXPECT_LT(fresh(1 << 12), 0.05);
+  EXPECT_GT(fresh(1 << 22), 0.9);
 }
 
 /// Places that no element comes to twice soon, and that all lie in a small part of the table: few draws of

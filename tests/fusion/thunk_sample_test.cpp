@@ -23,6 +23,7 @@ class Elsewhere final : public runtime::HostTarget {
     bool computes = true;  ///< what launches compute
     /// What it sees is not to depend on how busy the machine is.
     std::chrono::milliseconds sampleTime = std::chrono::minutes(1);
+    const runtime::EarlierKernels* earlier = nullptr;
   };
   explicit Elsewhere(const Options& options) : HostTarget(0), options_(options) {}
   std::string name() const override { return "elsewhere"; }
@@ -70,6 +71,7 @@ Sampled sampled(Builder& b, const Elsewhere::Options& where) {
     runtime::RunOptions options;
     options.sampleThunks = sample;
     options.sampleTime = where.sampleTime;
+    options.earlier = where.earlier;
     runtime::RunStatistics statistics;
     b.run(executor, options, &statistics);
     Sampled result{{}, elsewhere.waits()};
@@ -386,6 +388,28 @@ void expectSpread(int64_t elements, bool gathers) {
 TEST(ThunkSample, OfManyElementsThatAreCutShortAreSpread) {
   expectSpread(1 << 20, false);
   expectSpread(1 << 20, true);
+}
+
+/// Of many kernels the last takes most of the time: there is none left for its sample, unless that is known.
+TEST(ThunkSample, TimeGoesWhereLaunchesTakeTime) {
+  constexpr int64_t kLength = 1 << 13, kKernels = 80;
+  Builder b;
+  const VarId table = b.globalArray("table", testing::ints(scattered(kLength)));
+  for (int64_t k = 0; k < kKernels; ++k)
+    b.result(
+        b.launch(b.map(b.flat(b.num(512)), {b.at(table, b.at(table, b.i()))}), "k" + std::to_string(k))[0]);
+  runtime::EarlierKernels earlier;
+  for (int64_t k = 0; k < kKernels; ++k) earlier["k" + std::to_string(k)] = {0, 1};
+  earlier["k79"].share = 1;
+  const Elsewhere::Options options{.wait = std::chrono::milliseconds(10),
+                                   .sampleTime = std::chrono::milliseconds(60)};
+  Elsewhere::Options informed = options;
+  informed.earlier = &earlier;
+  const auto numberAt = [](const codegen::ThunkSample& sample) {
+    return sample.positions.empty() ? 0 : sample.positions[0].number;
+  };
+  EXPECT_LT(numberAt(sampled(b, options).samples.at(kKernels - 1)), 512);
+  EXPECT_EQ(numberAt(sampled(b, informed).samples.at(kKernels - 1)), 512);
 }
 
 TEST(ThunkSample, OfFewElementsThatAreCutShortAreSpread) {

@@ -1,0 +1,36 @@
+// What a GPU tells of itself, and of a kernel that was compiled for it and launched.
+//
+// It comes from a run (runtime/target.h), is kept in profiles, and lets a cost model predict for this GPU and
+// this code (fusion/device_costs.h, fusion/kernel_time.h). Schedules do not depend on it: what `kelpie build`
+// compiles on one machine serves on others.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kelpie::codegen {
+
+/// Numbers that are 0 are not known.
+struct DeviceFigures {
+  std::string name;
+  int architecture = 0;  ///< compute capability: 90 is 9.0
+  int multiprocessors = 0;
+  double clock = 0;          ///< of a multiprocessor, in Hz
+  double copyBandwidth = 0;  ///< bytes read plus bytes written in a second by a large copy, as measured
+  double cacheBytes = 0;     ///< of the cache that all multiprocessors share
+};
+
+/// Of a pass (codegen/cuda/pass_split.h), as its largest launch ran it.
+struct CompiledPass {
+  int registers = 0;     ///< of a thread, of 4 bytes
+  int frameBytes = 0;    ///< of a thread's memory of its own
+  int threads = 0;       ///< of a block
+  int blocksAtOnce = 0;  ///< of a multiprocessor
+  int64_t blocks = 0;    ///< of the launch
+
+  /// Threads of a multiprocessor, where the launch has as many.
+  int threadsAtOnce() const { return threads * blocksAtOnce; }
+};
+
+}  // namespace kelpie::codegen
