@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -28,6 +29,7 @@ struct Candidate {
   bool generator = false;
   bool hostUse = false;  ///< used outside of kernels
   bool farRead = false;  ///< by others than elements of short segments, each of its own segment
+  int loops = 0;         ///< of the host, that it is in
   bool inlined = false;
 };
 
@@ -36,6 +38,25 @@ constexpr int kRounds = 3;
 
 /// Elements of a segment that may each compute again what can fail for their segment.
 constexpr int64_t kMostElements = 4;
+
+/// How often the body of a loop of the host may run: what is made before the loop and computed in it instead is
+/// computed in every turn.
+constexpr double kTurns = 8;
+
+/// In how many loops of the host the statements of each block are.
+using LoopDepths = std::map<const lcu::Block*, int>;
+void findLoops(const lcu::Block& block, int depth, LoopDepths& depths) {
+  depths[&block] = depth;
+  for (const lcu::Stmt& stmt : block.stmts) {
+    if (const auto* conditional = std::get_if<lcu::HostIf>(&stmt.node)) {
+      findLoops(*conditional->thenBlock, depth, depths);
+      findLoops(*conditional->elseBlock, depth, depths);
+    } else if (const auto* loop = std::get_if<lcu::HostLoop>(&stmt.node)) {
+      findLoops(*loop->condition, depth + 1, depths);
+      findLoops(*loop->body, depth + 1, depths);
+    }
+  }
+}
 
 bool mayBeCopied(ExprRef pull) {
   return !lcu::anyNode(
@@ -68,6 +89,8 @@ class Inliner {
       : program_(program), recomputation_(program, model), mayReadFar_(mayReadFar) {}
 
   std::vector<InlinedMap> run() {
+    findLoops(program_.entry.body, 0, loops_);
+    for (const lcu::HostFunction& function : program_.functions) findLoops(function.body, 0, loops_);
     collect();
     price();
     decide();
@@ -102,6 +125,7 @@ class Inliner {
           candidate.map = &map;
           candidate.result = k;
           candidate.pull = map.pull[k];
+          candidate.loops = loops_.at(&block);
           candidates_[map.results[k]] = candidate;
           order_.push_back(map.results[k]);
         }
@@ -122,7 +146,7 @@ class Inliner {
       for (const lcu::Stmt& stmt : block.stmts) {
         const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
         if (launch) {
-          for (const Soac& soac : launch->kernel.bindings) priceReads(soac);
+          for (const Soac& soac : launch->kernel.bindings) priceReads(soac, loops_.at(&block));
         } else if (const auto* conditional = std::get_if<lcu::HostIf>(&stmt.node)) {
           for (VarId var : lcu::freeVars(std::vector{conditional->condition})) useOnHost(var);
         } else if (const auto* loop = std::get_if<lcu::HostLoop>(&stmt.node)) {
@@ -139,7 +163,8 @@ class Inliner {
     }
   }
 
-  void priceReads(const Soac& soac) {
+  /// `loops`: that the SOAC is in.
+  void priceReads(const Soac& soac, int loops) {
     std::vector<ExprRef> outside;
     for (ExprRef e : {soac.space.extent, soac.space.segments, soac.space.length, soac.target}) {
       if (e) outside.push_back(e);
@@ -158,7 +183,7 @@ class Inliner {
       stored_.insert(e->index);
       const auto it = candidates_.find(e->index);
       if (it == candidates_.end()) return;
-      recomputation_.addRead(soac, e);
+      recomputation_.addRead(soac, e, std::pow(kTurns, loops - it->second.loops));
       it->second.farRead |= !isOfShortSegment(e, soac);
     });
   }
@@ -271,6 +296,7 @@ class Inliner {
   lcu::Program& program_;
   Recomputation recomputation_;
   const bool mayReadFar_;
+  LoopDepths loops_;
   std::map<VarId, Candidate> candidates_;
   std::vector<VarId> order_;       ///< of the candidates: producers before readers
   std::set<VarId> shortSegments_;  ///< offsets of segments of kMostElements at most

@@ -44,8 +44,9 @@ void Recomputation::addLoads(const Soac& reader) {
   });
 }
 
-void Recomputation::addRead(const Soac& reader, ExprRef read) {
+void Recomputation::addRead(const Soac& reader, ExprRef read, double turns) {
   Read added;
+  added.turns = turns;
   added.space = keyOf(reader.space);
   if (read->kind == ExprKind::Load) {
     added.place = unchecked(read->operands[0]);
@@ -62,7 +63,7 @@ bool Recomputation::isShared(const Read& read, ExprRef load) const {
   return loaded_.contains({read.space, load->index, unchecked(place)});
 }
 
-double Recomputation::timeOf(const Read& read, ExprRef pull, double arithmetic) const {
+double Recomputation::timeOf(VarId array, const Read& read, ExprRef pull, double arithmetic) const {
   const TargetCosts& costs = model_.costs();
   std::set<VarId> loaded;
   bool further = false;
@@ -78,13 +79,15 @@ double Recomputation::timeOf(const Read& read, ExprRef pull, double arithmetic) 
       further = true;
     }
   });
-  return read.times * std::max(0.0, arithmetic + loads - costs.cachedLoad) + read.places * told;
+  // What loads nothing spares the load of x, wherever that is.
+  const double spared = read.far && loaded.empty() ? model_.farLoad(array) : costs.cachedLoad;
+  return read.times * std::max(0.0, arithmetic + loads - spared) + read.places * told;
 }
 
 double Recomputation::computing(VarId array, ExprRef pull) const {
   const double arithmetic = model_.arithmetic({pull});
   double total = 0;
-  for (const Read& read : reads_.at(array)) total += timeOf(read, pull, arithmetic);
+  for (const Read& read : reads_.at(array)) total += read.turns * timeOf(array, read, pull, arithmetic);
   return total;
 }
 

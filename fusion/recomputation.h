@@ -30,8 +30,9 @@ class Recomputation {
 
   /// All that the thunks of a SOAC load, to be found as shared.
   void addLoads(const lcu::Soac& reader);
-  /// One of these loads, or a cell that thunks read (Host): of an array that may be computed instead.
-  void addRead(const lcu::Soac& reader, lcu::ExprRef read);
+  /// One of these loads, or a cell that thunks read (Host): of an array that may be computed instead. `turns`:
+  /// how many times as often as the array is made the reader runs.
+  void addRead(const lcu::Soac& reader, lcu::ExprRef read, double turns);
   bool isRead(lcu::VarId array) const { return reads_.contains(array); }
 
   /// Time of all reads of an array, computed by `pull` (over %i), beyond that of loading it.
@@ -48,13 +49,14 @@ class Recomputation {
     bool far = false;
     double times = 0;
     double places = 0;  ///< the same, but those of a segment that read the same count once
+    double turns = 1;
   };
   static SpaceKey keyOf(const lcu::Space& space);
   /// The same place where nothing fails.
   lcu::ExprRef unchecked(lcu::ExprRef place) const;
   /// Whether the reader does a load of the pull anyway.
   bool isShared(const Read& read, lcu::ExprRef load) const;
-  double timeOf(const Read& read, lcu::ExprRef pull, double arithmetic) const;
+  double timeOf(lcu::VarId array, const Read& read, lcu::ExprRef pull, double arithmetic) const;
 
   lcu::Program& program_;
   const CostModel& model_;
