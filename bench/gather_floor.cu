@@ -4,6 +4,7 @@
 //
 //   gather_floor
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -139,6 +140,137 @@ __global__ void __launch_bounds__(1024, 1)
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
 
+__device__ unsigned sharedAddress(const void* place) { return unsigned(__cvta_generic_to_shared(place)); }
+__device__ unsigned addressIn(unsigned block, unsigned address) {
+  unsigned there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
+  return there;
+}
+__device__ void copyTo(unsigned block, void* to, const void* from, unsigned bytes, const uint64_t* arrived) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+          addressIn(block, sharedAddress(to))),
+      "r"(sharedAddress(from)), "r"(bytes), "r"(addressIn(block, sharedAddress(arrived)))
+      : "memory");
+}
+__device__ void initialise(uint64_t* barrier) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(sharedAddress(barrier)) : "memory");
+}
+__device__ void expect(uint64_t* barrier, unsigned bytes) {
+  asm volatile(
+      "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(sharedAddress(barrier)),
+      "r"(bytes)
+      : "memory");
+}
+__device__ void await(uint64_t* barrier, unsigned parity) {
+  asm volatile(
+      "{.reg .pred p; AGAIN_%=: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;"
+      "@!p bra AGAIN_%=;}" ::"r"(sharedAddress(barrier)),
+      "r"(parity)
+      : "memory");
+}
+__device__ void showToCopies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ void meetCluster() {
+  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+
+/// The same by letters: of each cluster, block k keeps the numbers k, k + blocks, ... A block sorts the
+/// columns of 4096 products by who keeps them, sends each block its list, 2 bytes a column, and gets the
+/// numbers back, 4 bytes each, side by side; both travel from shared memory to shared memory. What is not
+/// kept, or does not fit a list, comes from memory meanwhile. Two groups of threads take turns.
+constexpr unsigned kBlocks = 16, kGroups = 2, kThreads = 512, kOfThread = 8;
+__global__ void __launch_bounds__(kGroups* kThreads, 1)
+    exchangedProducts(const float* __restrict__ v, const float* __restrict__ xs,
+                      const int* __restrict__ columns, float* out, unsigned kept, unsigned mostInList) {
+  extern __shared__ __align__(16) char memory[];
+  __shared__ uint64_t listsCame[kGroups][kBlocks], numbersCame[kGroups];
+  __shared__ unsigned counts[kGroups][2][kBlocks];
+  const unsigned group = threadIdx.x / kThreads, thread = threadIdx.x % kThreads;
+  const unsigned lane = threadIdx.x % 32, warp = thread / 32;  // which serves block `warp`
+  const unsigned all = kBlocks * mostInList;
+  auto* const mine = reinterpret_cast<float*>(memory);
+  float* const numbers = mine + kept / kBlocks + group * all * 3;
+  float* const answers = numbers + all;
+  auto* const lists = reinterpret_cast<uint16_t*>(answers + all);
+  uint16_t* const questions = lists + all;
+  unsigned rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  for (unsigned k = threadIdx.x; k < kept / kBlocks; k += kGroups * kThreads) mine[k] = v[k * kBlocks + rank];
+  for (unsigned k = thread; k < all; k += kThreads) lists[k] = 0;  // what is behind a list is looked up, too
+  if (thread < kBlocks) counts[group][0][thread] = 0;
+  if (thread == 0) {
+    for (uint64_t& barrier : listsCame[group]) initialise(&barrier);
+    initialise(&numbersCame[group]);
+  }
+  __syncthreads();
+  meetCluster();
+  float sum = 0;
+  constexpr int64_t kOfGroup = kThreads * kOfThread;
+  const int64_t step = int64_t(gridDim.x) * kGroups * kOfGroup;
+  const int64_t rounds = (kNonzeros + step - 1) / step;
+  uint4 c[kOfThread / 4], x[kOfThread / 4];
+  const auto load = [&](int64_t round) {
+#pragma unroll
+    for (unsigned k = 0; k < kOfThread / 4; ++k) {
+      const int64_t at =
+          round * step + (int64_t(blockIdx.x) * kGroups + group) * kOfGroup + (k * kThreads + thread) * 4;
+      c[k] = at < kNonzeros ? stream<Stream::PassesL1>(columns + at) : uint4{~0u, ~0u, ~0u, ~0u};
+      x[k] = at < kNonzeros ? stream<Stream::PassesL1>(xs + at) : uint4{};
+    }
+  };
+  load(0);
+  for (int64_t round = 0; round < rounds; ++round) {
+    const unsigned parity = round & 1;
+    if (thread < kBlocks) counts[group][parity ^ 1][thread] = 0;
+    unsigned place[kOfThread];
+    float got[kOfThread], factor[kOfThread];
+#pragma unroll
+    for (unsigned k = 0; k < kOfThread; ++k) {
+      const uint4 four = c[k / 4], times = x[k / 4];
+      const unsigned column = k % 4 == 0 ? four.x : k % 4 == 1 ? four.y : k % 4 == 2 ? four.z : four.w;
+      factor[k] = __uint_as_float(k % 4 == 0   ? times.x
+                                  : k % 4 == 1 ? times.y
+                                  : k % 4 == 2 ? times.z
+                                               : times.w);
+      place[k] = ~0u;
+      got[k] = 0;
+      if (column < kept) {
+        const unsigned owner = column % kBlocks, number = atomicAdd(&counts[group][parity][owner], 1u);
+        if (number < mostInList) {
+          place[k] = owner * mostInList + number;
+          lists[place[k]] = uint16_t(column / kBlocks);
+        }
+      }
+      if (place[k] == ~0u && column != ~0u) got[k] = __ldg(v + column);
+    }
+    showToCopies();
+    asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "n"(kThreads) : "memory");
+    if (thread < kBlocks)
+      copyTo(thread, questions + rank * mostInList, lists + thread * mostInList, mostInList * 2,
+             &listsCame[group][rank]);
+    if (lane == 0) expect(&listsCame[group][warp], mostInList * 2);
+    if (thread == 32) expect(&numbersCame[group], all * 4);
+    if (round + 1 < rounds) load(round + 1);
+    await(&listsCame[group][warp], parity);
+    for (unsigned k = warp * mostInList + lane * 4; k < (warp + 1) * mostInList; k += 128) {
+      const uint2 q = *reinterpret_cast<const uint2*>(questions + k);
+      *reinterpret_cast<float4*>(answers + k) =
+          float4{mine[q.x & 0xffff], mine[q.x >> 16], mine[q.y & 0xffff], mine[q.y >> 16]};
+    }
+    showToCopies();
+    __syncwarp();
+    if (lane == 0)
+      copyTo(warp, numbers + rank * mostInList, answers + warp * mostInList, mostInList * 4,
+             &numbersCame[group]);
+    await(&numbersCame[group], parity);
+#pragma unroll
+    for (unsigned k = 0; k < kOfThread; ++k)
+      sum += factor[k] * (place[k] == ~0u ? got[k] : numbers[place[k]]);
+  }
+  if (sum == 12345.678f) *out = sum;
+  meetCluster();
+}
+
 /// Milliseconds of a launch, the median.
 template <class Launch>
 float median(const Launch& launch) {
@@ -207,6 +339,36 @@ struct Bench {
     std::printf("%7ld of %7ld kept by %2d clusters of %2d, %4d threads, %d loads     %.4f ms\n", long(kept),
                 long(size), clusters, clusterBlocks, threads, 4 * kUnrolled, ms);
   }
+
+  void runExchanged(int64_t size, int64_t ofBlock) const {
+    const auto kept = unsigned(std::min<int64_t>(size, ofBlock * kBlocks));
+    const double mean = double(kThreads) * kOfThread * kept / size / kBlocks;
+    const unsigned mostInList = unsigned(mean + 3 * std::sqrt(mean) + 7) / 8 * 8;
+    const size_t bytes = size_t(kept / kBlocks) * 4 + size_t(kGroups) * kBlocks * mostInList * 12;
+    if (bytes > 226 * 1024) return;
+    check(cudaFuncSetAttribute(exchangedProducts, cudaFuncAttributeMaxDynamicSharedMemorySize, 226 * 1024));
+    check(cudaFuncSetAttribute(exchangedProducts, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    cudaLaunchConfig_t config{};
+    config.blockDim = kGroups * kThreads;
+    config.gridDim = kBlocks;
+    config.dynamicSmemBytes = bytes;
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {kBlocks, 1, 1};
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    int clusters = 0;
+    if (cudaOccupancyMaxActiveClusters(&clusters, exchangedProducts, &config) != cudaSuccess || clusters == 0)
+      return;
+    config.gridDim = clusters * kBlocks;
+    const float ms = median([&] {
+      check(cudaLaunchKernelEx(&config, exchangedProducts, static_cast<const float*>(v),
+                               static_cast<const float*>(xs), static_cast<const int*>(columns), out, kept,
+                               mostInList));
+    });
+    std::printf("%7u of %7ld kept by %2d clusters of %2u, exchanged %26s %.4f ms\n", kept, long(size),
+                clusters, kBlocks, "", ms);
+  }
 };
 
 }  // namespace
@@ -238,5 +400,7 @@ int main() {
   for (int bits = 0; bits <= 4; ++bits)
     for (int kilobytes = 0; kilobytes <= 224; kilobytes += 16)
       bench.runShared<1>(bits, 1 << 20, int64_t{kilobytes} * 256 << bits);
+  for (int kilobytes = 64; kilobytes <= 160; kilobytes += 16)
+    bench.runExchanged(1 << 20, int64_t{kilobytes} * 256);
   return 0;
 }

@@ -143,9 +143,9 @@ class CompilingBackend final : public Backend {
       }
     }
   }
-  void observe(RunObserver observer) override { observer_ = std::move(observer); }
-  void sample(EarlierRuns earlier) override {
-    earlier_ = std::move(earlier);
+  void observe(const RunObserver& observer) override { observer_ = observer; }
+  void sample(const EarlierRuns& earlier) override {
+    earlier_ = earlier;
     sample_ = true;
   }
   std::string account() const override {

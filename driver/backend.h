@@ -55,10 +55,10 @@ class Backend {
   /// compile them. They must live until they have run or others are told.
   virtual void expect(const std::vector<const core::Program*>&) {}
   /// From now on every kernel is timed, and `observer` called; targets without kernels ignore it.
-  virtual void observe(RunObserver) {}
+  virtual void observe(const RunObserver& /*observer*/) {}
   /// From now on some elements are evaluated on the host, too, to see what thunks do; most of those whose
   /// kernels took longest before.
-  virtual void sample(EarlierRuns) {}
+  virtual void sample(const EarlierRuns& /*earlier*/) {}
   /// What the last run did, for -v: "3 kernels, 1 wait"; empty when there is nothing to tell.
   virtual std::string account() const { return ""; }
   /// Bytes read plus bytes written in a second by a large copy, measured now; 0 where that is not possible.

@@ -48,6 +48,7 @@ struct TargetCosts {
   double pipesOverlap;   ///< share of the shorter of arithmetic of integers and of floats that hides
   /// Share of the shorter of memory and work that hides behind the other: without and with scans or filters.
   double overlap, collectiveOverlap;
+  double scanOverlap;       ///< the latter where no thunk needs to know its segment
   double filterOverlap;     ///< the same with filters, but no scan
   double segmentedOverlap;  ///< the same where elements need to know their segment; at most the former
   double passes;            ///< how often kernels with scans or filters load and compute their elements
@@ -63,6 +64,8 @@ struct TargetCosts {
   double numberedElement;
   double foldedElement, foldedSegment;
   double headedElement, headedSegment;  ///< a segmented scan that need not know it
+  double
+      numberedScan;  ///< an element of a kernel with scans whose thunks need to know it takes at least this
   /// A position of a segmented reduction whose loads depend on the segment or on the position alone, for all
   /// rows that go through the positions together.
   double rowElement;

@@ -611,7 +611,7 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   });
   double arithmetic = 0, integers = 0, collective = 0, exposed = 0, further = 0, first = 0, lookUps = 0;
   bool numbered = false, folds = false;
-  double borders = 0;
+  double borders = 0, elements = 0;
   for (const SoacTime& member : members) {
     constexpr double kWaiting = 1024;
     if (member.numbered) borders = std::max(borders, withBorders(member.elements, member.segments, kWaiting));
@@ -622,6 +622,7 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
     exposed += member.exposed;
     lookUps += member.lookUps;
     numbered |= member.numbered && !member.rows && !member.keyed;
+    elements = std::max(elements, member.elements);
     if (member.kind == SoacKind::Reduce && scans) further += member.further;  // what threads hold for both
     if (member.collective == 0) continue;
     further += member.further;
@@ -630,7 +631,10 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   arithmetic += integers - costs_.pipesOverlap * std::min(integers, arithmetic);
   if (folds) arithmetic *= costs_.segmentedWork;
   const double passes = collective > 0 ? costs_.passes : 1;
-  double overlap = collective == 0 ? costs_.overlap : scans ? costs_.collectiveOverlap : costs_.filterOverlap;
+  double overlap = collective == 0 ? costs_.overlap
+                   : !scans        ? costs_.filterOverlap
+                   : numbered      ? costs_.collectiveOverlap
+                                   : costs_.scanOverlap;
   // Where tiles lie in one segment, nothing waits for its number.
   if (numbered) overlap = std::min(overlap, borders * costs_.segmentedOverlap + (1 - borders) * overlap);
   const double storing = costs_.byte > 0 ? memory.stores * costs_.storedByte / costs_.byte : 0;
@@ -648,8 +652,13 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   const double waits = costs_.lockStep && numbered && folds && collective == 0 ? lookUps : 0;
   const double working =
       both(passes * arithmetic, waits, costs_.overlap) + collective + (hidden ? segmentTime(members) : 0);
-  return costs_.launch + both(moving, working, overlap) + exposed + memory.dependent + further - first +
-         (hidden ? 0 : segmentTime(members));
+  // Scans of tiles that know their segments wait at barriers most of the time, whatever they load.
+  constexpr double kBeside = 0.25;  // of memory
+  const double waiting =
+      scans && numbered ? elements * costs_.numberedScan + (costs_.numberedScan > 0 ? kBeside * moving : 0)
+                        : 0;
+  return costs_.launch + std::max(both(moving, working, overlap), waiting) + exposed + memory.dependent +
+         further - first + (hidden ? 0 : segmentTime(members));
 }
 
 double CostModel::collectiveBytes(const lcu::Soac& soac) const {

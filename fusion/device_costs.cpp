@@ -10,20 +10,20 @@ constexpr Cost kOfMemory[] = {&TargetCosts::byte, &TargetCosts::storedByte, &Tar
                               &TargetCosts::randomStore};
 constexpr Cost kOfSharedCache[] = {&TargetCosts::sharedLoad, &TargetCosts::sharedStore};
 constexpr Cost kOfCores[] = {
-    &TargetCosts::besideLoad,       &TargetCosts::cachedLoad,     &TargetCosts::guardedLoad,
-    &TargetCosts::checkedFilter,    &TargetCosts::element,        &TargetCosts::access,
-    &TargetCosts::address,          &TargetCosts::iteration,      &TargetCosts::call,
-    &TargetCosts::frameValue,       &TargetCosts::operation,      &TargetCosts::integerOperation,
-    &TargetCosts::integerProduct,   &TargetCosts::conversion,     &TargetCosts::constantDivision,
-    &TargetCosts::integerDivision,  &TargetCosts::longDivision,   &TargetCosts::division,
-    &TargetCosts::exponential,      &TargetCosts::logarithm,      &TargetCosts::trigonometric,
-    &TargetCosts::scanElement,      &TargetCosts::scanByte,       &TargetCosts::filterElement,
-    &TargetCosts::filterByte,       &TargetCosts::furtherScan,    &TargetCosts::furtherFilter,
-    &TargetCosts::segmentedElement, &TargetCosts::segment,        &TargetCosts::keptElement,
-    &TargetCosts::numberedElement,  &TargetCosts::foldedElement,  &TargetCosts::foldedSegment,
-    &TargetCosts::headedElement,    &TargetCosts::headedSegment,  &TargetCosts::rowElement,
-    &TargetCosts::columnElement,    &TargetCosts::productElement, &TargetCosts::keyedElement,
-    &TargetCosts::permuteElement};
+    &TargetCosts::besideLoad,       &TargetCosts::cachedLoad,    &TargetCosts::guardedLoad,
+    &TargetCosts::checkedFilter,    &TargetCosts::element,       &TargetCosts::access,
+    &TargetCosts::address,          &TargetCosts::iteration,     &TargetCosts::call,
+    &TargetCosts::frameValue,       &TargetCosts::operation,     &TargetCosts::integerOperation,
+    &TargetCosts::integerProduct,   &TargetCosts::conversion,    &TargetCosts::constantDivision,
+    &TargetCosts::integerDivision,  &TargetCosts::longDivision,  &TargetCosts::division,
+    &TargetCosts::exponential,      &TargetCosts::logarithm,     &TargetCosts::trigonometric,
+    &TargetCosts::scanElement,      &TargetCosts::scanByte,      &TargetCosts::filterElement,
+    &TargetCosts::filterByte,       &TargetCosts::furtherScan,   &TargetCosts::furtherFilter,
+    &TargetCosts::segmentedElement, &TargetCosts::segment,       &TargetCosts::keptElement,
+    &TargetCosts::numberedElement,  &TargetCosts::foldedElement, &TargetCosts::foldedSegment,
+    &TargetCosts::headedElement,    &TargetCosts::headedSegment, &TargetCosts::numberedScan,
+    &TargetCosts::rowElement,       &TargetCosts::columnElement, &TargetCosts::productElement,
+    &TargetCosts::keyedElement,     &TargetCosts::permuteElement};
 
 /// How many times as long something takes that one device has `there` of, and the other `here`.
 double slower(double there, double here) { return there > 0 && here > 0 ? there / here : 1; }

@@ -39,8 +39,8 @@ constexpr int kRounds = 3;
 /// Elements of a segment that may each compute again what can fail for their segment.
 constexpr int64_t kMostElements = 4;
 
-/// How often the body of a loop of the host may run: what is made before the loop and computed in it instead is
-/// computed in every turn.
+/// How often the body of a loop of the host may run: what is made before the loop and computed in it instead
+/// is computed in every turn.
 constexpr double kTurns = 8;
 
 /// In how many loops of the host the statements of each block are.

@@ -158,13 +158,21 @@ class Account {
     const ExprRef places = product_->indices.inner;
     const double inner = places->kind == ExprKind::Host ? std::sqrt(m_) : model_.elements(places);
     const double outers = m_ / std::max(1.0, inner);
-    constexpr double kIndices = 24, kPositions = 16;  // ... as CudaPass::suits
+    constexpr double kIndices = 16, kPositions = 16;  // ... as CudaPass::suits
     if (inner >= kIndices && outers >= kIndices && n_ >= kPositions * m_) {
       passes_[0].bySegments = BySegments::Products;
+      emptyTiles_ = inTiles(inner) * inTiles(outers) / std::max(1.0, m_);
     } else {
       again_ = passes_[0].bySegments == BySegments::No;
       product_.reset();
     }
+  }
+
+  /// Indices that tiles have for so many: of the last tile half, if that suffices.
+  static double inTiles(double indices) {
+    constexpr double kHalf = kSideOfTile / 2;
+    const double rest = std::fmod(indices, kSideOfTile);
+    return indices - rest + (rest == 0 ? 0 : rest <= kHalf ? kHalf : kSideOfTile);
   }
 
   bool bySegments() const { return pass_->bySegments != BySegments::No; }
@@ -196,11 +204,12 @@ class Account {
     if (rows_ && model_.costs().lockStep) time.elements *= std::ceil(m_ / kRowsTogether) / std::max(1.0, m_);
     if (bySegments()) time.elements = 0;
     if (role == BindingRole::Element && pass_->bySegments == BySegments::Products)
-      time.arithmetic += n_ * model_.costs().productElement;
+      time.arithmetic += n_ * emptyTiles_ * model_.costs().productElement;
     thunks(codegen::eagerThunks(soac), times, role, time);
     thunks(codegen::lateThunks(soac), survivors(soac), role, time);
     if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan)
-      time.arithmetic += times * model_.arithmetic(soac.combine.result);
+      time.arithmetic +=
+          times * model_.arithmetic(soac.combine.result) * (role == BindingRole::Element ? emptyTiles_ : 1);
     if (soac.kind == SoacKind::Permute) {
       const ThunkSample::Positions positions = nextPositions();
       double width = 0;
@@ -490,7 +499,7 @@ class Account {
         return lcu::anyNode({e}, [&](ExprRef n) { return n == index; });
       };
       const bool ofBoth = usesIndex(product_->indices.outer) && usesIndex(product_->indices.place);
-      return ofBoth ? 1 : 1 / kSideOfTile;
+      return ofBoth ? emptyTiles_ : 1 / kSideOfTile;
     }
     constexpr double kTogether = 4, kLanes = 32, kTurns = 8;
     if (!uses(e, 1)) return 1 / std::clamp(std::ceil(m_ / kLanes), 1.0, kTogether);
@@ -545,6 +554,7 @@ class Account {
   bool rows_ = false;
   bool twoIndices_ = false;                  ///< codegen/regular_reads.h
   std::optional<codegen::Product> product_;  ///< likewise
+  double emptyTiles_ = 1;                    ///< how many times as many segments its tiles have
   bool again_ = false;  ///< segments that have an index in common read the same, at about the same time
   bool keyed_ = false;  ///< then n_ is the number of positions of a segment
   size_t blocks_ = 0, positions_ = 0, divisions_ = 0, calls_ = 0;  ///< of the thunks so far

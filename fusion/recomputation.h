@@ -30,8 +30,8 @@ class Recomputation {
 
   /// All that the thunks of a SOAC load, to be found as shared.
   void addLoads(const lcu::Soac& reader);
-  /// One of these loads, or a cell that thunks read (Host): of an array that may be computed instead. `turns`:
-  /// how many times as often as the array is made the reader runs.
+  /// One of these loads, or a cell that thunks read (Host): of an array that may be computed instead.
+  /// `turns`: how many times as often as the array is made the reader runs.
   void addRead(const lcu::Soac& reader, lcu::ExprRef read, double turns);
   bool isRead(lcu::VarId array) const { return reads_.contains(array); }
 

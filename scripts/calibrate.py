@@ -256,6 +256,7 @@ def constants(wide, narrow, fused, far_bytes):
         "float32": min(1.0, ratio),
         "overlap": wide.overlap,
         "collectiveOverlap": overlap,
+        "scanOverlap": overlap,
         "segmentedOverlap": segmented_overlap(wide, segmented),
         "passes": passes,
         "scanElement": scan[0],

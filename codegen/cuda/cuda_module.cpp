@@ -112,8 +112,8 @@ int64_t CudaPass::together(const LaunchExtents& extents) const {
 
 bool CudaPass::suits(const LaunchExtents& extents) const {
   if (grid != Grid::Products) return together(extents) > 0;
-  // Of less than that, most of a tile would be empty, or of what it loads would serve few.
-  constexpr int64_t kIndices = 24, kPositions = 16;
+  // Of less than that, most of half a tile would be empty, or of what it loads would serve few.
+  constexpr int64_t kIndices = 16, kPositions = 16;
   return extents.inner >= kIndices && extents.segments / extents.inner >= kIndices &&
          extents.length >= kPositions;
 }

@@ -64,20 +64,21 @@ void writeFetch(PassText& t) {
 /// Folds what belongs to position k of the tile.
 void writeFold(PassText& t) {
   const Product& product = *t.plan.product;
-  t.line(4, "const auto fold = [&](int k) {{");
+  t.line(4, "const auto fold = [&](auto rows, auto columns, int k) {{");
+  t.line(6, "constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;");
   t.line(6, "const int64_t p = first + k;");
   for (size_t k = 0; k < product.values.size(); ++k) {
     const ProductValue& v = product.values[k];
-    const char* count = v.ofOuter ? "S::kRows" : "S::kWidth";
+    const char* count = v.ofOuter ? "kRows" : "kColumns";
     t.line(6, "{} {}[{}];", typeName(v.value->type), Names(k).used, count);
     t.line(6, "KELPIE_UNROLL");
     t.line(6, "for (int at = 0; at < {}; ++at) {}[at] = shared.{}[k][product.{}(at)];", count, Names(k).used,
            Names(k).shared, v.ofOuter ? "rowOf" : "columnOf");
   }
   t.line(6, "KELPIE_UNROLL");
-  t.line(6, "for (int row = 0; row < S::kRows; ++row) {{");
+  t.line(6, "for (int row = 0; row < kRows; ++row) {{");
   t.line(8, "KELPIE_UNROLL");
-  t.line(8, "for (int column = 0; column < S::kWidth; ++column) {{");
+  t.line(8, "for (int column = 0; column < kColumns; ++column) {{");
   const Dialect d = itemDialect(t, {.checks = CheckForm::Note});
   ExpressionEmitter emitter(d, 10);
   emitter.define(product.indices.outer, "product.outer(product.rowOf(row))");

@@ -9,6 +9,9 @@
 // results, which the block that finishes last folds. All of it depends on the space alone, so results are
 // reproducible.
 //
+// A tile of which half of the outer indices or of the places suffice is folded by half of a thread's rows or
+// columns: correlations of 24 series fill a seventh of a tile of 64 by 64, and more than half of its quarter.
+//
 // L as in segment_reduce.cuh; its operator commutes.
 #pragma once
 
@@ -40,6 +43,12 @@ struct ProductTiles {
   }
 };
 
+/// So many of the rows or columns of a thread.
+template <int kCount>
+struct Count {
+  static constexpr int value = kCount;
+};
+
 template <class S, class L>
 struct ProductReduce {
   using Value = typename L::Value;
@@ -48,11 +57,13 @@ struct ProductReduce {
   struct Shared {
     uint32_t finished;
   };
+  static constexpr int kHalfRows = (S::kRows + 1) / 2, kHalfColumns = (S::kWidth + 1) / 2;
 
   const Tiles tiles;
   int64_t set;
   int64_t firstOuter, firstPlace;  ///< of the tile
   int64_t begin, end;              ///< positions of this block
+  bool fewOuters, fewPlaces;       ///< half of the tile has them all
   Value own[S::kRows][S::kWidth];
 
   __device__ __forceinline__ ProductReduce(const Launch& launch, int64_t length, int64_t count, int64_t inner)
@@ -62,6 +73,8 @@ struct ProductReduce {
     const int64_t part = (length + tiles.chunks - 1) / tiles.chunks;
     begin = blockIdx.x / tiles.sets * part;
     end = begin + part < length ? begin + part : length;
+    fewOuters = tiles.outers - firstOuter <= kHalfRows * Tiles::kHigh;
+    fewPlaces = tiles.inner - firstPlace <= kHalfColumns * Tiles::kSide;
     KELPIE_UNROLL
     for (int row = 0; row < S::kRows; ++row) {
       KELPIE_UNROLL
@@ -99,15 +112,33 @@ struct ProductReduce {
     return int(threadIdx.x) % Tiles::kSide + column * Tiles::kSide;
   }
 
-  /// Calls fold(k) for those of kDepth positions that there are from `first` on.
+  /// Calls fold(rows, columns, k), the former two Counts, for those of kDepth positions that there are from
+  /// `first` on.
   template <class Fold>
   __device__ __forceinline__ void forDepth(int64_t first, const Fold& fold) const {
-    if (first + Tiles::kDepth <= end) {
+    constexpr Count<S::kRows> kAllRows{};
+    constexpr Count<S::kWidth> kAllColumns{};
+    constexpr Count<kHalfRows> kFewRows{};
+    constexpr Count<kHalfColumns> kFewColumns{};
+    const int64_t left = end - first;
+    const int count = left < Tiles::kDepth ? int(left) : Tiles::kDepth;
+    if (fewOuters || fewPlaces) {
+      if (!fewPlaces) {
+        KELPIE_UNROLL_4
+        for (int k = 0; k < count; ++k) fold(kFewRows, kAllColumns, k);
+      } else if (!fewOuters) {
+        KELPIE_UNROLL_4
+        for (int k = 0; k < count; ++k) fold(kAllRows, kFewColumns, k);
+      } else {
+        KELPIE_UNROLL_8
+        for (int k = 0; k < count; ++k) fold(kFewRows, kFewColumns, k);
+      }
+    } else if (count == Tiles::kDepth) {
       KELPIE_UNROLL
-      for (int k = 0; k < Tiles::kDepth; ++k) fold(k);
+      for (int k = 0; k < Tiles::kDepth; ++k) fold(kAllRows, kAllColumns, k);
     } else {
       KELPIE_NO_UNROLL
-      for (int k = 0; k < int(end - first); ++k) fold(k);
+      for (int k = 0; k < count; ++k) fold(kAllRows, kAllColumns, k);
     }
   }
 

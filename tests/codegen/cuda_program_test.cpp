@@ -314,7 +314,7 @@ TEST(CudaPrograms, ProductsOfMatrices) {
 }
 /// By tiles (segment_products.cuh), if they are large: rows by columns and rows by rows, of floats, integers
 /// and truth values, several folds at once, with what belongs to a segment, an index or a position, and
-/// chunks of long sums.
+/// chunks of long sums; tiles of which half of the rows, of the columns, or of both suffice.
 TEST(CudaPrograms, ProductsByTiles) {
   const std::string products =
       "m = {{float(rem(i * 7 + j * 13, 16)) : j in [0:depth]} : i in [0:rows]};"
@@ -330,7 +330,7 @@ TEST(CudaPrograms, ProductsByTiles) {
       "{{sum({weights[k] * x * y : x in a; y in b; k in index(depth)}) : b in w} : a in m};"
       "{{sum({if x > y then x - y else 0.5 : x in a; y in b}) : b in w} : a in m};";
   for (const auto& [rows, depth, columns] : std::vector<std::array<int, 3>>{
-           {24, 16, 24}, {70, 33, 65}, {30, 1000, 129}, {128, 64, 64}, {23, 40, 40}})
+           {24, 16, 24}, {16, 100, 17}, {70, 33, 65}, {30, 1000, 129}, {128, 64, 64}, {15, 40, 40}})
     expectAgreement("rows = " + std::to_string(rows) + "; depth = " + std::to_string(depth) +
                     "; columns = " + std::to_string(columns) + "; " + products);
 }
@@ -338,9 +338,9 @@ TEST(CudaPrograms, ProductsByTiles) {
 TEST(CudaPrograms, VariablesWithNamesOfGeneratedCode) {
   std::string program, sum = "0.0";
   for (const std::string name :
-       {"product", "depth",  "places",  "fold",   "keep",   "column", "tile0", "value1", "fetched0",
-        "item",    "part",   "rows",    "row",    "length", "first",  "at",    "own",    "number",
-        "result",  "reduce", "segment", "before", "after",  "group",  "lane",  "inner",  "outer"}) {
+       {"product", "depth",  "places", "fold",   "keep",  "column", "tile0", "value1", "fetched0", "item",
+        "part",    "rows",   "row",    "length", "first", "at",     "own",   "number", "result",   "reduce",
+        "segment", "before", "after",  "group",  "lane",  "inner",  "outer", "columns"}) {
     program += name + " = {float(" + std::to_string(name.size()) + " * i) : i in [0:40]}; ";
     sum += " + " + name + "[k]";
   }

@@ -154,12 +154,16 @@ TEST(Prediction, Products) {
                                " * 20 + p] } (0) { x, y => x + y } return r }";
     return predicted(costs, (kernel + "\n  let first: int64 = r[0]\n  return first").c_str(), 20 * m, m);
   };
-  EXPECT_DOUBLE_EQ(time("1600", "40", 1600), 2 * 20 * 1600);
-  EXPECT_DOUBLE_EQ(time("400", "20", 400), 0);
+  // Tiles have 64 of either index; of those that are not full, 32 if these suffice.
+  EXPECT_DOUBLE_EQ(time("4096", "64", 4096), 2 * 20 * 64 * 64);
+  EXPECT_DOUBLE_EQ(time("1600", "40", 1600), 2 * 20 * 64 * 64);
+  EXPECT_DOUBLE_EQ(time("576", "24", 576), 2 * 20 * 32 * 32);
+  EXPECT_DOUBLE_EQ(time("6400", "80", 6400), 2 * 20 * 96 * 96);
+  EXPECT_DOUBLE_EQ(time("225", "15", 225), 0);
   EXPECT_DOUBLE_EQ(time("1601", "40", 1601), 0);
   costs.productElement = 0;
   costs.integerProduct = 64;  // of the product once for each element, of the places in memory once for a tile
-  EXPECT_NEAR(time("1600", "40", 1600), (64 + 2) * 20 * 1600, 20 * 1600);
+  EXPECT_NEAR(time("1600", "40", 1600), 20 * (64 * 64 * 64 + 2 * 1600), 20 * 1600);
 }
 
 TEST(Prediction, CallsOfRecursions) {
