@@ -338,8 +338,11 @@ int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
 /// A run that tells sizes and where time goes, one that tells what thunks do, unless a profile has told both,
 /// and two for the times, the first of which does not count. If the sizes led to other kernels, again.
 bool Driver::measureRepeatedly(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
-  const bool sampled = std::any_of(options_.knownSizes.begin(), options_.knownSizes.end(),
-                                   [](const auto& form) { return !form.second.samples.empty(); });
+  const bool sampled = std::any_of(forms.begin(), forms.end(), [this](const FormResult& form) {
+    if (!form.program) return false;
+    const auto known = options_.knownSizes.find(sources_.describe(form.program->span));
+    return known != options_.knownSizes.end() && !known->second.samples.empty();
+  });
   if (sampled) return measure(forms, Measured::Times, runs);
   const bool counts = options_.target == "interp";  // which has no samples
   if (!counts && !measure(forms, Measured::Sizes, runs)) return false;

@@ -251,6 +251,15 @@ class ShapeChooser {
       // 128 and 16.
       budget.items = std::min(2 * options_.maxItems, (wide ? 2 : 1) * kWaitingItemWords / words);
       if (wide) budget.threads /= 2;
+      // What waits several times waits the less often the longer its tiles are, and a level's items are gone
+      // when the next one begins: three scans and four sums of 2^27 int64 took 2.93 ms with 1024 items on an
+      // H100, 1.71 with 128 threads and 16 items, 1.59 with 256; four scans 1.57 and 1.51 with the latter
+      // two.
+      constexpr int kDeepWords = 384;
+      if (scannedLevels() > 1 && !weight.loops) {
+        budget = {options_.threads, std::min(options_.maxItems, kDeepWords / words), 512};
+        return budget;
+      }
       // Filters of 2^27 characters took 0.167 with 256 threads, 0.156 with 512.
       if (weight.countsOnly && plan_.narrow && !weight.gathers) budget.threads *= 2;
       if (weight.countsOnly && budget.items * words <= 64) budget.resident = weight.gathers ? 768 : 1280;
@@ -276,6 +285,13 @@ class ShapeChooser {
       budget.items = std::min(budget.items, 4);
     }
     return budget;
+  }
+
+  /// Levels that carry more than counts.
+  size_t scannedLevels() const {
+    return static_cast<size_t>(
+        std::count_if(plan_.levels.begin(), plan_.levels.end(),
+                      [](const LevelPlan& level) { return !level.fields.empty() && !level.countsOnly; }));
   }
 
   /// Nodes of thunk code that run for each segment.

@@ -54,6 +54,9 @@ struct RegularNumbers {
       for (int v = 0; v < S::kWidth; ++v)
         heads |= uint32_t(beginsAt(S::offset(row, v) + (S::kBackward ? 1 : 0))) << (row * S::kWidth + v);
     }
+    // Kept as a word: as truth values, which later code asks for, they do not fit the seven registers there are
+    // for those, and ptxas gives up ("register allocation failed", CUDA 13.0).
+    asm volatile("" : "+r"(heads));
     return heads;
   }
 

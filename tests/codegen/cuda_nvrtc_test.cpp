@@ -17,27 +17,38 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void compileAll(lcu::SpaceKind space, int architecture) {
-  runtime::cuda::NvrtcCompiler compiler;
+/// The k-th of a row of kernels, each with a seed of its own.
+void compile(lcu::SpaceKind space, int architecture, uint64_t k) {
+  const runtime::cuda::NvrtcCompiler compiler;
   if (!compiler.available()) GTEST_SKIP() << "NVRTC is not installed";
-  Random random(7 + static_cast<uint64_t>(space));
-  for (int k = 0; k < 6; ++k) {
-    RandomKernelOptions options;
-    options.space = space;
-    options.bindings = 1 + k;
-    options.canFail = k % 2 == 0;
-    KernelCase testCase = randomKernel(random, options);
-    auto module = codegen::cuda::generateModule({&testCase.kernel}, *testCase.program);
-    std::vector<char> code;
-    auto failure = compiler.compile(module.source, architecture, code);
-    ASSERT_EQ(failure, std::nullopt) << *failure << module.source;
-    EXPECT_GT(code.size(), 1000u);
-  }
+  Random random(7 + static_cast<uint64_t>(space) + 1000 * k);
+  RandomKernelOptions options;
+  options.space = space;
+  options.bindings = 1 + static_cast<int>(k % 6);
+  options.canFail = k % 2 == 0;
+  KernelCase testCase = randomKernel(random, options);
+  auto module = codegen::cuda::generateModule({&testCase.kernel}, *testCase.program);
+  std::vector<char> code;
+  auto failure = compiler.compile(module.source, architecture, code);
+  ASSERT_EQ(failure, std::nullopt) << "kernel " << k << ": " << *failure << module.source;
+  EXPECT_GT(code.size(), 1000u);
 }
 
-TEST(CudaNvrtc, FlatKernelsCompile) { compileAll(lcu::SpaceKind::Flat, 90); }
+/// KELPIE_SEED is the number of the first kernel, KELPIE_SOAK how many times as many as usual there are.
+void compileAll(lcu::SpaceKind space, int architecture) {
+  const auto environment = [](const char* name, uint64_t otherwise) {
+    const char* text = std::getenv(name);
+    return text ? std::strtoull(text, nullptr, 10) : otherwise;
+  };
+  const uint64_t first = environment("KELPIE_SEED", 0), number = 6 * environment("KELPIE_SOAK", 1);
+  for (uint64_t k = first; k < first + number; ++k) compile(space, architecture, k);
+}
+
+TEST(CudaNvrtc, FlatKernelsCompile) { compileAll(lcu::SpaceKind::Flat, 80); }
 TEST(CudaNvrtc, OffsetKernelsCompile) { compileAll(lcu::SpaceKind::Offsets, 90); }
-TEST(CudaNvrtc, RegularKernelsCompile) { compileAll(lcu::SpaceKind::Regular, 80); }
+TEST(CudaNvrtc, RegularKernelsCompile) { compileAll(lcu::SpaceKind::Regular, 90); }
+/// ptxas gave up on kernels that had truth values for where their segments begin (regular_numbers.cuh).
+TEST(CudaNvrtc, BeginsOfEqualSegmentsFitRegisters) { compile(lcu::SpaceKind::Regular, 90, 51); }
 
 TEST(CudaNvrtc, ErrorsNameTheLine) {
   runtime::cuda::NvrtcCompiler compiler;

@@ -175,9 +175,9 @@ TEST_F(Regular, ProductsSuitManyOfEachIndex) {
     extents.elements = extents.segments * extents.length;
     return pass.suits(extents);
   };
-  EXPECT_TRUE(suits(24, 24));
-  EXPECT_FALSE(suits(23, 1000));
-  EXPECT_FALSE(suits(1000, 23));
+  EXPECT_TRUE(suits(16, 16));
+  EXPECT_FALSE(suits(15, 1000));
+  EXPECT_FALSE(suits(1000, 15));
   EXPECT_FALSE(suits(1000, 0));
   extents.length = 15;
   EXPECT_FALSE(suits(100, 100));

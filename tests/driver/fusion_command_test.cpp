@@ -273,6 +273,30 @@ TEST_F(FusionCommand, AProfileOfAnotherProgramIsHarmless) {
   EXPECT_EQ(violation(documentedSchema(), report, "report"), "");
 }
 
+/// Samples of a profile are as good as those of a run of its own.
+TEST_F(FusionCommand, ProfilesTellSamples) {
+  const std::string text =
+      "table = {rem(i * 7919, 4096) : i in [0:4096]};\n"
+      "function steps(x) = if x < 2 then 0 else 1 + steps(x / 2);\n"
+      "sum({steps(table[rem(i * 31, 4096)]) : i in [0:100000]});\n";
+  const auto times = [&](const std::string& options) {
+    const Outcome outcome = kelpie("fusion --run --target=cpu --format=json " + options + " -", text);
+    EXPECT_EQ(outcome.status, 0) << outcome.messages;
+    std::vector<double> predicted;
+    for (const json& form : json::parse(outcome.output)["forms"])
+      for (const json& region : form["report"]["regions"])
+        for (const json& cluster : region["clusters"])
+          if (cluster.contains("measured")) predicted.push_back(cluster["microseconds"]);
+    return predicted;
+  };
+  const std::vector<double> first = times("--profile=" + path("profile"));
+  EXPECT_THAT(read("profile"), HasSubstr("\"sample\""));
+  const std::vector<double> second = times("--fusion-sizes=" + path("profile"));
+  ASSERT_EQ(first.size(), second.size());
+  ASSERT_FALSE(first.empty());
+  for (size_t k = 0; k < first.size(); ++k) EXPECT_NEAR(second[k] / first[k], 1, 1e-6);
+}
+
 TEST_F(FusionCommand, GraphsAndPagesAreWritten) {
   const Outcome dot = kelpie("fusion --format=dot -", program);
   EXPECT_THAT(dot.output, HasSubstr("digraph"));
