@@ -282,8 +282,9 @@ TEST_F(FusionCommand, ProfilesTellSamples) {
   const auto times = [&](const std::string& options) {
     const Outcome outcome = kelpie("fusion --run --target=cpu --format=json " + options + " -", text);
     EXPECT_EQ(outcome.status, 0) << outcome.messages;
+    const json report = json::parse(outcome.output);
     std::vector<double> predicted;
-    for (const json& form : json::parse(outcome.output)["forms"])
+    for (const json& form : report["forms"])
       for (const json& region : form["report"]["regions"])
         for (const json& cluster : region["clusters"])
           if (cluster.contains("measured")) predicted.push_back(cluster["microseconds"]);
