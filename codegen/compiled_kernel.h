@@ -1,8 +1,8 @@
 // What a GPU tells of itself, and of a kernel that was compiled for it and launched.
 //
-// It comes from a run (runtime/target.h), is kept in profiles, and lets a cost model predict for this GPU and
-// this code (fusion/device_costs.h, fusion/kernel_time.h). Schedules do not depend on it: what `kelpie build`
-// compiles on one machine serves on others.
+// It comes from a run (runtime/target.h) and is kept in profiles; the figures let a cost model predict for
+// this GPU (fusion/device_costs.h). Schedules do not depend on them: what `kelpie build` compiles on one
+// machine serves on others.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,6 @@ struct CompiledPass {
   int threads = 0;       ///< of a block
   int blocksAtOnce = 0;  ///< of a multiprocessor
   int64_t blocks = 0;    ///< of the launch
-
-  /// Threads of a multiprocessor, where the launch has as many.
-  int threadsAtOnce() const { return threads * blocksAtOnce; }
 };
 
 }  // namespace kelpie::codegen

@@ -407,7 +407,6 @@ bool Driver::measure(const std::vector<FormResult>& forms, Measured what, Measur
   for (const auto& [place, sizes] : profile.sizes()) {
     fusion::KnownSizes& known = options_.knownSizes[place];
     known.entered = sizes.entered;
-    known.passes = sizes.passes;
     if (what == Measured::Samples) known.samples = sizes.samples;
     for (const auto& [name, kernel] : sizes.kernels) {
       const fusion::KernelSizes before = known.kernels.try_emplace(name).first->second;

@@ -53,12 +53,6 @@ Json jsonOf(const std::vector<codegen::CompiledPass>& passes) {
   return json;
 }
 
-std::vector<codegen::CompiledPass> passesOf(const Json& json) {
-  std::vector<codegen::CompiledPass> passes;
-  for (const Json& p : json) passes.push_back({p.at(0), p.at(1), p.at(2), p.at(3), p.at(4)});
-  return passes;
-}
-
 Json jsonOf(const codegen::DeviceFigures& device) {
   return {{"name", device.name},
           {"architecture", device.architecture},
@@ -112,7 +106,6 @@ class Profile::Sizes {
         (*totals)[permute.at("member")].target.add(permute.at("target"), launches);
     }
     if (kernel.contains("sample")) samples_[place][kernel.at("kernel")] = sampleOf(kernel.at("sample"));
-    if (kernel.contains("passes")) passes_[place][kernel.at("kernel")] = passesOf(kernel.at("passes"));
     if (kernel.at("evaluated") != launches) return;
     std::vector<double>& entered = entered_[place][kernel.at("kernel")];
     for (const Json& sum : kernel.at("entered")) entered.push_back(sum.get<double>() / launches);
@@ -128,7 +121,6 @@ class Profile::Sizes {
     }
     for (const auto& [place, entered] : entered_) result[place].entered = entered;
     for (const auto& [place, samples] : samples_) result[place].samples = samples;
-    for (const auto& [place, passes] : passes_) result[place].passes = passes;
     return result;
   }
 
@@ -136,7 +128,6 @@ class Profile::Sizes {
   std::map<std::string, std::map<std::string, MemberTotals>> members_;  ///< by place and name
   std::map<std::string, std::unordered_map<std::string, std::vector<double>>> entered_;
   std::map<std::string, std::unordered_map<std::string, codegen::ThunkSample>> samples_;
-  std::map<std::string, std::unordered_map<std::string, std::vector<codegen::CompiledPass>>> passes_;
 };
 
 void Profile::addLine(Entry& entry, Span span) const {

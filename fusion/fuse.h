@@ -39,8 +39,6 @@ struct KnownSizes {
   /// How often the blocks of its thunks were entered (runtime/target.h), by name of a kernel after fusion.
   std::unordered_map<std::string, std::vector<double>> entered;
   std::unordered_map<std::string, codegen::ThunkSample> samples;  ///< by name of a kernel after fusion
-  /// How it ran as compiled code, likewise.
-  std::unordered_map<std::string, std::vector<codegen::CompiledPass>> passes;
 };
 
 struct RegionReport;

@@ -106,6 +106,11 @@ TEST(CompileAhead, TimesOfLaunchesLeaveOutTheLoadingOfCode) {
     for (const runtime::KernelStatistics& kernel : statistics.kernels) {
       EXPECT_GT(kernel.seconds, 0) << kernel.name;
       EXPECT_LT(kernel.seconds, std::chrono::duration<double>(kLoading).count()) << kernel.name;
+      ASSERT_FALSE(kernel.passes.empty()) << kernel.name;
+      for (const codegen::CompiledPass& pass : kernel.passes) {
+        EXPECT_GE(pass.threads, 32);
+        EXPECT_GE(pass.blocks, 1);
+      }
     }
   }
 }

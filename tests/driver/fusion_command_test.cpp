@@ -429,6 +429,7 @@ TEST_F(FusionCommand, ProfilesOfAllTargetsAccountForTheSame) {
     ASSERT_EQ(run.status, 0) << run.messages;
     const json profile = json::parse(read("profile"));
     EXPECT_EQ(profile["target"], target);
+    EXPECT_EQ(profile["device"]["name"], "");
     EXPECT_GT(profile["copyBytesPerSecond"].get<double>(), 1e8);
     EXPECT_EQ(profile["launches"], 4);
     for (json kernel : profile["kernels"]) {
