@@ -63,8 +63,8 @@ class Backend {
   virtual std::string account() const { return ""; }
   /// Bytes read plus bytes written in a second by a large copy, measured now; 0 where that is not possible.
   virtual double copyBandwidth() { return 0; }
-  /// Of the GPU that it runs on.
-  virtual codegen::DeviceFigures figures() { return {}; }  ///< without copyBandwidth
+  /// Of the GPU that it runs on, all but copyBandwidth; without a name where it is none.
+  virtual codegen::DeviceFigures figures() { return {}; }
 };
 
 /// Null when the target (as in Options) cannot be used here, with the reason in `problem`. Evaluations stop

@@ -1,29 +1,10 @@
 #include "fusion/device_costs.h"
 
+#include "fusion/named_costs.h"
+
 namespace kelpie::fusion {
 
 namespace {
-
-using Cost = double TargetCosts::*;
-
-constexpr Cost kOfMemory[] = {&TargetCosts::byte, &TargetCosts::storedByte, &TargetCosts::randomLoad,
-                              &TargetCosts::randomStore};
-constexpr Cost kOfSharedCache[] = {&TargetCosts::sharedLoad, &TargetCosts::sharedStore};
-constexpr Cost kOfCores[] = {
-    &TargetCosts::besideLoad,       &TargetCosts::cachedLoad,    &TargetCosts::guardedLoad,
-    &TargetCosts::checkedFilter,    &TargetCosts::element,       &TargetCosts::access,
-    &TargetCosts::address,          &TargetCosts::iteration,     &TargetCosts::call,
-    &TargetCosts::frameValue,       &TargetCosts::operation,     &TargetCosts::integerOperation,
-    &TargetCosts::integerProduct,   &TargetCosts::conversion,    &TargetCosts::constantDivision,
-    &TargetCosts::integerDivision,  &TargetCosts::longDivision,  &TargetCosts::division,
-    &TargetCosts::exponential,      &TargetCosts::logarithm,     &TargetCosts::trigonometric,
-    &TargetCosts::scanElement,      &TargetCosts::scanByte,      &TargetCosts::filterElement,
-    &TargetCosts::filterByte,       &TargetCosts::furtherScan,   &TargetCosts::furtherFilter,
-    &TargetCosts::segmentedElement, &TargetCosts::segment,       &TargetCosts::keptElement,
-    &TargetCosts::numberedElement,  &TargetCosts::foldedElement, &TargetCosts::foldedSegment,
-    &TargetCosts::headedElement,    &TargetCosts::headedSegment, &TargetCosts::numberedScan,
-    &TargetCosts::rowElement,       &TargetCosts::columnElement, &TargetCosts::productElement,
-    &TargetCosts::keyedElement,     &TargetCosts::permuteElement};
 
 /// How many times as long something takes that one device has `there` of, and the other `here`.
 double slower(double there, double here) { return there > 0 && here > 0 ? there / here : 1; }
@@ -44,9 +25,22 @@ TargetCosts costsOn(const codegen::DeviceFigures& device, const TargetCosts& cos
   const double shared =
       reference.architecture == device.architecture ? slower(reference.cacheBytes, device.cacheBytes) : cores;
   TargetCosts result = costs;
-  for (const Cost cost : kOfMemory) result.*cost *= memory;
-  for (const Cost cost : kOfSharedCache) result.*cost *= shared;
-  for (const Cost cost : kOfCores) result.*cost *= cores;
+  for (const NamedCost& cost : namedCosts()) {
+    double& value = result.*cost.value;
+    switch (cost.resource) {
+      case Resource::None:
+        break;
+      case Resource::Memory:
+        value *= memory;
+        break;
+      case Resource::SharedCache:
+        value *= shared;
+        break;
+      case Resource::Cores:
+        value *= cores;
+        break;
+    }
+  }
   result.cacheBytes /= slower(reference.cacheBytes, device.cacheBytes);
   return result;
 }

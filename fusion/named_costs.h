@@ -1,7 +1,8 @@
-// The constants of a target by name: to read them from a file, to fit them, and to tell how much each of them
-// has to do with a predicted time.
+// The constants of a target by name: to read them from a file, to fit them, to tell how much each of them has
+// to do with a predicted time, and to tell what they become on another GPU (device_costs.h).
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
@@ -10,9 +11,18 @@
 
 namespace kelpie::fusion {
 
+/// What of a GPU a constant is a time of.
+enum class Resource : uint8_t {
+  None,         ///< a share, a size, or what is no faster on larger GPUs, as a launch
+  Memory,       ///< by how fast it copies
+  SharedCache,  ///< the cache of all cores
+  Cores,        ///< their arithmetic, their own caches
+};
+
 struct NamedCost {
   std::string_view name;
   double TargetCosts::*value;
+  Resource resource;
 };
 /// All that are numbers.
 std::span<const NamedCost> namedCosts();
