@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "driver/backend.h"
 #include "driver/options.h"
 #include "driver/pipeline.h"
 #include "fusion/report_html.h"
@@ -16,7 +17,10 @@ namespace kelpie::driver {
 /// The runs of `--run`, by the program of a form.
 struct MeasuredRuns {
   std::unordered_map<const core::Program*, runtime::RunStatistics> byProgram;
-  std::set<std::string> kernels;                ///< of the last run, by place of the form and name
+  std::set<std::string> kernels;  ///< of the last run, by place of the form and name
+  /// Of the last run, as long as somebody may look at `cells`: what of these only its device has comes to the
+  /// host where somebody looks, but all of it when the backend ends before them.
+  std::unique_ptr<Backend> backend;
   std::unordered_map<uint32_t, Columns> cells;  ///< what global variables were in the end
 };
 

@@ -372,7 +372,9 @@ EarlierRuns earlierRuns(const MeasuredRuns& runs) {
 bool Driver::measure(const std::vector<FormResult>& forms, Measured what, MeasuredRuns& runs) {
   runs.kernels.clear();
   std::string problem;
-  const std::unique_ptr<Backend> backend = openBackend(problem);
+  runs.cells.clear();
+  runs.backend = openBackend(problem);
+  Backend* const backend = runs.backend.get();
   if (!backend) return false;
   Profile profile([this](Span span) { return sourceLine(span, sources_); });
   options_.target = backend->name();  // from now on also whose costs count
@@ -388,6 +390,7 @@ bool Driver::measure(const std::vector<FormResult>& forms, Measured what, Measur
   Output nowhere(file.get());
   catchInterrupts();
   const auto run = [&] {
+    runs.cells.clear();
     const std::unique_ptr<Services> services = this->services([](std::string_view) {});
     Runner runner(sources_, *backend, *services, nowhere, {0, options_.verbose, colour_, &interrupted()});
     const bool good = runner.run(forms);

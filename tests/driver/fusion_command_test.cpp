@@ -1,4 +1,6 @@
 // `kelpie fusion` and profiles from outside.
+#include "driver/fusion_command.h"
+
 #include <glpk.h>
 #include <gmock/gmock.h>
 
@@ -15,6 +17,40 @@ using kelpie::testing::Outcome;
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
+
+/// Tells, when it ends, whether somebody still holds the values of a run.
+class Ending final : public kelpie::driver::Backend {
+ public:
+  Ending(std::weak_ptr<kelpie::ArrayBytes> values, bool& held) : values_(std::move(values)), held_(held) {}
+  ~Ending() override { held_ = !values_.expired(); }
+  std::string name() const override { return "ending"; }
+  std::variant<kelpie::Columns, kelpie::RuntimeError> run(const kelpie::core::Program&,
+                                                          const kelpie::driver::CellValues&,
+                                                          kelpie::Services&) override {
+    return kelpie::Columns();
+  }
+  std::unique_ptr<kelpie::driver::PreparedForm> prepare(const kelpie::core::Program&,
+                                                        const kelpie::driver::CellValues&) override {
+    return nullptr;
+  }
+
+ private:
+  std::weak_ptr<kelpie::ArrayBytes> values_;
+  bool& held_;
+};
+
+/// A backend that ends before the values of its run brings them all to the host: 35 s for 17 kernels over 1.2
+/// GB each.
+TEST(MeasuredRuns, LetGoOfValuesBeforeTheirBackendEnds) {
+  bool held = true;
+  {
+    kelpie::driver::MeasuredRuns runs;
+    kelpie::Column column = kelpie::scalarColumn(kelpie::ScalarType::Int64, std::vector<std::byte>(24));
+    runs.backend = std::make_unique<Ending>(column.bytes.bytes(), held);
+    runs.cells[0] = {std::move(column)};
+  }
+  EXPECT_FALSE(held);
+}
 
 class FusionCommand : public Command {
  protected:
@@ -283,19 +319,24 @@ TEST_F(FusionCommand, ProfilesTellSamples) {
     const Outcome outcome = kelpie("fusion --run --target=cpu --format=json " + options + " -", text);
     EXPECT_EQ(outcome.status, 0) << outcome.messages;
     const json report = json::parse(outcome.output);
-    std::vector<double> predicted;
+    std::vector<std::pair<double, int>> predicted;
     for (const json& form : report["forms"])
       for (const json& region : form["report"]["regions"])
         for (const json& cluster : region["clusters"])
-          if (cluster.contains("measured")) predicted.push_back(cluster["microseconds"]);
+          if (cluster.contains("measured"))
+            predicted.emplace_back(cluster["microseconds"], cluster["measured"]["evaluated"]);
     return predicted;
   };
-  const std::vector<double> first = times("--profile=" + path("profile"));
+  const auto first = times("--profile=" + path("profile"));
   EXPECT_THAT(read("profile"), HasSubstr("\"sample\""));
-  const std::vector<double> second = times("--fusion-sizes=" + path("profile"));
+  const auto second = times("--fusion-sizes=" + path("profile"));
   ASSERT_EQ(first.size(), second.size());
   ASSERT_FALSE(first.empty());
-  for (size_t k = 0; k < first.size(); ++k) EXPECT_NEAR(second[k] / first[k], 1, 1e-6);
+  // How often a kernel is evaluated before it is compiled depends on how busy the machine is.
+  for (size_t k = 0; k < first.size(); ++k) {
+    if (first[k].second != second[k].second) continue;
+    EXPECT_NEAR(second[k].first / first[k].first, 1, 1e-6);
+  }
 }
 
 TEST_F(FusionCommand, GraphsAndPagesAreWritten) {
