@@ -9,8 +9,10 @@
 #include "codegen/cuda/cuda_module.h"
 #include "runtime/cuda/compiler_process.h"
 #include "runtime/cuda/kernel_compiler.h"
+#include "runtime/cuda/kernel_resources.h"
 #include "runtime/cuda/nvrtc_compiler.h"
 #include "tests/codegen/random_kernel.h"
+#include "tests/runtime/program_builder.h"
 
 namespace kelpie::tests {
 namespace {
@@ -49,6 +51,32 @@ TEST(CudaNvrtc, OffsetKernelsCompile) { compileAll(lcu::SpaceKind::Offsets, 90);
 TEST(CudaNvrtc, RegularKernelsCompile) { compileAll(lcu::SpaceKind::Regular, 90); }
 /// ptxas gave up on kernels that had truth values for where their segments begin (regular_numbers.cuh).
 TEST(CudaNvrtc, BeginsOfEqualSegmentsFitRegisters) { compile(lcu::SpaceKind::Regular, 90, 51); }
+
+/// Bytes of a filter that threads keep in memory, as registers do not suffice.
+int64_t spilledBytes(testing::Builder& b, std::vector<lcu::ExprRef> pull, lcu::ExprRef where,
+                     lcu::VarId array) {
+  lcu::Soac soac = b.filter(b.flat(array), std::move(pull), where);
+  b.named(soac, "kept");
+  const lcu::Kernel kernel{"filter", {soac}, soac.results};
+  const auto module = codegen::cuda::generateModule({&kernel}, b.program);
+  std::vector<char> code;
+  const auto failure = runtime::cuda::NvrtcCompiler().compile(module.source, 90, code);
+  EXPECT_EQ(failure, std::nullopt) << *failure;
+  const auto resources = runtime::cuda::resourcesOf(code);
+  EXPECT_TRUE(resources);
+  return resources ? resources->frameBytes : -1;
+}
+
+TEST(CudaNvrtc, FiltersKeepWhatTheyLoadInRegisters) {
+  if (!runtime::cuda::NvrtcCompiler().available()) GTEST_SKIP() << "NVRTC is not installed";
+  testing::Builder b;
+  const lcu::VarId keys = b.globalArray("keys", testing::ints({1, 2, 3})),
+                   others = b.globalArray("others", testing::ints({1, 2, 3}));
+  // Positions; pairs of which one half decides.
+  EXPECT_EQ(spilledBytes(b, {b.i()}, b.op(ScalarOp::Less, b.at(keys), b.num(1000)), keys), 0);
+  const lcu::ExprRef even = b.op(ScalarOp::Equal, b.op(ScalarOp::And, b.at(keys), b.num(1)), b.num(0));
+  EXPECT_EQ(spilledBytes(b, {b.at(keys), b.at(others)}, even, keys), 0);
+}
 
 TEST(CudaNvrtc, ErrorsNameTheLine) {
   runtime::cuda::NvrtcCompiler compiler;
