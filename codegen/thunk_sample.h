@@ -26,6 +26,12 @@ struct ThunkSample {
     double blocks = 0;    ///< the same, of 1024 bytes
     double fresh = 0;     ///< those of `sectors` whose granule no element visits shortly before (kRemembered)
     double visited = 0;   ///< bytes of the different pieces that the launch visits, once for each of `number`
+    /// Pieces of 32 bytes that warps ask for and a core's cache does not hold, of so many loads: of a GPU
+    /// (runtime/interp/core_cache.h).
+    double missed = 0, simulated = 0;
+    /// Of what a Permute writes: elements looked at side by side, how many pairs of them there are, and how
+    /// many of them write where another of them does.
+    double seen = 0, pairs = 0, met = 0;
 
     void add(const Positions& other, double weight) {
       number += weight * other.number;
@@ -34,6 +40,11 @@ struct ThunkSample {
       blocks += weight * other.blocks;
       fresh += weight * other.fresh;
       visited += weight * other.visited;
+      missed += weight * other.missed;
+      simulated += weight * other.simulated;
+      seen += weight * other.seen;
+      pairs += weight * other.pairs;
+      met += weight * other.met;
     }
   };
   /// Of a division whose size its operands tell (dividesByWords in integer_division.h): how many warps did

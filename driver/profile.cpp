@@ -64,7 +64,8 @@ Json jsonOf(const codegen::DeviceFigures& device) {
 Json jsonOf(const codegen::ThunkSample& sample) {
   Json positions = Json::array();
   for (const auto& p : sample.positions)
-    positions.push_back({p.number, p.sectors, p.granules, p.blocks, p.fresh, p.visited});
+    positions.push_back({p.number, p.sectors, p.granules, p.blocks, p.fresh, p.visited, p.missed, p.simulated,
+                         p.seen, p.pairs, p.met});
   Json divisions = Json::array();
   for (const auto& d : sample.divisions) divisions.push_back({d.number, d.ofLong, d.ofShort});
   Json calls = Json::array();
@@ -78,8 +79,11 @@ Json jsonOf(const codegen::ThunkSample& sample) {
 
 codegen::ThunkSample sampleOf(const Json& json) {
   codegen::ThunkSample sample{json.at("entered"), json.at("inStep"), {}, {}, {}};
-  for (const Json& p : json.at("positions"))
-    sample.positions.push_back({p.at(0), p.at(1), p.at(2), p.at(3), p.at(4), p.at(5)});
+  for (const Json& p : json.at("positions")) {
+    const auto at = [&p](size_t k) { return k < p.size() ? p.at(k).get<double>() : 0; };  // of before: fewer
+    sample.positions.push_back(
+        {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8), at(9), at(10)});
+  }
   for (const Json& d : json.value("divisions", Json::array()))
     sample.divisions.push_back({d.at(0), d.at(1), d.at(2)});
   for (const Json& c : json.value("calls", Json::array())) sample.calls.push_back({c.at(0), c.at(1)});

@@ -1,10 +1,8 @@
 #include "fusion/cost_model.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
-#include "codegen/integer_division.h"
 #include "codegen/short_arrays.h"
 #include "fusion/effects.h"
 #include "fusion/segment_lengths.h"
@@ -166,11 +164,21 @@ GatherTime CostModel::gathers(lcu::VarId array, double count, double least) cons
 
 namespace {
 constexpr double kSector = 32, kGranule = 64;  // bytes
-}
+/// What a piece of the cache of all cores takes where a warp loads its neighbours, too, relative to one
+/// alone. (On an H100 maps that load a value and those at six distances move 7.0 TB/s, gathers from 4
+/// MB 5.1.)
+constexpr double kNeighbourLoad = 0.65;
+}  // namespace
 
 /// What of the pieces visited no cache holds.
 double CostModel::missing(const Places& places) const {
-  return std::min(places.fresh, std::max(0.0, 1 - costs_.cacheBytes / std::max(1.0, places.visited)));
+  const double held = places.held ? *places.held : costs_.cacheBytes / std::max(1.0, places.visited);
+  return std::min(places.fresh, std::max(0.0, 1 - held));
+}
+
+/// What a piece from the cache of all cores takes, relative to one alone.
+double CostModel::besideNeighbours(const Places& places) const {
+  return costs_.lockStep ? kNeighbourLoad + (1 - kNeighbourLoad) * places.scatter : 1;
 }
 
 GatherTime CostModel::gather(const Places& places) const {
@@ -183,7 +191,16 @@ GatherTime CostModel::gather(const Places& places) const {
   constexpr double kSame = 0.4, kSideBySide = 0.25;  // of a look; pieces of each load, at 8 bytes
   const double apart = costs_.lockStep ? std::min(1.0, places.sectors / kSideBySide) : 1;
   const double beside = (1 - std::min(1.0, places.sectors)) * (kSame + (1 - kSame) * apart);
-  return {far * places.granules * granule, places.sectors * (1 - own - far) * costs_.sharedLoad,
+  const double sharedLoad = besideNeighbours(places) * costs_.sharedLoad;
+  if (places.missed) {
+    const double fromMemory =
+        std::min(missing(places), *places.missed / std::max(places.sectors, *places.missed));
+    const double held = std::max(0.0, places.sectors - *places.missed);
+    return {fromMemory * places.granules * granule,
+            std::max(0.0, *places.missed - fromMemory * places.sectors) * sharedLoad,
+            held * costs_.cachedLoad + beside * costs_.besideLoad};
+  }
+  return {far * places.granules * granule, places.sectors * (1 - own - far) * sharedLoad,
           places.sectors * own * costs_.cachedLoad + beside * costs_.besideLoad};
 }
 
@@ -231,9 +248,12 @@ PermuteTime CostModel::permuting(const lcu::Soac& soac, double count, double byt
   // Writers look first who has been there, and leave it at that if it was one behind them.
   const double size = bytes / width / columns;
   const double thrown = count / std::max(1.0, size);
-  const double writers = thrown > 0 ? (1 - std::exp(-thrown) + std::min(1.0, thrown)) / 2 / thrown : 1;
-  const GatherTime look = gather(places);
-  return {count * columns * (look.memory + writers * memory),
+  const double guess = thrown > 0 ? (1 - std::exp(-thrown) + std::min(1.0, thrown)) / 2 / thrown : 1;
+  const double writers = places.writers.value_or(guess);
+  GatherTime look = gather(places);
+  look.shared /= besideNeighbours(places);  // each on its own
+  constexpr double kLookedAt = 0.85;        // of the time of a write: its piece is in the cache
+  return {count * columns * (look.memory + writers * kLookedAt * memory),
           count * columns *
               (look.shared + look.own +
                writers * std::max(costs_.permuteElement, places.sectors * costs_.sharedStore)),
@@ -284,196 +304,19 @@ void addUnguarded(ExprRef e, std::unordered_set<ExprRef>& seen) {
   for (size_t k = 0; k < count; ++k) addUnguarded(e->operands[k], seen);
 }
 
-/// Loads in order that only the survivors of a filter need.
-int guardedLoads(const lcu::Soac& soac) {
-  if (soac.kind != SoacKind::Filter) return 0;
+}  // namespace
+
+std::vector<lcu::VarId> CostModel::guardedLoads(const lcu::Soac& soac) {
+  if (soac.kind != SoacKind::Filter) return {};
   std::unordered_set<ExprRef> unguarded;
   addUnguarded(soac.where, unguarded);
-  int count = 0;
+  std::vector<lcu::VarId> arrays;
   lcu::forEachNode(soac.pull, [&](ExprRef e) {
     if (e->kind != ExprKind::Load || unguarded.contains(e)) return;
     const AccessPattern pattern = patternOf(e->operands[0]);
-    count += pattern == AccessPattern::InOrder || pattern == AccessPattern::Shifted;
+    if (pattern == AccessPattern::InOrder || pattern == AccessPattern::Shifted) arrays.push_back(e->index);
   });
-  return count;
-}
-
-}  // namespace
-
-bool CostModel::ofIntegers(ExprRef e) {
-  if (e->kind == ExprKind::Convert)
-    return isFloat(e->type) == isFloat(e->operands[0]->type) && !isFloat(e->type);
-  return e->kind != ExprKind::Op || !isFloat(e->operands[0]->type);
-}
-
-namespace {
-
-/// What operations of integers take on a GPU, relative to an addition of 64 bits: all its instructions are of
-/// 32 bits, and those that compare, choose and shift have one pipe of half the width. As measured on an H200.
-struct Instructions {
-  double widen = 0.6, check = 2, select = 1.3, extreme = 2.7, compare = 1.3;
-  double truths = 0.8, bits = 1.1, shiftLeft = 0.65, shiftRight = 1.25;
-  double signedShift = 2.7;      ///< a division by a power of two
-  double fewBits = 0.25;         ///< a division of 32 bits by a constant, relative to one of 64
-  double fewDivided = 0.4;       ///< ... and by another number
-  double wordByConstant = 0.35;  ///< a division of 64 bits by a constant for which a word suffices
-};
-/// Elsewhere they differ little.
-constexpr Instructions kAlike{1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1}, kOfGpu{};
-
-/// Whether a float is a power of two: compilers multiply by its reciprocal, which is exact.
-bool isPowerOfTwo(ExprRef divisor) {
-  int exponent = 0;
-  return divisor->kind == ExprKind::Constant && std::abs(std::frexp(divisor->constant.f, &exponent)) == 0.5;
-}
-
-/// Whether the bits of an integer tell how it compares with a constant, as those of a character do that it is
-/// at least 0 and less than 256.
-bool isCompared(ScalarOp op, ExprRef integer, ExprRef constant, const ElementFacts& facts) {
-  if (constant->kind != ExprKind::Constant || isFloat(constant->type)) return false;
-  const double bits = facts.sureBits(integer);
-  if (bits >= 63) return false;
-  const int64_t limit = constant->constant.i, end = int64_t{1} << static_cast<int>(bits);
-  switch (op) {
-    case ScalarOp::Less:
-    case ScalarOp::GreaterEqual:
-      return limit <= 0 || limit >= end;
-    case ScalarOp::LessEqual:
-    case ScalarOp::Greater:
-      return limit < 0 || limit >= end - 1;
-    case ScalarOp::Equal:
-    case ScalarOp::NotEqual:
-      return limit < 0 || limit >= end;
-    default:
-      return false;
-  }
-}
-
-/// Whether compilers know a truth value, and drop what depends on it alone.
-bool isKnown(ExprRef e, const ElementFacts& facts) {
-  if (e->kind == ExprKind::Constant) return true;
-  if (e->kind != ExprKind::Op) return false;
-  switch (e->op) {
-    case ScalarOp::And:
-    case ScalarOp::Or:
-    case ScalarOp::Not:
-      return e->type == ScalarType::Bool && std::all_of(e->operands.begin(), e->operands.end(),
-                                                        [&](ExprRef x) { return isKnown(x, facts); });
-    default:
-      return e->operands.size() == 2 && isCompared(e->op, e->operands[0], e->operands[1], facts);
-  }
-}
-
-}  // namespace
-
-double CostModel::operation(ExprRef e, const ElementFacts& facts,
-                            const std::optional<DivisionSizes>& sizes) const {
-  const auto simple = [&](ScalarType type, double time) {
-    const bool narrow = costs_.lockStep ? sizeOf(type) == 4 : sizeOf(type) <= 4;
-    return narrow ? costs_.narrow * time : time;
-  };
-  constexpr double kQuick = 32;  // bits of what takes one word
-  // Of integers, whether a word suffices: for what is read of the result, or as all operands are that small.
-  const bool mask = e->kind == ExprKind::Op && e->op == ScalarOp::And && facts.sureBits(e) <= kQuick;
-  const bool word = costs_.lockStep && (mask || facts.neededBits(e) <= kQuick);
-  const bool few = costs_.lockStep && e->kind == ExprKind::Op &&
-                   std::all_of(e->operands.begin(), e->operands.end(),
-                               [&](ExprRef operand) { return facts.sureBits(operand) <= kQuick; });
-  const auto ofType = [&](ScalarType type) {
-    return simple((word || few) && sizeOf(type) > 4 ? ScalarType::Int32 : type,
-                  isFloat(type) ? costs_.operation : costs_.integerOperation);
-  };
-  const Instructions& take = costs_.lockStep ? kOfGpu : kAlike;
-  const auto chosen = [&](ScalarType type) {
-    return take.select * simple(word && sizeOf(type) > 4 ? ScalarType::Int32 : type, costs_.integerOperation);
-  };
-  switch (e->kind) {
-    case ExprKind::Convert:
-      if (isFloat(e->type) != isFloat(e->operands[0]->type)) return simple(e->type, costs_.conversion);
-      return take.widen * ofType(e->type);
-    case ExprKind::Check:
-      if (costs_.lockStep && isKnown(e->operands[0], facts)) return 0;
-      return take.check * simple(e->type, costs_.integerOperation);
-    case ExprKind::If: {
-      double values = 0;
-      for (size_t k = 1; k <= e->operands.size() / 2; ++k) values += chosen(e->operands[k]->type);
-      return values;
-    }
-    case ExprKind::Op:
-      if (costs_.lockStep && isKnown(e, facts)) return 0;
-      break;
-    default:
-      return 0;
-  }
-  const ScalarType type = e->operands[0]->type;
-  const double float32 = type == ScalarType::Float32 ? costs_.float32 : 1;
-  switch (e->op) {
-    case ScalarOp::Mul:
-      return isFloat(type) ? ofType(type)
-                           : simple(word || few ? ScalarType::Int32 : type, costs_.integerProduct);
-    case ScalarOp::Div:
-    case ScalarOp::Rem:
-      if (isFloat(type)) return isPowerOfTwo(e->operands[1]) ? ofType(type) : float32 * costs_.division;
-      if (facts.divided(e)) return simple(type, costs_.integerProduct) + ofType(type);
-      if (e->operands[1]->kind == ExprKind::Constant) {
-        const bool shift = std::has_single_bit(static_cast<uint64_t>(e->operands[1]->constant.i));
-        if (few) return shift ? ofType(type) : take.fewBits * costs_.constantDivision;
-        if (shift) return std::min(take.signedShift * ofType(type), costs_.constantDivision);
-        if (!codegen::dividesByWords(e)) return simple(type, costs_.constantDivision);
-        const double ofWord = take.wordByConstant * costs_.constantDivision;
-        if (sizes) return sizes->ofLong * costs_.constantDivision + sizes->ofShort * ofWord;
-        return facts.bits(e->operands[0]) > kQuick ? costs_.constantDivision : ofWord;
-      }
-      if (few) return take.fewDivided * costs_.integerDivision;
-      if (!codegen::dividesByWords(e)) return simple(type, costs_.longDivision);
-      if (sizes) return sizes->ofLong * costs_.longDivision + sizes->ofShort * costs_.integerDivision;
-      return std::max(facts.bits(e->operands[0]), facts.bits(e->operands[1])) > kQuick
-                 ? costs_.longDivision
-                 : costs_.integerDivision;
-    case ScalarOp::Max:
-    case ScalarOp::Min:
-      return isFloat(type) ? ofType(type) + chosen(type) * (costs_.lockStep ? 1 : 0)
-                           : take.extreme * ofType(type);
-    case ScalarOp::Equal:
-    case ScalarOp::NotEqual:
-    case ScalarOp::Less:
-    case ScalarOp::LessEqual:
-    case ScalarOp::Greater:
-    case ScalarOp::GreaterEqual:
-      return isFloat(type) ? ofType(type) : take.compare * ofType(type);
-    case ScalarOp::And:
-    case ScalarOp::Or:
-    case ScalarOp::Xor:
-    case ScalarOp::Not:
-      return (type == ScalarType::Bool ? take.truths : take.bits) * ofType(type);
-    case ScalarOp::ShiftLeft:
-      return take.shiftLeft * ofType(type);
-    case ScalarOp::ShiftRight:
-      return take.shiftRight * ofType(type);
-    case ScalarOp::Sqrt:
-      return float32 * costs_.division;
-    case ScalarOp::Exp:
-    case ScalarOp::Sinh:
-    case ScalarOp::Cosh:
-    case ScalarOp::Tanh:
-      return float32 * costs_.exponential;
-    case ScalarOp::Ln:
-      return float32 * costs_.logarithm;
-    case ScalarOp::Sin:
-    case ScalarOp::Cos:
-      return float32 * costs_.trigonometric;
-    // Relative to a sine, as measured on an H200 for arguments all over their domain.
-    case ScalarOp::Tan:
-      return float32 * 1.8 * costs_.trigonometric;
-    case ScalarOp::Atan:
-      return float32 * 1.55 * costs_.trigonometric;
-    case ScalarOp::Asin:
-      return float32 * 2.2 * costs_.trigonometric;
-    case ScalarOp::Acos:
-      return float32 * 3.0 * costs_.trigonometric;
-    default:
-      return ofType(type);
-  }
+  return arrays;
 }
 
 void CostModel::noteBits(const lcu::Soac& soac) {
@@ -522,7 +365,8 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) con
     case SoacKind::Filter:
     case SoacKind::Partition:
       time.collective = n * (costs_.filterElement + width * costs_.filterByte);
-      time.exposed = n * (guardedLoads(soac) * costs_.guardedLoad + checks * costs_.checkedFilter);
+      time.exposed = n * (static_cast<double>(guardedLoads(soac).size()) * costs_.guardedLoad +
+                          checks * costs_.checkedFilter);
       time.further = n * costs_.furtherFilter;
       break;
     case SoacKind::Reduce:
@@ -609,8 +453,9 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   const bool scans = std::any_of(members.begin(), members.end(), [](const SoacTime& member) {
     return member.kind == SoacKind::Scan && member.collective > 0;
   });
-  double arithmetic = 0, integers = 0, collective = 0, exposed = 0, further = 0, first = 0, lookUps = 0;
-  bool numbered = false, folds = false;
+  double arithmetic = 0, integers = 0, conversions = 0, collective = 0, exposed = 0, further = 0, first = 0,
+         lookUps = 0;
+  bool numbered = false, folds = false, lookedUp = false;
   double borders = 0, elements = 0;
   for (const SoacTime& member : members) {
     constexpr double kWaiting = 1024;
@@ -618,9 +463,11 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
     folds |= member.kind == SoacKind::Reduce && member.segments > 0 && !member.rows && !member.keyed;
     arithmetic += member.arithmetic;
     integers += member.integers;
+    conversions += member.conversions;
     collective += member.collective;
     exposed += member.exposed;
     lookUps += member.lookUps;
+    lookedUp |= member.lookedUp;
     numbered |= member.numbered && !member.rows && !member.keyed;
     elements = std::max(elements, member.elements);
     if (member.kind == SoacKind::Reduce && scans) further += member.further;  // what threads hold for both
@@ -629,18 +476,21 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
     first = std::max(first, member.further);
   }
   arithmetic += integers - costs_.pipesOverlap * std::min(integers, arithmetic);
+  arithmetic += conversions - costs_.pipesOverlap * std::min(conversions, arithmetic);
   if (folds) arithmetic *= costs_.segmentedWork;
   const double passes = collective > 0 ? costs_.passes : 1;
   double overlap = collective == 0 ? costs_.overlap
                    : !scans        ? costs_.filterOverlap
                    : numbered      ? costs_.collectiveOverlap
                                    : costs_.scanOverlap;
-  // Where tiles lie in one segment, nothing waits for its number.
-  if (numbered) overlap = std::min(overlap, borders * costs_.segmentedOverlap + (1 - borders) * overlap);
+  // Where tiles lie in one segment, nothing waits for its number; nor where maps compute it.
+  const bool computes = !lookedUp && !folds && collective == 0 && costs_.lockStep;
+  if (numbered && !computes)
+    overlap = std::min(overlap, borders * costs_.segmentedOverlap + (1 - borders) * overlap);
   const double storing = costs_.byte > 0 ? memory.stores * costs_.storedByte / costs_.byte : 0;
   // What comes from memory or goes there passes by the shared cache.
   const double inOrder = passes * memory.loads + memory.stores;
-  const double bySector = costs_.byte > 0 ? costs_.sharedLoad / (kSector * costs_.byte) : 0;
+  const double bySector = costs_.byte > 0 ? kNeighbourLoad * costs_.sharedLoad / (kSector * costs_.byte) : 0;
   const double shared =
       passes * memory.shared +
       (costs_.cachesOverlap > 0 && memory.shared > 0 ? inOrder * std::min(1.0, bySector) : 0);
@@ -650,15 +500,18 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   const bool hidden = numbered || (costs_.lockStep && folds && collective == 0);
   // What they wait for hides behind the arithmetic of others.
   const double waits = costs_.lockStep && numbered && folds && collective == 0 ? lookUps : 0;
-  const double working =
-      both(passes * arithmetic, waits, costs_.overlap) + collective + (hidden ? segmentTime(members) : 0);
+  const bool rows = costs_.lockStep && std::any_of(members.begin(), members.end(),
+                                                   [](const SoacTime& member) { return member.rows; });
+  const double finding = rows || hidden ? segmentTime(members) : 0;
+  const double computing = both(passes * arithmetic, waits, costs_.overlap);
+  const double working = (rows ? both(computing, finding, costs_.overlap) : computing + finding) + collective;
   // Scans of tiles that know their segments wait at barriers most of the time, whatever they load.
   constexpr double kBeside = 0.25;  // of memory
   const double waiting =
       scans && numbered ? elements * costs_.numberedScan + (costs_.numberedScan > 0 ? kBeside * moving : 0)
                         : 0;
   return costs_.launch + std::max(both(moving, working, overlap), waiting) + exposed + memory.dependent +
-         further - first + (hidden ? 0 : segmentTime(members));
+         further - first + (rows || hidden ? 0 : segmentTime(members));
 }
 
 double CostModel::collectiveBytes(const lcu::Soac& soac) const {

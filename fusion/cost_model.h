@@ -34,6 +34,7 @@ struct SoacTime {
   lcu::SoacKind kind = lcu::SoacKind::Once;
   double arithmetic = 0;              ///< but for `integers`
   double integers = 0;                ///< arithmetic of integers, where it is known apart
+  double conversions = 0;             ///< likewise, between integers and floats
   double collective = 0;              ///< work of scans and filters
   double exposed = 0;                 ///< behind which nothing hides: permutes, guarded loads
   double further = 0;                 ///< what a scan or filter takes longer in a kernel that has one already
@@ -54,6 +55,11 @@ struct Places {
   double scatter = 1;   ///< 0: the granules lie side by side, 1: none is near another
   double fresh = 1;     ///< share of the pieces that were not visited shortly before
   double visited = 0;   ///< bytes
+  std::optional<double>
+      held;  ///< share of the pieces that the cache of all cores holds, if each is visited at random
+  std::optional<double>
+      writers;  ///< of a permute: share of the elements that are the last so far where they write
+  std::optional<double> missed;  ///< sectors that a core's cache does not hold, where that is known
 };
 
 /// Time of loads and of stores.
@@ -121,11 +127,17 @@ class CostModel {
   SoacTime timeOf(const lcu::Soac& soac) const;
   /// The same for known numbers of elements and of segments.
   SoacTime timeOf(const lcu::Soac& soac, double elements, double segments) const;
+  /// Arrays of which only what a filter passes on is loaded, in order: one for each load.
+  static std::vector<lcu::VarId> guardedLoads(const lcu::Soac& soac);
   /// Whether an operation is one of integers or truth values.
   static bool ofIntegers(lcu::ExprRef e);
+  /// ... or between integers and floats.
+  static bool converts(lcu::ExprRef e);
   /// One operation on one element; how large integers are that it divides, if that is known.
   double operation(lcu::ExprRef e, const ElementFacts& facts,
                    const std::optional<DivisionSizes>& sizes = std::nullopt) const;
+  /// Of an element of 64 bits, by what is known.
+  double choice() const;
   /// A load at a computed position.
   GatherTime gather(const Places& places) const;
   /// Of loads by many threads: memory and the caches work at the same time.
@@ -144,6 +156,7 @@ class CostModel {
   double estimate(lcu::ExprRef e) const;
   void noteBits(const lcu::Soac& soac);
   double missing(const Places& places) const;
+  double besideNeighbours(const Places& places) const;
   double segmentTime(const std::vector<SoacTime>& members) const;
   const lcu::Program& program_;
   TargetCosts costs_;

@@ -16,6 +16,7 @@
 #include "codegen/regular_reads.h"
 #include "fusion/compiled_blocks.h"
 #include "fusion/dependence_graph.h"
+#include "fusion/sampled_places.h"
 
 namespace kelpie::fusion {
 
@@ -67,6 +68,13 @@ class Account {
     twoIndices_ = codegen::twoIndices(kernel, info_).has_value();
     rows_ = !keyed_ && codegen::foldsRegular(kernel, info_) && codegen::regularReads(kernel, info_).apart();
     if (keyed_) n_ /= std::max(1.0, m_);  // positions
+    for (const Soac& soac : kernel.bindings) {
+      lcu::forEachNode(codegen::thunksOf(soac), [&](ExprRef e) {
+        const bool isOne =
+            e->kind == ExprKind::Load && codegen::loadsInOrder(e) && e->operands[0]->index == 0;
+        if (isOne && info_.parameter(ParameterKind::Array, e->index)) inOrder_.insert(e->index);
+      });
+    }
     passesOf_.assign(kernel.bindings.size(), {0});
     if (!model.costs().lockStep) return;
     if (!rows_ && !keyed_) passes_[0].bySegments = goesBySegments(kernel, info_);
@@ -97,6 +105,11 @@ class Account {
   }
 
   double run(double bytesWritten) {
+    double passing = bytesWritten;
+    for (VarId v : inOrder_) passing += n_ * model_.storedBytes(v);
+    const double launches = sample_.entered.empty() ? 0 : sample_.entered[0] / std::max(1.0, n_);
+    if (model_.costs().lockStep && launches > 0)
+      remembered_ = remembered(sample_, launches, passing, model_.costs().cacheBytes);
     for (size_t b = 0; b < kernel_.bindings.size(); ++b) {
       const size_t blocks = blocks_, positions = positions_, divisions = divisions_, calls = calls_;
       for (size_t pass : passesOf_[b]) {  // short maps are in all passes that read them
@@ -147,6 +160,7 @@ class Account {
     GatherTime repeated;  ///< loads in loops
     std::vector<SoacTime> members;
     BySegments bySegments = BySegments::No;
+    std::set<VarId> guarded;     ///< arrays that only survivors of filters load
     std::set<VarId> sideBySide;  ///< arrays that neighbouring segments read so
   };
 
@@ -198,6 +212,10 @@ class Account {
   void binding(const Soac& soac, BindingRole role) {
     const double times = role == BindingRole::Finish ? 1 : role == BindingRole::Epilogue ? m_ : n_;
     SoacTime time = role == BindingRole::Finish ? SoacTime() : model_.timeOf(soac, times, m_);
+    // Filters that go beside each other find what one of them has loaded.
+    if (role != BindingRole::Finish)
+      for (VarId v : CostModel::guardedLoads(soac))
+        if (!pass_->guarded.insert(v).second) time.exposed -= times * model_.costs().guardedLoad;
     time.arithmetic = 0;
     time.rows = rows_ || bySegments();
     time.keyed = keyed_;
@@ -208,21 +226,40 @@ class Account {
       time.arithmetic += n_ * emptyTiles_ * model_.costs().productElement;
     thunks(codegen::eagerThunks(soac), times, role, time);
     thunks(codegen::lateThunks(soac), survivors(soac), role, time);
-    if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan)
+    if (soac.kind == SoacKind::Reduce && rows_ && model_.costs().lockStep && role == BindingRole::Element &&
+        foldsFirstOfExtremes(soac)) {
+      time.arithmetic += times * model_.costs().operation;
+      time.integers += times * model_.choice() * static_cast<double>(soac.pull.size());
+    } else if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan) {
       time.arithmetic +=
           times * model_.arithmetic(soac.combine.result) * (role == BindingRole::Element ? emptyTiles_ : 1);
+    }
     if (soac.kind == SoacKind::Permute) {
       const ThunkSample::Positions positions = nextPositions();
       double width = 0;
       for (ExprRef e : soac.pull) width += sizeOf(e->type);
-      const PermuteTime writes =
-          model_.permuting(soac, times, target(soac) * width,
-                           positions.number > 0 ? std::optional(placesOf(positions)) : std::nullopt);
+      std::optional<Places> places;
+      if (positions.number > 0) places = placesOf(positions, remembered_);
+      if (places) places->writers = writersOf(positions, times, target(soac));
+      const PermuteTime writes = model_.permuting(soac, times, target(soac) * width, places);
       time.exposed = writes.exposed;
       pass_->memory.stores += writes.memory;
       pass_->memory.shared += writes.shared;
     }
     pass_->members.push_back(time);
+  }
+
+  /// Whether it tells an extreme and where the first one is, for which rows compare once
+  /// (codegen/cuda/pass_extremes.h).
+  static bool foldsFirstOfExtremes(const Soac& soac) {
+    constexpr uint32_t kPosition = 2;
+    if (soac.pull.size() != 2) return false;
+    const auto folds = codegen::laneFolds(soac.combine);
+    for (uint32_t k = 0; k < folds.size(); ++k) {
+      const bool ofOther = folds[k] && folds[k]->of != k && folds[k]->operation == ScalarOp::Min;
+      if (ofOther && soac.pull[k]->kind == ExprKind::Param && soac.pull[k]->index == kPosition) return true;
+    }
+    return false;
   }
 
   /// Adds arithmetic and loads of thunks that are evaluated `times` times.
@@ -277,7 +314,9 @@ class Account {
         if (!facts.varies(step.node) || exits.contains(step.node) || counted.contains(step.node)) continue;
         const size_t home = homes.of(step.node, b);
         const double operation = model_.operation(step.node, facts, sizes) * shareOf(step.node);
-        (CostModel::ofIntegers(step.node) ? time.integers : time.arithmetic) +=
+        (CostModel::converts(step.node)     ? time.conversions
+         : CostModel::ofIntegers(step.node) ? time.integers
+                                            : time.arithmetic) +=
             (model_.costs().lockStep ? inStep[home] : threads[home]) * operation;
       }
     }
@@ -392,7 +431,10 @@ class Account {
     if (sampled_ && positions.number == 0) return;  // in a branch that no element takes
     if (positions.number > 0) {
       visited_[e->index] = std::max(visited_[e->index], positions.visited / positions.number);
-      const GatherTime one = model_.gather(placesOf(positions));
+      Places places = placesOf(positions, remembered_);
+      // What elements a few places away load, too.
+      if (pattern == AccessPattern::Shifted && inOrder_.contains(e->index)) places.fresh = 0;
+      const GatherTime one = model_.gather(places);
       addLoads({times * one.memory, times * one.shared, times * one.own}, repeated);
     } else if (shifted) {
       if (role == BindingRole::Epilogue) {
@@ -507,17 +549,6 @@ class Account {
     const bool folds = pass_->bySegments == BySegments::Folds;
     return folds && !uses(e, 2) ? std::min(1.0, kTurns * m_ / std::max(1.0, n_)) : 1;
   }
-  static Places placesOf(const ThunkSample::Positions& p) {
-    Places places;
-    places.sectors = p.sectors / p.number;
-    places.granules = p.granules / p.number;
-    constexpr double kMost = 16;  // granules of a block
-    const double ofBlock = p.blocks > 0 ? std::clamp(p.granules / p.blocks, 1.0, kMost) : 1;
-    places.scatter = 1 - std::log(ofBlock) / std::log(kMost);
-    places.fresh = p.sectors > 0 ? p.fresh / p.sectors : 1;
-    places.visited = p.visited / p.number;
-    return places;
-  }
   ThunkSample::Positions nextPositions() {
     const size_t k = positions_++;
     return k < sample_.positions.size() ? sample_.positions[k] : ThunkSample::Positions();
@@ -564,6 +595,8 @@ class Account {
   std::map<VarId, size_t> madeBy_;             ///< passes of what outlives its pass
   Pass* pass_ = nullptr;                       ///< of the binding at hand
   bool sampled_ = false;                       ///< its thunks at hand are
+  std::set<VarId> inOrder_;                    ///< arrays of which each element loads its own
+  double remembered_ = 0;                      ///< share of the launches; 0: it is not known
   std::map<VarId, double> visited_;            ///< bytes of arrays, as far as samples tell
 };
 

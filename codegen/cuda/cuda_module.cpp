@@ -144,9 +144,14 @@ int64_t CudaPass::tiles(const LaunchExtents& extents) const {
 }
 
 Streams CudaPass::streams(const LaunchExtents& extents) const {
+  const int64_t blocks = extents.blocksAtOnce > 0 ? extents.blocksAtOnce : blocksAtOnce;
+  if (grid == Grid::Tiles || grid == Grid::Chunks || grid == Grid::Heads)
+    return {1, 1, tileSize(), blocks, kMultiprocessors};
   if (grid != Grid::Ranges) return {};
   const int64_t ranges = tiles(extents), atOnce = std::min(ranges, rangesAtOnce(extents));
-  return {atOnce * (shape.threads / kWarp), ranges / atOnce};
+  const int64_t number = atOnce * (shape.threads / kWarp);
+  return {number, ranges / atOnce, int64_t{kWarp} * shape.rows * shape.width,
+          pieces(number, kMultiprocessors), kMultiprocessors};
 }
 int64_t CudaPass::blocks(int64_t tiles) const {
   if (grid == Grid::Chunks) {

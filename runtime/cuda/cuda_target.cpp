@@ -366,7 +366,7 @@ codegen::Streams CudaTarget::streams(const LaunchRequest& request) {
   for (size_t k = 0; k < kernel.text.passes.size(); ++k) {
     const CudaPass& pass = kernel.text.passes[k];
     const codegen::Streams own = pass.streams(extentsOf(request, kernel.passes[k], pass));
-    if (own.number > most.number) most = own;
+    if (k == 0 || own.number > most.number) most = own;
   }
   return most;
 }

@@ -39,6 +39,42 @@ ChosenElements::Batch ChosenElements::operator[](int64_t k) const {
   return {Kind::Groups, {neighbours(first + mixed(seed) % std::max<int64_t>(1, end - first), kNeighbours)}};
 }
 
+ChosenElements::Batch ChosenElements::together(codegen::Streams streams, int64_t k, int64_t room) const {
+  constexpr double kGolden = 0.6180339887498949;  // of its multiples any first few are spread
+  constexpr int64_t kSteps = 4;                   // of streams
+  const auto spread = [&](int64_t number, int64_t places) {
+    const double place = kGolden * static_cast<double>(number + 1);
+    return static_cast<int64_t>((place - std::floor(place)) *
+                                static_cast<double>(std::max<int64_t>(1, places)));
+  };
+  Batch batch{Kind::Groups, {}};
+  const int64_t tile = std::clamp<int64_t>(streams.tile, 1, std::max(kNeighbours, room));
+  const int64_t tiles = std::clamp<int64_t>(room / tile, 1, streams.together);
+  const auto add = [&](int64_t begin, int64_t end) {
+    for (; begin < end; begin += kNeighbours)
+      batch.runs.emplace_back(begin, std::min(end, begin + kNeighbours));
+  };
+  if (streams.number > 1) {
+    const int64_t rounds = std::clamp<int64_t>(streams.rounds, 1, std::max<int64_t>(1, n_ / kNeighbours));
+    const int64_t number = std::clamp<int64_t>(streams.number, 1, n_ / rounds);
+    const int64_t length = n_ / rounds / number, round = rounds / 2 * (n_ / rounds);
+    const int64_t place = k / kSteps;
+    const int64_t first = spread(place, length - kSteps * tile) + k % kSteps * tile;
+    for (int64_t t = 0; t < tiles && first < length; ++t) {
+      const int64_t stream = (place + t * std::max<int64_t>(1, number / tiles)) % number;
+      add(round + stream * length + first, round + stream * length + std::min(length, first + tile));
+    }
+  } else {
+    const int64_t all = (n_ + streams.tile - 1) / streams.tile, first = spread(k, all);
+    for (int64_t t = 0; t < tiles; ++t) {
+      const int64_t begin = (first + t * streams.cores) % all * streams.tile;
+      add(begin, std::min(n_, begin + tile));
+    }
+  }
+  batch.ofCore = static_cast<double>(tiles * tile) / static_cast<double>(streams.together * streams.tile);
+  return batch;
+}
+
 ChosenElements::Batch ChosenElements::smallGroups(int64_t k, int64_t number) const {
   constexpr double kGolden = 0.6180339887498949;  // of its multiples any first few are spread
   const int64_t all = (n_ + kInStep - 1) / kInStep;

@@ -4,6 +4,9 @@
 // do. Both are spread over the launch so that any first few are spread, too: how many there will be is known
 // when the time is over. Elements of a window tell whether a place is visited again soon (visited_array.h).
 //
+// Where it is known what a multiprocessor works on at a time, groups come so many together (core_cache.h):
+// tiles of its blocks, or the tiles of the streams of its warps, one after the other for a few steps.
+//
 // A window is what a launch works on while a cache remembers: neighbours in the midst of it, or in each of so
 // many streams (codegen/streams.h), in the order in which the launch comes to them.
 #pragma once
@@ -27,6 +30,7 @@ class ChosenElements {
   struct Batch {
     Kind kind;
     std::vector<std::pair<int64_t, int64_t>> runs;  ///< begin, end
+    double ofCore = 0;  ///< share of what a multiprocessor works on at a time; 0: they are not together
     int64_t elements() const {
       int64_t sum = 0;
       for (const auto& [begin, end] : runs) sum += end - begin;
@@ -40,6 +44,8 @@ class ChosenElements {
   int64_t groups() const { return all() ? groups_ : kGroups; }
   /// A group.
   Batch operator[](int64_t k) const;
+  /// The k-th groups that a multiprocessor works on at a time, as many as have room among so many elements.
+  Batch together(codegen::Streams streams, int64_t k, int64_t room) const;
   /// `number` small groups from the k-th on.
   Batch smallGroups(int64_t k, int64_t number) const;
 

@@ -33,6 +33,7 @@ void SampleTotals::addLoad(lcu::VarId array, double bytes, int64_t width, bool i
 }
 
 void SampleTotals::addWrites(double bytes, int64_t width) {
+  writes_ = loads_.size();
   loads_.push_back({arrays_.size()});
   arrays_.emplace_back(bytes, width, false);
 }
@@ -53,7 +54,12 @@ void SampleTotals::beginInWindow(int64_t begin, int64_t end) {
 }
 
 void SampleTotals::addInWindow(const std::vector<std::pair<uint32_t, int64_t>>& positions) {
-  for (const auto& [load, position] : positions) arrays_[loads_[load].array].insertInWindow(position);
+  for (const auto& [load, position] : positions) {
+    arrays_[loads_[load].array].insertInWindow(position);
+    if (load != writes_) continue;
+    written_.insert(position);
+    ++writers_;
+  }
 }
 
 void SampleTotals::endInWindow() {
@@ -63,6 +69,12 @@ void SampleTotals::endInWindow() {
 void SampleTotals::endWindow() {
   for (VisitedArray& array : arrays_) array.endWindow();
   inWindow_ = 0;
+  const auto writers = static_cast<double>(writers_);
+  seen_ += writers;
+  pairs_ += writers * (writers - 1) / 2;
+  met_ += writers - static_cast<double>(written_.size());
+  writers_ = 0;
+  written_.clear();
 }
 
 double SampleTotals::gatheredInWindow() const {
@@ -78,6 +90,53 @@ void SampleTotals::add(const ChosenElements::Batch& batch, const ElementsDone& d
     place += static_cast<size_t>(end - begin);
   }
   elements_ += batch.elements();
+  if (batch.ofCore > 0) simulate(batch, done);
+}
+
+/// What warps load that go in step, and the others of their multiprocessor with them: the first load of each
+/// element, then the second of each, and so on.
+void SampleTotals::simulate(const ChosenElements::Batch& batch, const ElementsDone& done) {
+  constexpr double kLines = 1536;  // what shared memory leaves
+  constexpr auto kInStep = static_cast<size_t>(ChosenElements::kInStep);
+  core_.limit(static_cast<size_t>(kLines * std::min(1.0, batch.ofCore)));
+  double others = bytesInOrder_;
+  for (size_t k = 0; k < arrays_.size(); ++k) {
+    const VisitedArray& array = arrays_[k];
+    if (!array.loadedInOrder()) continue;
+    others -= static_cast<double>(array.width());
+    for (const auto& [begin, end] : batch.runs)
+      for (int64_t i = begin; i < end; ++i)
+        core_.misses(static_cast<uint32_t>(k), i * array.width() / CoreCache::kSector);
+  }
+  core_.pass(std::max(0.0, others) * static_cast<double>(batch.elements()));
+
+  for (Load& load : loads_) load.simulated.emplace_back(0, 0);
+  std::vector<size_t> going;  // warps, by their first place
+  size_t place = 0;
+  for (const auto& [begin, end] : batch.runs) {
+    for (size_t k = 0; k < static_cast<size_t>(end - begin); k += kInStep) going.push_back(place + k);
+    place += static_cast<size_t>(end - begin);
+  }
+  std::vector<std::pair<uint32_t, int64_t>> asked;  // by a warp: array and piece
+  for (size_t turn = 0; !going.empty(); ++turn) {
+    std::erase_if(going, [&](size_t first) {
+      asked.clear();
+      bool some = false;
+      for (size_t e = first; e < std::min(first + kInStep, done.positions.size()); ++e) {
+        if (!done.positions[e] || done.positions[e]->size() <= turn) continue;
+        some = true;
+        const auto& [number, position] = (*done.positions[e])[turn];
+        Load& load = loads_[number];
+        ++load.simulated.back().first;
+        const std::pair piece(static_cast<uint32_t>(load.array),
+                              position * arrays_[load.array].width() / CoreCache::kSector);
+        if (std::find(asked.begin(), asked.end(), piece) != asked.end()) continue;
+        asked.push_back(piece);
+        load.simulated.back().second += core_.misses(piece.first, piece.second);
+      }
+      return !some;
+    });
+  }
 }
 
 /// Neighbours, the first of which is at `place`.
@@ -181,11 +240,25 @@ void SampleTotals::appendTo(ThunkSample& sample) const {
       const auto looked = static_cast<double>(grouped_), elements = static_cast<double>(n_);
       found.fresh = found.sectors * array.fresh(all, looked, elements);
       found.visited = found.number * array.visited(all, looked, elements);
+      // In the first half of the batches the cache may have been filled.
+      for (size_t k = load.simulated.size() / 2; k < load.simulated.size(); ++k) {
+        found.simulated += load.simulated[k].first;
+        found.missed += load.simulated[k].second;
+      }
+      if (found.simulated > 0) {
+        found.missed *= found.number / found.simulated;
+        found.simulated = found.number;
+      }
     } else {  // no group was looked at, or none loads here: anywhere
       found = {1, 1, 1, 1, 1, array.bytes()};
     }
     sample.positions.emplace_back();
     sample.positions.back().add(found, times * load.number / found.number);
+    if (writes_ && &load == &loads_[*writes_]) {
+      sample.positions.back().seen = seen_;
+      sample.positions.back().pairs = pairs_;
+      sample.positions.back().met = met_;
+    }
   }
 }
 

@@ -5,10 +5,12 @@
 #include <array>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "runtime/interp/chosen_elements.h"
+#include "runtime/interp/core_cache.h"
 #include "runtime/interp/kernel_evaluator.h"
 #include "runtime/interp/lock_step.h"
 #include "runtime/interp/visited_array.h"
@@ -35,6 +37,8 @@ class SampleTotals {
   /// What a Permute writes.
   void addWrites(double bytes, int64_t width);
   size_t loads() const { return loads_.size(); }
+  /// Bytes that an element loads in order.
+  void setBytesInOrder(double bytes) { bytesInOrder_ = bytes; }
 
   /// The batches that follow are all elements, each once: small groups before them do not count.
   void beginAll();
@@ -62,11 +66,14 @@ class SampleTotals {
     size_t array;
     codegen::ThunkSample::Positions found = {};  ///< in groups; small ones do not tell how near others are
     double number = 0;                           ///< by weight
+    /// In each batch of groups that were together: loads, and pieces that the cache did not hold.
+    std::vector<std::pair<double, double>> simulated = {};
   };
   /// Number of what is known of the array.
   size_t arrayOf(lcu::VarId array, double bytes, int64_t width, bool inOrder);
   void addRun(int64_t begin, int64_t end, size_t place, const ChosenElements::Batch& batch,
               const ElementsDone& done);
+  void simulate(const ChosenElements::Batch& batch, const ElementsDone& done);
   void addEntered(size_t begin, size_t end, double weight, const ElementsDone& done);
   void addInStep(size_t first, size_t end, size_t late, double weight, const ElementsDone& done);
   size_t firstBlock(size_t late) const { return late ? eagerBlocks_ : 0; }
@@ -78,6 +85,13 @@ class SampleTotals {
   std::vector<Load> loads_;
   std::vector<VisitedArray> arrays_;
   std::unordered_map<lcu::VarId, size_t> numbers_;  ///< in arrays_
+
+  CoreCache core_{0};
+  std::optional<size_t> writes_;           ///< in loads_
+  std::unordered_set<int64_t> written_;    ///< places, by elements of the window at hand
+  int64_t writers_ = 0;                    ///< those elements
+  double seen_ = 0, pairs_ = 0, met_ = 0;  ///< of windows that are over
+  double bytesInOrder_ = 0;                ///< of an element
 
   bool everything_ = false;                                ///< all elements, each once
   std::vector<double> enteredByAll_, inStepByAll_;         ///< by block, by weight, as far as they are spread

@@ -47,6 +47,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
         totals_(soac_, code_, n_) {
     for (const ExpressionCode* code : {&code_.thunks, &code_.late})
       for (const lcu::ExprRef load : code->gathers()) addLoad(load, bytes);
+    totals_.setBytesInOrder(bytesInOrder());
     if (soac_.kind != SoacKind::Permute) return;
     size_t permute = 0;
     for (uint32_t other = 0; other < b; ++other)
@@ -89,9 +90,9 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  /// Whether a cache has forgotten what it held when the window began: by what is loaded and stored.
-  bool isForgotten() const {
-    double bytes = 0;  // of an element
+  /// Bytes that an element loads in order.
+  double bytesInOrder() const {
+    double bytes = 0;
     for (const auto& parameter : launch_.info_.parameters) {
       const bool inOrder =
           parameter.kind == ParameterKind::Array &&
@@ -104,6 +105,11 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
                       });
       if (inOrder) bytes += sizeOf(parameter.type);
     }
+    return bytes;
+  }
+  /// Whether a cache has forgotten what it held when the window began: by what is loaded and stored.
+  bool isForgotten() const {
+    double bytes = bytesInOrder();  // of an element
     for (const auto& output : launch_.info_.outputs)
       if (output.extent == codegen::ExtentKind::Elements) bytes += sizeOf(output.type);
     return totals_.gatheredInWindow() + bytes * static_cast<double>(totals_.inWindow()) >
@@ -166,7 +172,13 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     if (next_ > 0 && seconds_ > left && ofGroup < kShort * left) return std::nullopt;
     const bool isTheirTurn = elements < 2 * totals_.inGroups();
     if (!suffices && isTheirTurn) return someSmallGroups();
-    return chosen_[next_++];
+    if (epilogue_ || streams_.together == 0) return chosen_[next_++];
+    constexpr double kMostTogether = 8192, kOfTime = 1.0 / 8;
+    ChosenElements::Batch batch =
+        chosen_.together(streams_, batches_++,
+                         static_cast<int64_t>(std::clamp(kOfTime * left / ofElement, 1.0, kMostTogether)));
+    next_ = std::min(chosen_.groups(), next_ + std::max<int64_t>(1, batch.elements() / codegen::kNeighbours));
+    return batch;
   }
 
   /// More of a window. False: there are enough of them, or time is over.
@@ -499,7 +511,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   // What was looked at so far.
   const int64_t n_;
   ChosenElements chosen_;
-  int64_t next_ = 0, smallGroups_ = 0;  ///< groups, small groups
+  int64_t next_ = 0, smallGroups_ = 0, batches_ = 0;  ///< groups, small groups, groups that are together
   size_t window_ = 0;
   int64_t runs_ = 0, inWindows_ = 0;  ///< runs of the window, elements of all
   SampleTotals totals_;

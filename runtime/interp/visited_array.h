@@ -87,6 +87,8 @@ class VisitedArray {
   }
 
   double bytes() const { return bytes_; }
+  int64_t width() const { return width_; }
+  bool loadedInOrder() const { return loadedInOrder_; }
   /// Bytes that the window visits beyond what is loaded in order.
   double gatheredInWindow() const { return kGranule * gathered(); }
 

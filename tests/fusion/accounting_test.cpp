@@ -257,9 +257,9 @@ TEST(Accounting, SamplesThatAreCutShortCountInFull) {
 /// Works at many places at the same time.
 class Scattered final : public runtime::HostTarget {
  public:
-  explicit Scattered(int64_t streams) : HostTarget(0), streams_(streams) {}
+  explicit Scattered(codegen::Streams streams) : HostTarget(0), streams_(streams) {}
   std::string name() const override { return "scattered"; }
-  codegen::Streams streams(const runtime::LaunchRequest& /*request*/) override { return {streams_, 1}; }
+  codegen::Streams streams(const runtime::LaunchRequest& /*request*/) override { return streams_; }
 
  protected:
   runtime::Failure execute(const runtime::LaunchRequest& request,
@@ -269,10 +269,10 @@ class Scattered final : public runtime::HostTarget {
   }
 
  private:
-  int64_t streams_;
+  codegen::Streams streams_;
 };
 
-codegen::ThunkSample sampleOf(testing::Builder& b, int64_t streams) {
+codegen::ThunkSample sampleOf(testing::Builder& b, codegen::Streams streams) {
   runtime::Executor executor(std::make_unique<Scattered>(streams));
   runtime::RunStatistics statistics;
   runtime::RunOptions options;
@@ -291,7 +291,7 @@ codegen::ThunkSample sampleOfGathers(const std::vector<int64_t>& places, int64_t
                          : b.filter(b.flat(table), {gathered}, b.arena().boolean(false)),
                     "gather")
                .back());
-  return sampleOf(b, streams);
+  return sampleOf(b, {streams});
 }
 
 /// A map that reads another one of its kernel, which is evaluated for it.
@@ -308,7 +308,7 @@ TEST(Accounting, SamplesEvaluateTheMapsOfTheKernelThatThunksRead) {
   const std::vector<lcu::VarId> results = {first.results[0], second.results[0]};
   b.kernel({first, second}, results);
   for (lcu::VarId v : results) b.result(v);
-  const codegen::ThunkSample sample = sampleOf(b, 1);
+  const codegen::ThunkSample sample = sampleOf(b, {});
   ASSERT_EQ(sample.positions.size(), 1u);
   EXPECT_NEAR(sample.positions[0].number, kElements, 1);
   EXPECT_GT(sample.positions[0].sectors, 0.9 * kElements) << "places that lie apart";
@@ -325,7 +325,7 @@ TEST(Accounting, SamplesLookAtWhatALaunchWorksOnAtATime) {
     const lcu::VarId at = b.globalArray("places", testing::ints(places)),
                      table = b.globalArray("table", testing::ints(places));
     b.result(b.launch(b.map(b.flat(at), {b.at(table, b.at(at))}), "gather")[0]);
-    const codegen::ThunkSample sample = sampleOf(b, streams);
+    const codegen::ThunkSample sample = sampleOf(b, {streams});
     return sample.positions.at(0).fresh / sample.positions.at(0).sectors;
   };
   const double ofOne = fresh(1);
@@ -342,7 +342,7 @@ std::pair<double, double> freshAndVisited(int64_t elements, const std::function<
   const lcu::VarId places = b.globalArray("places", testing::ints(positions)),
                    table = b.globalArray("table", testing::ints(positions));
   b.result(b.launch(b.map(b.flat(places), {b.at(table, b.at(places))}), "gather")[0]);
-  const auto found = sampleOf(b, 1).positions.at(0);
+  const auto found = sampleOf(b, {}).positions.at(0);
   return {found.fresh / found.sectors, found.visited / found.number};
 }
 
@@ -356,7 +356,7 @@ TEST(Accounting, SamplesSeeThatStencilsLoadWhatIsLoadedInOrder) {
     const lcu::VarId table = b.globalArray("table", testing::ints(values));
     const lcu::ExprRef below = b.op(ScalarOp::Min, b.arena().add(b.i(), b.num(row)), b.num(kElements - 1));
     b.result(b.launch(b.map(b.flat(table), {b.arena().add(b.at(table), b.at(table, below))}), "step")[0]);
-    const codegen::ThunkSample sample = sampleOf(b, 1);
+    const codegen::ThunkSample sample = sampleOf(b, {});
     return sample.positions.at(0).fresh / sample.positions.at(0).sectors;
   };
   EXPECT_LT(fresh(1 << 12), 0.05);
@@ -394,6 +394,67 @@ TEST(Accounting, SamplesSeeThatALatticeDoesNotComeBack) {
   constexpr int64_t kWindow = 1 << 19;
   for (int64_t i = 0; i < kWindow; ++i) last += before.insert(place(i) / 8).second && i >= kWindow / 2;
   EXPECT_NEAR(fresh, 2 * last / kWindow, 0.1);
+}
+
+/// Of table[places[i]], where a multiprocessor works on tiles of so many neighbours, eight at a time: pieces
+/// that its cache does not hold, for each load.
+double missed(int64_t elements, int64_t tile, const std::function<int64_t(int64_t)>& place) {
+  std::vector<int64_t> positions;
+  for (int64_t i = 0; i < elements; ++i) positions.push_back(place(i));
+  testing::Builder b;
+  const lcu::VarId places = b.globalArray("places", testing::ints(positions)),
+                   table = b.globalArray("table", testing::ints(positions));
+  b.result(b.launch(b.map(b.flat(places), {b.at(table, b.at(places))}), "gather")[0]);
+  const auto found = sampleOf(b, {1, 1, tile, 8, 132}).positions.at(0);
+  EXPECT_GT(found.simulated, 0);
+  return found.missed / found.simulated;
+}
+
+TEST(Accounting, SamplesSeeWhatTheCacheOfACoreHolds) {
+  constexpr int64_t kElements = 1 << 22;
+  const auto anywhere = [](int64_t size) {
+    return [size](int64_t i) { return (i * 2654435769 >> 7) % size; };
+  };
+  EXPECT_LT(missed(kElements, 256, anywhere(1 << 10)), 0.05) << "8 kB";
+  EXPECT_GT(missed(kElements, 256, anywhere(1 << 16)), 0.8) << "512 kB, as lines hold a sector each";
+  EXPECT_GT(missed(kElements, 256, anywhere(kElements)), 0.98);
+}
+
+/// Neighbours of a row are in the tile, if it is longer than the row.
+TEST(Accounting, SamplesSeeWhatATileLoadsAgain) {
+  constexpr int64_t kElements = 1 << 22, kRow = 256;
+  const auto row = [](int64_t i) { return i % 2 == 0 ? i : std::min(i + kRow, kElements - 1); };
+  EXPECT_NEAR(missed(kElements, 4096, row), 0.25, 0.03);
+  EXPECT_NEAR(missed(kElements, 256, row), 0.5, 0.03);
+}
+
+/// Of elements that write at these places: the share of those looked at that met others, and how many times
+/// as many pairs of them met as do if they write anywhere.
+TEST(Accounting, SamplesSeeWhetherWritersMeet) {
+  constexpr int64_t kElements = 1 << 20;
+  const auto writes = [&](const std::function<int64_t(int64_t)>& place) {
+    std::vector<int64_t> positions;
+    for (int64_t i = 0; i < kElements; ++i) positions.push_back(place(i));
+    testing::Builder b;
+    const lcu::VarId places = b.globalArray("places", testing::ints(positions));
+    b.result(b.launch(b.permute(b.flat(places), {b.i()}, b.at(places), b.num(kElements),
+                                {Scalar::ofInt(ScalarType::Int64, -1)}),
+                      "scatter")[0]);
+    return sampleOf(b, {}).positions.back();
+  };
+  const auto scattered = [](int64_t i) {
+    return static_cast<int64_t>(static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u >> 20);
+  };
+  const auto distinct = writes([](int64_t i) { return i * 613 % kElements; });
+  EXPECT_GT(distinct.seen, 0);
+  EXPECT_EQ(distinct.met, 0);
+  const auto anywhere = writes([&](int64_t i) {
+    const int64_t h = scattered(i);
+    return (h ^ h >> 17 ^ i * i) % kElements;
+  });
+  EXPECT_GT(anywhere.met, 0);
+  const auto together = writes([](int64_t i) { return i / 4; });
+  EXPECT_NEAR(together.met / together.seen, 0.75, 0.01);
 }
 
 TEST(Accounting, SamplesOfWhatIsNeverEvaluatedAreNumbers) {

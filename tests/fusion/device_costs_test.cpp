@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "fusion/named_costs.h"
 
 namespace kelpie::fusion {
@@ -33,6 +35,8 @@ TEST(DeviceCosts, GoByMemoryCacheAndCores) {
   EXPECT_NEAR(costs.byte / cudaCosts().byte, 1.4, 1e-9);
   EXPECT_NEAR(costs.randomStore / cudaCosts().randomStore, 1.4, 1e-9);
   EXPECT_NEAR(costs.sharedLoad / cudaCosts().sharedLoad, 1.2, 1e-9);
+  EXPECT_NEAR(costs.randomLoad / cudaCosts().randomLoad, std::sqrt(1.4 * 1.2),
+              1e-9);  // rows that stacks open
   EXPECT_NEAR(costs.cacheBytes / cudaCosts().cacheBytes, 1 / 1.2, 1e-9);
   EXPECT_EQ(costs.division, cudaCosts().division);
   EXPECT_EQ(costs.overlap, cudaCosts().overlap);

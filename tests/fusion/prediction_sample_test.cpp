@@ -52,6 +52,94 @@ TEST(Prediction, SampledPositionsThatAreTheSame) {
   EXPECT_DOUBLE_EQ(perLoad(100), 0);
 }
 
+/// On a GPU, of what a multiprocessor's cache does not hold as it was simulated.
+TEST(Prediction, PiecesThatACoreMisses) {
+  TargetCosts costs = free();
+  costs.lockStep = true;
+  costs.cachedLoad = 10;
+  costs.sharedLoad = 100;
+  costs.cacheBytes = 1e12;
+  KnownSizes known;
+  codegen::ThunkSample& sample = known.samples["k"];
+  sample.entered = sample.inStep = {100, 0};
+  const auto perLoad = [&](double sectors, double blocks, double missed) {
+    sample.positions = {{100, sectors, sectors, blocks, sectors, 100 * 8e6, missed, 100}};
+    return predictedOf(costs, kGather, 1000, 1e6, 1, known) / 1000;
+  };
+  EXPECT_NEAR(perLoad(100, 100, 100), 100, 0.1);       // each on its own
+  EXPECT_NEAR(perLoad(100, 100, 25), 0.25 * 100, 10);  // the others are in the cache, which goes beside that
+  EXPECT_NEAR(perLoad(100, 100, 300), 3 * 100, 0.1);   // they are asked for again and again
+  EXPECT_NEAR(perLoad(25, 25. / 16, 25), 0.25 * 65, 1);  // warps load what lies side by side
+}
+
+/// The cache of all cores forgets what has not been visited for as many bytes as it holds, of all that
+/// passes.
+TEST(Prediction, PiecesBetweenWhichAMuchPasses) {
+  TargetCosts costs = free();
+  costs.lockStep = true;
+  costs.randomLoad = 1000;
+  KnownSizes known;
+  codegen::ThunkSample& sample = known.samples["k"];
+  constexpr double kTable = 32 * 1000,
+                   kLoads = 4000;  // each piece is visited four times; 8 bytes pass for each
+  sample.entered = sample.inStep = {kLoads, 0};
+  sample.positions = {{kLoads, kLoads, kLoads, kLoads, kLoads, kLoads * kTable}};
+  const auto missing = [&](double cache) {
+    costs.cacheBytes = cache;
+    return predictedOf(costs, kGather, kLoads, 1000, 1, known) / kLoads / 1000;
+  };
+  EXPECT_NEAR(missing(1), 1, 0.01);
+  // After 1000 loads, 8 kB have passed, and 32 kB (1 - 1/e) of the table.
+  EXPECT_NEAR(missing(8000 + kTable * (1 - std::exp(-1))), std::exp(-1), 0.01);
+  EXPECT_NEAR(missing(1e9), 0, 0.01);
+}
+
+/// What the next elements load in order, too, comes from memory once, however little of the launch a sample
+/// saw.
+TEST(Prediction, StencilsOfWhichASampleSawLittle) {
+  TargetCosts costs = free();
+  costs.lockStep = true;
+  costs.randomLoad = 1000;
+  KnownSizes known;
+  codegen::ThunkSample& sample = known.samples["k"];
+  sample.entered = sample.inStep = {100};
+  sample.positions = {{100, 100, 100, 100, 100, 100 * 8e6}};
+  const auto of = [&](const std::string& position) {
+    return predictedOf(costs,
+                       "kernel k { let s: &int64 = REDUCE flat n { i => xs[i] + xs[" + position +
+                           "] } (0) { x, y => x + y } return s }\n  return s",
+                       1000, 1, 1, known);
+  };
+  EXPECT_NEAR(of("i + 100"), 0, 1e-6);
+  EXPECT_NEAR(of("i * i"), 1000 * 1000, 1e4);
+}
+
+/// Of a permute of which the last of several writers stays, as a sample tells whether they meet.
+TEST(Prediction, WritersThatMeet) {
+  const char* const body = R"(
+  kernel p { let w: [int64; m] = PERMUTE flat n { i => i } to { i => xs[i] } target m fill (-1) return w }
+  let first: int64 = w[0]
+  return first)";
+  TargetCosts costs = free();
+  costs.lockStep = true;
+  costs.randomStore = 1000;
+  costs.cacheBytes = 0;
+  KnownSizes known;
+  codegen::ThunkSample& sample = known.samples["p"];
+  sample.entered = sample.inStep = {100};
+  constexpr double kPlaces = 1000;  // as many as elements
+  const auto writers = [&](double seen, double pairs, double met) {
+    sample.positions = {{100, 100, 100, 100, 100, 100 * 8e6, 0, 0, seen, pairs, met}};
+    return predictedOf(costs, body, kPlaces, kPlaces, 1, known) / kPlaces / 1000 / 0.85;
+  };
+  EXPECT_NEAR(writers(0, 0, 0), (1 - std::exp(-1) + 1) / 2, 0.01);     // nobody has looked
+  EXPECT_NEAR(writers(100, 4950, 0), 1, 0.01);                         // no two
+  EXPECT_NEAR(writers(100, 4950, 4.95), 1 - std::exp(-1), 0.01);       // as many as anywhere
+  EXPECT_NEAR(writers(100, 4950, 9.9), (1 - std::exp(-2)) / 2, 0.01);  // at half of the places
+  EXPECT_NEAR(writers(100, 4950, 75), 0.25, 0.01);                     // neighbours
+  EXPECT_NEAR(writers(10, 45, 0), (1 - std::exp(-1) + 1) / 2, 0.01);   // too few to tell
+}
+
 TEST(Prediction, PositionsOfAPermute) {
   const char* const body = R"(
   kernel p { let w: [int64; m] = PERMUTE flat n { i => i } to { i => xs[i] } target m fill (-1) return w }
