@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <unordered_set>
@@ -201,6 +203,34 @@ std::optional<LaneFold> foldOfEqual(const lcu::Operator& combine, size_t j) {
 }
 
 }  // namespace
+
+namespace {
+
+constexpr uint32_t kPosition = 2;
+
+/// Whether no element of the type comes before the identity.
+bool isWorst(const Scalar& identity, bool greatest) {
+  if (isFloat(identity.type)) return std::isinf(identity.f) && std::signbit(identity.f) == greatest;
+  if (identity.type != ScalarType::Int64 && identity.type != ScalarType::Int32) return false;
+  const bool wide = identity.type == ScalarType::Int64;
+  if (greatest)
+    return identity.i == (wide ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int32_t>::min());
+  return identity.i == (wide ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int32_t>::max());
+}
+
+}  // namespace
+
+std::optional<size_t> extremeOfFirst(const Soac& reduction, size_t k) {
+  const auto fold = laneFolds(reduction.combine)[k];
+  if (!fold || fold->of == k || fold->operation != ScalarOp::Min) return std::nullopt;
+  const ExprRef pull = reduction.pull[k];
+  if (pull->kind != ExprKind::Param || pull->index != kPosition) return std::nullopt;
+  const Scalar& none = reduction.combine.identity[k];
+  if (!(none == Scalar::ofInt(none.type, std::numeric_limits<int64_t>::max()))) return std::nullopt;
+  const bool greatest = reduction.combine.result[fold->of]->op == ScalarOp::Max;
+  if (!isWorst(reduction.combine.identity[fold->of], greatest)) return std::nullopt;
+  return fold->of;
+}
 
 bool commutes(const lcu::Operator& combine) {
   return std::all_of(combine.result.begin(), combine.result.end(),

@@ -140,6 +140,10 @@ struct LaneFold {
 /// By component: where all others are least or greatest elements and what is folded of the elements that
 /// equal these (fusion/paired_reductions.h), all; otherwise those that are lanewise.
 std::vector<std::optional<LaneFold>> laneFolds(const lcu::Operator& combine);
+/// The component that has the least or greatest elements of which component k has the first position, if it
+/// is such a pair that begins with what comes last of all: who meets elements in ascending order need only
+/// know whether one before is as good (codegen/cuda/pass_extremes.h).
+std::optional<size_t> extremeOfFirst(const lcu::Soac& reduction, size_t k);
 /// Whether left and right may change places, all components together: what they give is the same but for the
 /// order of the operands of commutative scalar operations. Lanewise operators do.
 bool commutes(const lcu::Operator& combine);

@@ -249,17 +249,9 @@ class Account {
     pass_->members.push_back(time);
   }
 
-  /// Whether it tells an extreme and where the first one is, for which rows compare once
-  /// (codegen/cuda/pass_extremes.h).
+  /// Whether it tells an extreme and where the first one is, for which rows compare once.
   static bool foldsFirstOfExtremes(const Soac& soac) {
-    constexpr uint32_t kPosition = 2;
-    if (soac.pull.size() != 2) return false;
-    const auto folds = codegen::laneFolds(soac.combine);
-    for (uint32_t k = 0; k < folds.size(); ++k) {
-      const bool ofOther = folds[k] && folds[k]->of != k && folds[k]->operation == ScalarOp::Min;
-      if (ofOther && soac.pull[k]->kind == ExprKind::Param && soac.pull[k]->index == kPosition) return true;
-    }
-    return false;
+    return soac.pull.size() == 2 && (codegen::extremeOfFirst(soac, 0) || codegen::extremeOfFirst(soac, 1));
   }
 
   /// Adds arithmetic and loads of thunks that are evaluated `times` times.

@@ -1,8 +1,6 @@
 #include "codegen/cuda/pass_extremes.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 namespace kelpie::codegen::cuda {
 
@@ -12,18 +10,6 @@ using lcu::Soac;
 using lcu::VarId;
 
 namespace {
-
-constexpr uint32_t kPosition = 2;
-
-/// Whether no element of the type comes before the identity.
-bool isWorst(const Scalar& identity, bool greatest) {
-  if (isFloat(identity.type)) return std::isinf(identity.f) && std::signbit(identity.f) == greatest;
-  if (identity.type != ScalarType::Int64 && identity.type != ScalarType::Int32) return false;
-  const bool wide = identity.type == ScalarType::Int64;
-  if (greatest)
-    return identity.i == (wide ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int32_t>::min());
-  return identity.i == (wide ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int32_t>::max());
-}
 
 /// Whether a result of the level is read behind it.
 bool isSeen(const PassText& t, VarId v) {
@@ -40,21 +26,16 @@ std::vector<FirstOfExtremes> firstOfExtremes(const PassText& t) {
   const auto& fields = t.plan.levels[0].fields;
   for (const Field& f : fields) {
     const Soac& soac = t.kernel.bindings[f.binding];
-    const auto fold = laneFolds(soac.combine)[f.component];
-    if (!fold || fold->of == f.component || fold->operation != ScalarOp::Min) continue;
-    const ExprRef pull = soac.pull[f.component];
-    if (pull->kind != ExprKind::Param || pull->index != kPosition) continue;
-    if (!(soac.combine.identity[f.component] == Scalar::ofInt(f.type, std::numeric_limits<int64_t>::max())))
-      continue;
+    const std::optional<size_t> of = extremeOfFirst(soac, f.component);
+    if (!of) continue;
     const auto extreme = std::find_if(fields.begin(), fields.end(), [&](const Field& other) {
-      return other.binding == f.binding && other.component == fold->of;
+      return other.binding == f.binding && other.component == *of;
     });
-    const ExprRef operation = soac.combine.result[fold->of];
+    const ExprRef operation = soac.combine.result[*of];
     const bool greatest = operation->op == ScalarOp::Max;
-    if (!isWorst(soac.combine.identity[fold->of], greatest)) continue;
     // Of numbers that are not ordered, and of zeros, the operation takes its second operand.
-    const bool itemSecond = operation->operands[0]->index == fold->of;
-    found.push_back({&f, &*extreme, greatest, !itemSecond || isSeen(t, soac.results[fold->of])});
+    const bool itemSecond = operation->operands[0]->index == *of;
+    found.push_back({&f, &*extreme, greatest, !itemSecond || isSeen(t, soac.results[*of])});
   }
   return found;
 }

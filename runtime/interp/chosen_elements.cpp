@@ -22,6 +22,14 @@ int64_t farStep(int64_t places) {
   return step;
 }
 
+/// The k-th of so many places, of which any first few are spread.
+int64_t spread(int64_t k, int64_t places) {
+  constexpr double kGolden = 0.6180339887498949;
+  const double place = kGolden * static_cast<double>(k + 1);
+  return static_cast<int64_t>((place - std::floor(place)) *
+                              static_cast<double>(std::max<int64_t>(1, places)));
+}
+
 }  // namespace
 
 ChosenElements::ChosenElements(int64_t elements)
@@ -40,13 +48,7 @@ ChosenElements::Batch ChosenElements::operator[](int64_t k) const {
 }
 
 ChosenElements::Batch ChosenElements::together(codegen::Streams streams, int64_t k, int64_t room) const {
-  constexpr double kGolden = 0.6180339887498949;  // of its multiples any first few are spread
-  constexpr int64_t kSteps = 4;                   // of streams
-  const auto spread = [&](int64_t number, int64_t places) {
-    const double place = kGolden * static_cast<double>(number + 1);
-    return static_cast<int64_t>((place - std::floor(place)) *
-                                static_cast<double>(std::max<int64_t>(1, places)));
-  };
+  constexpr int64_t kSteps = 4;  // of streams
   Batch batch{Kind::Groups, {}};
   const int64_t tile = std::clamp<int64_t>(streams.tile, 1, std::max(kNeighbours, room));
   const int64_t tiles = std::clamp<int64_t>(room / tile, 1, streams.together);
@@ -76,14 +78,10 @@ ChosenElements::Batch ChosenElements::together(codegen::Streams streams, int64_t
 }
 
 ChosenElements::Batch ChosenElements::smallGroups(int64_t k, int64_t number) const {
-  constexpr double kGolden = 0.6180339887498949;  // of its multiples any first few are spread
   const int64_t all = (n_ + kInStep - 1) / kInStep;
   Batch batch{Kind::SmallGroups, {}};
-  for (const int64_t end = k + number; k < end; ++k) {
-    const double place = kGolden * static_cast<double>(k + 1);
-    batch.runs.push_back(
-        neighbours(static_cast<int64_t>((place - std::floor(place)) * static_cast<double>(all)), kInStep));
-  }
+  for (const int64_t end = k + number; k < end; ++k)
+    batch.runs.push_back(neighbours(spread(k, all), kInStep));
   return batch;
 }
 

@@ -47,7 +47,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
         totals_(soac_, code_, n_) {
     for (const ExpressionCode* code : {&code_.thunks, &code_.late})
       for (const lcu::ExprRef load : code->gathers()) addLoad(load, bytes);
-    totals_.setBytesInOrder(bytesInOrder());
+    totals_.setBytesInOrder(bytesInOrder_);
     if (soac_.kind != SoacKind::Permute) return;
     size_t permute = 0;
     for (uint32_t other = 0; other < b; ++other)
@@ -109,7 +109,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   }
   /// Whether a cache has forgotten what it held when the window began: by what is loaded and stored.
   bool isForgotten() const {
-    double bytes = bytesInOrder();  // of an element
+    double bytes = bytesInOrder_;  // of an element
     for (const auto& output : launch_.info_.outputs)
       if (output.extent == codegen::ExtentKind::Elements) bytes += sizeOf(output.type);
     return totals_.gatheredInWindow() + bytes * static_cast<double>(totals_.inWindow()) >
@@ -507,6 +507,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   const bool segmented_ = soac_.space.segmented() || producers_.findSegments();
   SampledMemory* memory_;
   const codegen::Streams streams_;
+  const double bytesInOrder_ = bytesInOrder();  ///< of an element
 
   // What was looked at so far.
   const int64_t n_;

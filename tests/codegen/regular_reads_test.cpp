@@ -196,10 +196,15 @@ TEST_F(Regular, StreamsOfRanges) {
   extents.blocksAtOnce = 6;
   EXPECT_EQ(pass.streams(extents).number, 2 * 132 * 6);
   EXPECT_EQ(pass.streams(extents).rounds, 4);
-  extents.blocksAtOnce = 0;  // unknown: as many as there may be
+  EXPECT_EQ(pass.streams(extents).tile, 32 * pass.shape.rows * pass.shape.width);
+  EXPECT_EQ(pass.streams(extents).together, 2 * 6);  // warps of a multiprocessor
+  extents.blocksAtOnce = 0;                          // unknown: as many as there may be
   EXPECT_EQ(pass.streams(extents).number, 2 * pass.maxChunks);
   pass.grid = Grid::Tiles;
   EXPECT_EQ(pass.streams(extents).number, 1);
+  extents.blocksAtOnce = 6;
+  EXPECT_EQ(pass.streams(extents).tile, pass.shape.items());
+  EXPECT_EQ(pass.streams(extents).together, 6);
 }
 
 /// Maps that read across leave their results to the folds that read them.

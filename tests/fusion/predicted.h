@@ -61,4 +61,9 @@ inline constexpr const char* kGather = R"(
   kernel k { let s: &int64 = REDUCE flat n { i => ys[xs[i]] } (0) { x, y => x + y } return s }
   return s)";
 
+inline constexpr const char* kScatter = R"(
+  kernel p { let w: [int64; m] = PERMUTE flat n { i => i } to { i => xs[i] } target m fill (-1) return w }
+  let first: int64 = w[0]
+  return first)";
+
 }  // namespace kelpie::fusion

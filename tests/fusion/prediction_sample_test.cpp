@@ -116,10 +116,6 @@ TEST(Prediction, StencilsOfWhichASampleSawLittle) {
 
 /// Of a permute of which the last of several writers stays, as a sample tells whether they meet.
 TEST(Prediction, WritersThatMeet) {
-  const char* const body = R"(
-  kernel p { let w: [int64; m] = PERMUTE flat n { i => i } to { i => xs[i] } target m fill (-1) return w }
-  let first: int64 = w[0]
-  return first)";
   TargetCosts costs = free();
   costs.lockStep = true;
   costs.randomStore = 1000;
@@ -130,7 +126,7 @@ TEST(Prediction, WritersThatMeet) {
   constexpr double kPlaces = 1000;  // as many as elements
   const auto writers = [&](double seen, double pairs, double met) {
     sample.positions = {{100, 100, 100, 100, 100, 100 * 8e6, 0, 0, seen, pairs, met}};
-    return predictedOf(costs, body, kPlaces, kPlaces, 1, known) / kPlaces / 1000 / 0.85;
+    return predictedOf(costs, kScatter, kPlaces, kPlaces, 1, known) / kPlaces / 1000 / 0.85;
   };
   EXPECT_NEAR(writers(0, 0, 0), (1 - std::exp(-1) + 1) / 2, 0.01);     // nobody has looked
   EXPECT_NEAR(writers(100, 4950, 0), 1, 0.01);                         // no two
@@ -141,10 +137,6 @@ TEST(Prediction, WritersThatMeet) {
 }
 
 TEST(Prediction, PositionsOfAPermute) {
-  const char* const body = R"(
-  kernel p { let w: [int64; m] = PERMUTE flat n { i => i } to { i => xs[i] } target m fill (-1) return w }
-  let first: int64 = w[0]
-  return first)";
   TargetCosts costs = free();
   costs.byte = 1;
   costs.permuteElement = 50;
@@ -157,7 +149,7 @@ TEST(Prediction, PositionsOfAPermute) {
   const double all = 100 * 8e6;
   const auto perElement = [&](codegen::ThunkSample::Positions positions) {
     sample.positions = {positions};
-    return (predictedOf(costs, body, 1000, 1e6, 1, known) - 8 * 1000 - 8e6) / 1000;
+    return (predictedOf(costs, kScatter, 1000, 1e6, 1, known) - 8 * 1000 - 8e6) / 1000;
   };
   EXPECT_DOUBLE_EQ(perElement({100, 100, 100, 100, 100, all}), 1000);     // each elsewhere
   EXPECT_DOUBLE_EQ(perElement({100, 25, 12.5, 12.5 / 16, 25, all}), 50);  // side by side
