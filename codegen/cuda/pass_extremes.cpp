@@ -4,7 +4,6 @@
 
 namespace kelpie::codegen::cuda {
 
-using lcu::ExprKind;
 using lcu::ExprRef;
 using lcu::Soac;
 using lcu::VarId;
