@@ -100,6 +100,20 @@ KELPIE_DEVICE int warpMaximum(int value) {
 #endif
 }
 
+/// Sets bit `bit` of `marks` if `condition`: an instruction under a predicate. What selects constants and
+/// puts them together ptxas (CUDA 13.0, from -O1 on) makes one instruction that packs predicates (P2R); of
+/// two masks made side by side in code that branches it packed the predicates of the other one: a partition
+/// counted what the filter beside it kept (seen on an H100; tests/codegen/cuda_nvrtc_test.cpp).
+KELPIE_DEVICE void markIf(bool condition, int bit, uint32_t& marks) {
+#if defined(KELPIE_EMULATION)
+  marks |= uint32_t(condition) << bit;
+#else
+  asm("{ .reg .pred p; setp.ne.u32 p, %1, 0; @p or.b32 %0, %0, %2; }"
+      : "+r"(marks)
+      : "r"(uint32_t(condition)), "r"(1u << bit));
+#endif
+}
+
 // ---- scalar functions -------------------------------------------------------------------------------------
 // Total versions of NESL's operations; their meaning is `evaluate` and `convert` of ir/scalar.h.
 

@@ -115,7 +115,7 @@ void compacted(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter
   std::string test = fmt::format("keeps{}", b + 1);
   t.line(8, "const bool {} = {};", test, texts[0]);
   if (!t.plan.levels[stage].countsOnly) t.line(8, "own{}[row][v].count{} = {};", stage + 1, b + 1, test);
-  t.line(8, "keep{} |= uint32_t({}) << (row * S::kWidth + v);", b + 1, test);
+  t.line(8, "markIf({}, row * S::kWidth + v, keep{});", test, b + 1);
   std::vector<size_t> kept;
   std::vector<ExprRef> pull;
   for (size_t j = 0; j < soac.pull.size(); ++j) {

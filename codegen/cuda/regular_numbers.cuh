@@ -4,8 +4,8 @@
 //
 // Of segments of up to a tile, a product by the reciprocal of their length tells an item's; of longer ones at
 // most one begins in a tile. On an H200 maps over 5*10^7 float64 that read a value of their segment took 0.94
-// to 0.95 of the time with marks in shared memory where segments have 3, 8 and 60 elements, and the same where
-// they have 750 and more; scans took the same.
+// to 0.95 of the time with marks in shared memory where segments have 3, 8 and 60 elements, and the same
+// where they have 750 and more; scans took the same.
 #pragma once
 
 #include "segments.cuh"
@@ -52,10 +52,10 @@ struct RegularNumbers {
     for (int row = 0; row < S::kRows; ++row) {
       KELPIE_UNROLL
       for (int v = 0; v < S::kWidth; ++v)
-        heads |= uint32_t(beginsAt(S::offset(row, v) + (S::kBackward ? 1 : 0))) << (row * S::kWidth + v);
+        markIf(beginsAt(S::offset(row, v) + (S::kBackward ? 1 : 0)), row * S::kWidth + v, heads);
     }
-    // Kept as a word: as truth values, which later code asks for, they do not fit the seven registers there are
-    // for those, and ptxas gives up ("register allocation failed", CUDA 13.0).
+    // Kept as a word: as truth values, which later code asks for, they do not fit the seven registers there
+    // are for those, and ptxas gives up ("register allocation failed", CUDA 13.0).
     asm volatile("" : "+r"(heads));
     return heads;
   }

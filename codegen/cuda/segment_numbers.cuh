@@ -91,7 +91,7 @@ struct SegmentNumbers {
       for (int v = 0; v < S::kWidth; ++v) {
         const int m = S::slot(v) + (S::kBackward ? 1 : 0);
         const uint16_t mark = m < S::kWidth ? marks.item[m] : shared.marks[S::group(row) + m];
-        heads |= uint32_t(mark != 0) << (row * S::kWidth + v);
+        markIf(mark != 0, row * S::kWidth + v, heads);
       }
     }
     return heads;

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "codegen/cuda/cuda_module.h"
@@ -11,6 +14,7 @@
 #include "runtime/cuda/kernel_compiler.h"
 #include "runtime/cuda/kernel_resources.h"
 #include "runtime/cuda/nvrtc_compiler.h"
+#include "tests/codegen/known_kernels.h"
 #include "tests/codegen/random_kernel.h"
 #include "tests/runtime/program_builder.h"
 
@@ -76,6 +80,32 @@ TEST(CudaNvrtc, FiltersKeepWhatTheyLoadInRegisters) {
   EXPECT_EQ(spilledBytes(b, {b.i()}, b.op(ScalarOp::Less, b.at(keys), b.num(1000)), keys), 0);
   const lcu::ExprRef even = b.op(ScalarOp::Equal, b.op(ScalarOp::And, b.at(keys), b.num(1)), b.num(0));
   EXPECT_EQ(spilledBytes(b, {b.at(keys), b.at(others)}, even, keys), 0);
+}
+
+/// Predicates that the instructions of compiled code pack into a register (P2R) together, the most at once.
+/// Architectures from 70 to 90 have 16 bytes an instruction: the code in the lowest 12 bits of its first
+/// word, the mask in the upper half of that.
+int mostPredicatesPacked(const std::vector<char>& code) {
+  int most = 0;
+  for (size_t at = 0; at + 16 <= code.size(); at += 16) {
+    uint64_t word = 0;
+    std::memcpy(&word, &code[at], sizeof word);
+    constexpr uint64_t kPack = 0x803, kCode = 0xfff;
+    if ((word & kCode) == kPack) most = std::max(most, std::popcount(word >> 32 & 0x7f));
+  }
+  return most;
+}
+
+/// Of two masks ptxas packed the predicates of one into both (markIf in base.cuh).
+TEST(CudaNvrtc, MasksAreNotPackedFromPredicates) {
+  const runtime::cuda::NvrtcCompiler compiler;
+  if (!compiler.available()) GTEST_SKIP() << "NVRTC is not installed";
+  const KnownKernels known;
+  const auto module = codegen::cuda::generateModule({&known.kernels.at("segmented_filters")}, known.program);
+  std::vector<char> code;
+  const auto failure = compiler.compile(module.source, 90, code);
+  ASSERT_EQ(failure, std::nullopt) << *failure;
+  EXPECT_LE(mostPredicatesPacked(code), 1) << module.source;
 }
 
 TEST(CudaNvrtc, ErrorsNameTheLine) {

@@ -149,31 +149,35 @@ std::string difference(const LaunchResult& expected, const LaunchResult& got,
     return "errors differ: payloads " + std::to_string(a.payload0) + ", " + std::to_string(a.payload1) +
            " and " + std::to_string(b.payload0) + ", " + std::to_string(b.payload1);
   }
+  std::string all;  // of each output the first element that differs
   for (size_t k = 0; k < expected.outputs.size(); ++k) {
     const auto &a = expected.outputs[k], &b = got.outputs[k];
     const auto& o = info.outputs[k];
     if (a.size() != b.size()) {
-      return o.name + " has " + std::to_string(b.size()) + " bytes instead of " + std::to_string(a.size());
+      all += (all.empty() ? "" : "; ") + o.name + " has " + std::to_string(b.size()) + " bytes instead of " +
+             std::to_string(a.size());
+      continue;
     }
-    size_t size = static_cast<size_t>(sizeOf(o.type));
-    for (size_t at = 0; at < a.size(); at += size) {
-      if (std::memcmp(&a[at], &b[at], size) == 0) continue;
-      auto text = [&](const std::vector<std::byte>& bytes) {
-        int64_t i = 0;
-        double f = 0;
-        float single = 0;
-        std::memcpy(&i, &bytes[at], size);
-        if (o.type == ScalarType::Float64) std::memcpy(&f, &bytes[at], 8);
-        if (o.type == ScalarType::Float32) {
-          std::memcpy(&single, &bytes[at], 4);
-          f = single;
-        }
-        return isFloat(o.type) ? std::to_string(f) : std::to_string(i);
-      };
-      return o.name + "[" + std::to_string(at / size) + "] is " + text(b) + " instead of " + text(a);
-    }
+    const auto size = static_cast<size_t>(sizeOf(o.type));
+    size_t at = 0;
+    while (at < a.size() && std::memcmp(&a[at], &b[at], size) == 0) at += size;
+    if (at >= a.size()) continue;
+    auto text = [&](const std::vector<std::byte>& bytes) {
+      int64_t i = 0;
+      double f = 0;
+      float single = 0;
+      std::memcpy(&i, &bytes[at], size);
+      if (o.type == ScalarType::Float64) std::memcpy(&f, &bytes[at], 8);
+      if (o.type == ScalarType::Float32) {
+        std::memcpy(&single, &bytes[at], 4);
+        f = single;
+      }
+      return isFloat(o.type) ? std::to_string(f) : std::to_string(i);
+    };
+    all += (all.empty() ? "" : "; ") + o.name + "[" + std::to_string(at / size) + "] is " + text(b) +
+           " instead of " + text(a);
   }
-  return "";
+  return all;
 }
 
 }  // namespace kelpie::tests

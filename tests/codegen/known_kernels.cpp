@@ -109,6 +109,15 @@ void KnownKernels::withSegmentNumbers(const Space& segmented) {
   kernel("segmented_sum_and_filter",
          {soac(SoacKind::Reduce, segmented, {x}), filter(segmented, {x}, positive)});
   kernel("segmented_filter", {filter(segmented, {x}, positive)});
+  // Two masks side by side, the second behind the branches that conversions have.
+  const ExprRef number = at("xs_i64", a.param(0)),
+                other = a.convert(at("col32", a.param(0)), ScalarType::Int64), mask = a.index(63);
+  const ExprRef less = a.op(ScalarOp::Sub, other, a.op(ScalarOp::Max, number, a.index(5)));
+  const ExprRef sum = a.add(a.op(ScalarOp::And, a.convert(at("xs_f64", a.param(0)), ScalarType::Int64), mask),
+                            a.convert(x, ScalarType::Int64));
+  const ExprRef most = a.op(ScalarOp::Max, sum, a.op(ScalarOp::And, a.param(1), mask));
+  kernel("segmented_filters", {filter(segmented, {}, a.op(ScalarOp::Greater, less, number)),
+                               filter(segmented, {}, a.op(ScalarOp::Greater, most, mask))});
 }
 
 const std::vector<int64_t>& KnownKernels::constantDivisors() {
