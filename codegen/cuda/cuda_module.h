@@ -87,10 +87,12 @@ struct CudaPass {
   /// Outputs, by number: offsets of filtered segments, each found by a table (segment_ranks.cuh).
   std::vector<uint32_t> ranked;
   /// What is launched instead for inputs that they suit, the first that does: products
-  /// (segment_products.cuh), warps and groups of threads (segment_warps.cuh, segment_groups.cuh).
+  /// (segment_products.cuh), warps and groups of threads (segment_warps.cuh, segment_groups.cuh), few
+  /// columns.
   std::vector<std::shared_ptr<const CudaPass>> alternatives;
   int64_t mostOfGroups = 0;  ///< of groups: elements of such inputs
   bool byWarps = false;      ///< groups are whole warps
+  bool fewColumns = false;   ///< of Columns: no more segments than a warp has lanes
   /// Parameters, by number: columns that loops load at the same positions (records.cuh), which launches may
   /// put side by side.
   std::vector<std::vector<uint32_t>> records;

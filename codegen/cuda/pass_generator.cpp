@@ -89,7 +89,9 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
     pass.alternatives.push_back(std::make_shared<const CudaPass>(
         generate({pass.kernel, pass.bindings}, program, entry + suffix, options, other)));
   };
+  pass.fewColumns = plan.fewColumns;
   if (form == PassForm::General && plan.product) add(PassForm::Product, "_product");
+  if (form == PassForm::General && plan.across && plan.shape.rows > 1) add(PassForm::FewColumns, "_few");
   if (form == PassForm::General && plan.canGroup && options.mostOfGroups > 0) {
     add(PassForm::Warps, "_warps");
     add(PassForm::Groups, "_groups");

@@ -37,6 +37,7 @@ class Planner {
       : kernel_(kernel), info_(info), program_(program), options_(options), form_(form) {
     plan_.groups = form == PassForm::Groups;
     plan_.warps = form == PassForm::Warps;
+    plan_.fewColumns = form == PassForm::FewColumns;
   }
 
   PassPlan run() {
@@ -211,6 +212,7 @@ class Planner {
       plan_.grid =
           plan_.keyed ? Grid::Keys : regularGrid().value_or(foldsSegmentsOnly() ? Grid::Ranges : Grid::Heads);
       if (plan_.columns()) plan_.indices = twoIndices(kernel_, info_);
+      plan_.across = plan_.columns() && !plan_.indices && regularReads(kernel_, info_).across;
       if (!plan_.keyed && foldsSegmentsOnly()) plan_.product = productOf(kernel_, info_, program_);
       if (form_ == PassForm::Product) {
         plan_.grid = Grid::Products;

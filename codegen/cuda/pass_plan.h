@@ -52,6 +52,8 @@ struct PassPlan {
   std::optional<KeyedSegments> keyed;  ///< of Keys
   std::optional<TwoIndices> indices;   ///< of Columns
   std::optional<Product> product;      ///< of Products, and where that is an alternative
+  bool across = false;                 ///< of Columns, by one index: neighbouring segments read side by side
+  bool fewColumns = false;             ///< ... and there are no more of them than lanes
   TileShape shape;
   int rowsAtOnce = 0;                    ///< rows of items that are unrolled together; 0: all
   bool dividesInPlace = false;           ///< each long division has its own code
@@ -89,7 +91,7 @@ struct PassPlan {
 };
 
 /// Ways to write a pass: for inputs of any kind, or an alternative for some.
-enum class PassForm : uint8_t { General, Groups, Warps, Product };
+enum class PassForm : uint8_t { General, Groups, Warps, Product, FewColumns };
 
 PassPlan planPass(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
                   const CudaOptions& options, PassForm form);

@@ -183,6 +183,23 @@ TEST_F(Regular, ProductsSuitManyOfEachIndex) {
   EXPECT_FALSE(suits(100, 100));
 }
 
+/// Of columns that a warp has lanes for, threads have one each.
+TEST_F(Regular, FewColumns) {
+  const Soac soac = sum(across);
+  const auto passes = codegen::cuda::generateKernel({"k", {soac}, soac.results}, b.program, "k").passes;
+  EXPECT_GT(passes[0].shape.rows, 1);
+  ASSERT_EQ(passes[0].alternatives.size(), 1u);
+  const codegen::cuda::CudaPass& few = *passes[0].alternatives[0];
+  EXPECT_EQ(few.grid, Grid::Columns);
+  EXPECT_EQ(few.shape.rows, 1);
+  EXPECT_GT(few.blocksAtOnce, passes[0].blocksAtOnce);
+  codegen::LaunchExtents extents;
+  extents.segments = 32;
+  EXPECT_TRUE(few.suits(extents));
+  extents.segments = 33;
+  EXPECT_FALSE(few.suits(extents));
+}
+
 /// Each warp that runs at a time is in a range of its own, and goes from there to others.
 TEST_F(Regular, StreamsOfRanges) {
   codegen::cuda::CudaPass pass;
