@@ -115,6 +115,12 @@ double CostModel::storedBytes(lcu::VarId array) const {
   return sizeOf(isShort ? ScalarType::Int32 : program_.vars[array].type);
 }
 
+/// A product by -1, as from the end of an array: its neighbours are neighbours.
+static bool changesSign(ExprRef product) {
+  return std::any_of(product->operands.begin(), product->operands.end(),
+                     [](ExprRef e) { return e->kind == ExprKind::Constant && e->constant.i == -1; });
+}
+
 AccessPattern patternOf(ExprRef position) {
   if (position->kind == ExprKind::Param && position->index < 2) return AccessPattern::InOrder;
   // What is the same for all elements of a segment only tells where they begin.
@@ -130,7 +136,7 @@ AccessPattern patternOf(ExprRef position) {
       case ExprKind::Load:  // where a segment begins is as good as a constant
         return e->operands[0]->kind != ExprKind::Param || e->operands[0]->index != 1;
       case ExprKind::Op:
-        return e->op == ScalarOp::Mul || e->op == ScalarOp::Rem || isFloat(e->type);
+        return (e->op == ScalarOp::Mul && !changesSign(e)) || e->op == ScalarOp::Rem || isFloat(e->type);
       case ExprKind::Loop:
       case ExprKind::Recursion:
       case ExprKind::Call:

@@ -470,8 +470,8 @@ class Account {
     return std::max(memory, own) + (1 - kHidden) * std::min(memory, own) - memory;
   }
 
-  /// A position that a scan of this kernel tells, as that of the next one that is kept: neighbours load side
-  /// by side.
+  /// A position that a scan of this kernel tells, as that of the next one that is kept, or of the last that
+  /// something is true of: neighbours load side by side.
   bool goesWithScan(ExprRef at) const {
     bool found = false;
     const std::function<bool(ExprRef)> goes = [&](ExprRef e) {
@@ -480,10 +480,17 @@ class Account {
           found = found || scanned(e->index);
           return scanned(e->index) && codegen::loadsInOrder(e);
         case ExprKind::Op:
-          return (e->op == ScalarOp::Add || e->op == ScalarOp::Sub) &&
+          return (e->op == ScalarOp::Add || e->op == ScalarOp::Sub || e->op == ScalarOp::Max ||
+                  e->op == ScalarOp::Min) &&
                  std::all_of(e->operands.begin(), e->operands.end(), goes);
         case ExprKind::Check:
           return goes(e->operands[1]);
+        case ExprKind::Project: {  // of a branch: either value
+          const ExprRef branch = e->operands[0];
+          if (branch->kind != ExprKind::If) return false;
+          const size_t values = (branch->operands.size() - 1) / 2;
+          return goes(branch->operands[1 + e->index]) && goes(branch->operands[1 + values + e->index]);
+        }
         case ExprKind::Param:
         case ExprKind::Constant:
         case ExprKind::Host:

@@ -155,6 +155,7 @@ class ShapeChooser {
     bool loops = false;      ///< how long thunks take depends on data
     int64_t carried = 0;     ///< bytes of the largest level
     bool countsOnly = true;  ///< all levels have one count, and nothing else
+    bool filters = false;    ///< one has several, and nothing else
   };
   Weight weigh() const {
     Weight weight;
@@ -200,6 +201,7 @@ class ShapeChooser {
     for (const LevelPlan& level : plan_.levels) {
       weight.carried = std::max(weight.carried, level.fields.empty() ? 0 : level.bytes());
       weight.countsOnly &= level.fields.empty() || (level.countsOnly && level.fields.size() == 1);
+      weight.filters |= level.countsOnly && level.fields.size() > 1;
       for (const Field& f : level.fields) {
         if (f.count) continue;
         weight.widest = std::max(weight.widest, sizeOf(f.type));
@@ -259,18 +261,31 @@ class ShapeChooser {
       // 0.40 with 128 and 32.
       budget.threads /= 2;
       budget.items = std::min(2 * options_.maxItems, kNumberedItemWords / words);
+      // Filters wait for numbers, and for what is loaded with them, more than for lower tiles: of 8*10^7
+      // elements in segments of 8, each loaded by where its segment begins, they took 0.88 to 1.07 ms with 32
+      // items (and registers for 512 threads) on an H100, 0.59 to 0.74 with 16 (for 1024), 0.83 to 0.86
+      // with 8.
+      constexpr int kFiltered = 16;
+      if (plan_.scanned() && weight.countsOnly) budget.items = std::min(budget.items, kFiltered);
       if (weight.loops) budget.items = plan_.scanned() ? std::min(budget.items, 4) : 1;
     } else if (plan_.scanned()) {
       // Long tiles wait less often. Scans of four arrays took 0.33 with 256 threads and 8 items, 0.29 with
       // 128 and 16.
       budget.items = std::min(2 * options_.maxItems, (wide ? 2 : 1) * kWaitingItemWords / words);
-      if (wide) budget.threads /= 2;
+      // Of what is small, or not stored, 256 threads hold as much: two scans of 6.4*10^7 truth values and
+      // their counts took 0.60 ms on an H100 with 128 threads and 16 items, 0.37 with 256; of three columns
+      // 0.34 with 128 and 32, 0.30.
+      constexpr int kFewWords = 8;
+      if (wide && words > kFewWords) budget.threads /= 2;
+      if (wide && words <= kFewWords) budget.items = std::min(budget.items, options_.maxItems);
       // What waits several times waits the less often the longer its tiles are, and a level's items are gone
       // when the next one begins: three scans and four sums of 2^27 int64 took 2.93 ms with 1024 items on an
       // H100, 1.71 with 128 threads and 16 items, 1.59 with 256; four scans 1.57 and 1.51 with the latter
       // two.
+      // So do filters beside each other: five of 5*10^7 numbers took 1.13 ms with 128 threads and 8 items,
+      // 0.45 with 256 and 16.
       constexpr int kDeepWords = 384;
-      if (scannedLevels() > 1 && !weight.loops)
+      if ((scannedLevels() > 1 || weight.filters) && !weight.loops)
         return {options_.threads, std::min(options_.maxItems, kDeepWords / words), 512};
       // What a filter has loaded it keeps until it knows where survivors go. Of 2^27 int64, the positions of
       // few took 0.65 with 32 items on an H100 (registers for 1024 threads, which spilled), and 0.41 with 16.
