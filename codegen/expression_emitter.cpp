@@ -32,8 +32,10 @@ ExpressionEmitter::ExpressionEmitter(const Dialect& dialect, int indent, std::st
     : dialect_(dialect), indent_(indent), prefix_(std::move(prefix)) {}
 
 std::string ExpressionEmitter::freshName(const std::string& stem) {
-  int number = ++nameCounts_[stem];
-  return fmt::format("{}{}{}{}", prefix_, stem, stem.ends_with('_') ? "" : "_", number);
+  // Counted with its underscore: that of a variable may have one (`min_`), that of an operation has none
+  // (`min`).
+  const std::string name = stem.ends_with('_') ? stem : stem + "_";
+  return fmt::format("{}{}{}", prefix_, name, ++nameCounts_[name]);
 }
 
 void ExpressionEmitter::statement(const std::string& text) {

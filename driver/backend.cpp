@@ -170,6 +170,7 @@ class CompilingBackend final : public Backend {
     return text;
   }
 
+  std::string takeComplaint() override { return executor_.target().takeComplaint(); }
   double copyBandwidth() override { return executor_.target().copyBandwidth(); }
   codegen::DeviceFigures figures() override { return executor_.target().figures(); }
 

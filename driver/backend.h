@@ -61,6 +61,8 @@ class Backend {
   virtual void sample(const EarlierRuns& /*earlier*/) {}
   /// What the last run did, for -v: "3 kernels, 1 wait"; empty when there is nothing to tell.
   virtual std::string account() const { return ""; }
+  /// What went wrong since it was asked for last, but changed no result; empty: nothing.
+  virtual std::string takeComplaint() { return ""; }
   /// Bytes read plus bytes written in a second by a large copy, measured now; 0 where that is not possible.
   virtual double copyBandwidth() { return 0; }
   /// Of the GPU that it runs on, all but copyBandwidth; without a name where it is none.

@@ -151,7 +151,7 @@ void CpuTarget::waitForCompilers(Compiled& compiled) {
   load(compiled);
   for (const Unit& unit : compiled.units) {
     if (unit.loaded) continue;
-    if (auto failure = cache_.failureOf(unit.source)) cpuStatistics_.compileFailure = *failure;
+    if (auto failure = cache_.failureOf(unit.source)) complaint_ = cpuStatistics_.compileFailure = *failure;
     if (cpuStatistics_.compileFailure.empty())
       cpuStatistics_.compileFailure = "a compiled kernel could not be loaded";
   }

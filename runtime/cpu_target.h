@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "codegen/cpu/launch.h"
@@ -45,6 +46,8 @@ class CpuTarget final : public HostTarget {
   Failure prepare(const ProgramKernels& program) override;
   void release(const ProgramKernels& program) override;
   const CpuStatistics& cpuStatistics() const { return cpuStatistics_; }
+  /// That a compiler failed, so kernels are evaluated.
+  std::string takeComplaint() override { return std::exchange(complaint_, ""); }
 
  protected:
   Failure execute(const LaunchRequest& request, std::optional<DeviceError>& error) override;
@@ -86,6 +89,7 @@ class CpuTarget final : public HostTarget {
   ObjectCache cache_;
   const int64_t ownStack_;  ///< bytes of a thread's stack that recursions in kernels may take
   CpuStatistics cpuStatistics_;
+  std::string complaint_;
   std::unordered_map<const ProgramKernels*, Compiled> programs_;
 };
 

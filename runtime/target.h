@@ -218,6 +218,8 @@ class Target {
   virtual void takeBack(uint64_t /*number*/) {}
 
   virtual TargetStatistics statistics() const = 0;
+  /// What went wrong, but changed no result, since it was asked for last; empty: nothing.
+  virtual std::string takeComplaint() { return ""; }
   virtual const LaunchWork* lastWork() const { return nullptr; }  ///< of the latest launch, where counted
   /// How compiled code ran in the latest launch; empty where there is none.
   virtual std::vector<codegen::CompiledPass> lastPasses() const { return {}; }

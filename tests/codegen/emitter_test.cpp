@@ -71,6 +71,16 @@ TEST(Emitter, InlinesWhatIsUsedOnceAndNamesWhatIsShared) {
   EXPECT_EQ(shared.values[0], "xs_at_1 * xs_at_1");
 }
 
+/// Variables get an underscore where they would have the name of a function.
+TEST(Emitter, StemsWithAnUnderscoreAreOthers) {
+  Builder b;
+  Dialect dialect = plain(b.program);
+  ExpressionEmitter emitter(dialect, 0);
+  EXPECT_EQ(emitter.freshName("min"), "min_1");
+  EXPECT_EQ(emitter.freshName("min_"), "min_2");
+  EXPECT_EQ(emitter.freshName("max_"), "max_1");
+}
+
 TEST(Emitter, ChecksReportAndFallBack) {
   Builder b;
   VarId xs = b.var("xs", VarKind::Array, kF64), k = b.var("k", VarKind::Host, kI64);

@@ -290,4 +290,25 @@ TEST_F(Command, TooLargeValuesLeaveTheOtherForms) {
   }
 }
 
+/// What a compiler does not take is evaluated, and the user is told. (A variable here has the name that the
+/// least of several numbers gets, too: that did not compile.)
+TEST_F(Command, CompilersThatFailAreReported) {
+  const std::string program =
+      "function nearest(x, centres) = min_index({(x - c) * (x - c) : c in centres});\n"
+      "function mean(xs) = if #xs == 0 then 0.0 else sum(xs) / float(#xs);\n"
+      "points = {float(rem(i * 7919, 10007)) : i in [0:400000]};\n"
+      "function study(points) = let labels = {nearest(x, {float(i) * 2.5 : i in [0:16]}) : x in points}\n"
+      "  in (mean({p in points; l in labels | l == 0}), count({l == 3 : l in labels}));\n"
+      "{study(points) : again in [0:2]};\n";
+  const Outcome outcome = run(program, "--target=cpu --print-length 1");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.messages, "");
+  setenv("KELPIE_CXX", "/bin/false", 1);
+  const Outcome other = run(program, "--target=cpu --print-length 1");
+  unsetenv("KELPIE_CXX");
+  EXPECT_EQ(other.status, 0);
+  EXPECT_EQ(other.output, outcome.output);
+  EXPECT_THAT(other.messages, HasSubstr("kernels are interpreted, which takes longer: /bin/false failed"));
+}
+
 }  // namespace
