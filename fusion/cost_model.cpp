@@ -485,8 +485,11 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   arithmetic += conversions - costs_.pipesOverlap * std::min(conversions, arithmetic);
   if (folds) arithmetic *= costs_.segmentedWork;
   const double passes = collective > 0 ? costs_.passes : 1;
+  // What a filter has to load before it decides hides more where nothing waits for a computed position.
+  constexpr double kFilterInOrder = 0.7;
+  const bool inOrderOnly = costs_.lockStep && memory.shared + memory.own == 0;
   double overlap = collective == 0 ? costs_.overlap
-                   : !scans        ? costs_.filterOverlap
+                   : !scans        ? (inOrderOnly ? kFilterInOrder : costs_.filterOverlap)
                    : numbered      ? costs_.collectiveOverlap
                                    : costs_.scanOverlap;
   // Where tiles lie in one segment, nothing waits for its number; nor where maps compute it.
