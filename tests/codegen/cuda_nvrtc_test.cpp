@@ -23,6 +23,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Predicates that the instructions of compiled code pack into a register (P2R) together, the most at once.
+/// Architectures from 70 to 90 have 16 bytes an instruction: the code in the lowest 12 bits of its first
+/// word, the mask in the upper half of that.
+int mostPredicatesPacked(const std::vector<char>& code) {
+  int most = 0;
+  for (size_t at = 0; at + 16 <= code.size(); at += 16) {
+    uint64_t word = 0;
+    std::memcpy(&word, &code[at], sizeof word);
+    constexpr uint64_t kPack = 0x803, kCode = 0xfff;
+    if ((word & kCode) == kPack) most = std::max(most, std::popcount(word >> 32 & 0x7f));
+  }
+  return most;
+}
+
 /// The k-th of a row of kernels, each with a seed of its own.
 void compile(lcu::SpaceKind space, int architecture, uint64_t k) {
   const runtime::cuda::NvrtcCompiler compiler;
@@ -38,6 +52,7 @@ void compile(lcu::SpaceKind space, int architecture, uint64_t k) {
   auto failure = compiler.compile(module.source, architecture, code);
   ASSERT_EQ(failure, std::nullopt) << "kernel " << k << ": " << *failure << module.source;
   EXPECT_GT(code.size(), 1000u);
+  EXPECT_LE(mostPredicatesPacked(code), 1) << "kernel " << k << ": " << module.source;
 }
 
 /// KELPIE_SEED is the number of the first kernel, KELPIE_SOAK how many times as many as usual there are.
@@ -80,20 +95,6 @@ TEST(CudaNvrtc, FiltersKeepWhatTheyLoadInRegisters) {
   EXPECT_EQ(spilledBytes(b, {b.i()}, b.op(ScalarOp::Less, b.at(keys), b.num(1000)), keys), 0);
   const lcu::ExprRef even = b.op(ScalarOp::Equal, b.op(ScalarOp::And, b.at(keys), b.num(1)), b.num(0));
   EXPECT_EQ(spilledBytes(b, {b.at(keys), b.at(others)}, even, keys), 0);
-}
-
-/// Predicates that the instructions of compiled code pack into a register (P2R) together, the most at once.
-/// Architectures from 70 to 90 have 16 bytes an instruction: the code in the lowest 12 bits of its first
-/// word, the mask in the upper half of that.
-int mostPredicatesPacked(const std::vector<char>& code) {
-  int most = 0;
-  for (size_t at = 0; at + 16 <= code.size(); at += 16) {
-    uint64_t word = 0;
-    std::memcpy(&word, &code[at], sizeof word);
-    constexpr uint64_t kPack = 0x803, kCode = 0xfff;
-    if ((word & kCode) == kPack) most = std::max(most, std::popcount(word >> 32 & 0x7f));
-  }
-  return most;
 }
 
 /// Of two masks ptxas packed the predicates of one into both (markIf in base.cuh).
