@@ -10,7 +10,6 @@
 
 namespace kelpie::codegen {
 
-using lcu::Expr;
 using lcu::ExprKind;
 using lcu::ExprRef;
 

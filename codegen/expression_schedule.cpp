@@ -5,7 +5,6 @@
 
 namespace kelpie::codegen {
 
-using lcu::Expr;
 using lcu::ExprKind;
 using lcu::ExprRef;
 using lcu::valueCount;

@@ -127,8 +127,8 @@ bool Runner::evaluate(const FormResult& form) {
   if (const auto* error = std::get_if<RuntimeError>(&result)) return fail(form, *error);
   const Columns& row = std::get<Columns>(result);
   for (const CellAssignment& assignment : form.assignments)
-    values_[assignment.cell].assign(row.begin() + assignment.first,
-                                    row.begin() + assignment.first + assignment.count);
+    values_[assignment.cell].assign(row.data() + assignment.first,
+                                    row.data() + assignment.first + assignment.count);
   return true;
 }
 

@@ -7,7 +7,6 @@
 namespace kelpie::flatten {
 
 using core::PrimOp;
-using lcu::SoacKind;
 
 Sequence Flattener::joinInstances(const Sequence& text, Context& context, Context& root) {
   if (context.isRoot()) return text;

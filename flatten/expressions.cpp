@@ -6,8 +6,6 @@
 
 namespace kelpie::flatten {
 
-using lcu::ExprKind;
-using lcu::SoacKind;
 
 Value Flattener::atom(const core::Atom& a, Context& context, Frame& frame) {
   if (a.isConstant()) return {arena().constant(a.constant())};

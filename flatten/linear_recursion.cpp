@@ -221,8 +221,8 @@ class Rewriter {
     if (isCall(e)) return e->operands;
     if (const auto choice = asChoice(e)) {
       if (calls(choice->condition)) return {};
-      const Values yes = calls(choice->yes) ? next(choice->yes) : Values();
-      const Values no = calls(choice->no) ? next(choice->no) : Values();
+      Values yes = calls(choice->yes) ? next(choice->yes) : Values();
+      Values no = calls(choice->no) ? next(choice->no) : Values();
       if (!calls(choice->no)) return yes;
       if (!calls(choice->yes)) return no;
       return yes.empty() || no.empty() ? Values() : arena_.select(choice->condition, yes, no);

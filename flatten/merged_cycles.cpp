@@ -10,7 +10,6 @@ namespace kelpie::flatten {
 namespace {
 
 using core::Atom;
-using core::Exp;
 using core::ExpPtr;
 using core::FunctionId;
 using core::Prim;

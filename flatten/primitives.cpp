@@ -131,7 +131,7 @@ ExprRef Flattener::checkedScalar(const core::Exp& e, const core::Prim& node, Exp
     }
     case ScalarOp::ShiftLeft:
     case ScalarOp::ShiftRight: {
-      ExprRef width = arena().constant(Scalar::ofInt(type, sizeOf(type) * 8));
+      ExprRef width = arena().constant(Scalar::ofInt(type, int64_t{8} * sizeOf(type)));
       ExprRef good = arena().op(ScalarOp::And, arena().op(ScalarOp::GreaterEqual, b, zeroValue),
                                 arena().op(ScalarOp::Less, b, width));
       return arena().op(node.scalarOp, a,

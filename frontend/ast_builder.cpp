@@ -238,7 +238,7 @@ TypeExpPtr AstBuilder::type(Parser::TypeContext* tree) {
 }
 
 TypeExpPtr AstBuilder::type(Parser::FunTypeContext* tree) {
-  const TypeExpPtr left = type(tree->primaryType());
+  TypeExpPtr left = type(tree->primaryType());
   if (!tree->funType()) return left;
   return makeType(FunctionType{left, type(tree->funType())}, span(tree));
 }

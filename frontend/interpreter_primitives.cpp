@@ -59,7 +59,7 @@ void checkOperands(ScalarOp op, const Scalar& a, const Scalar& b) {
       return;
     case ScalarOp::ShiftLeft:
     case ScalarOp::ShiftRight:
-      if (b.i < 0 || b.i >= 8 * sizeOf(a.type)) fail(check_message::kShift, b.i);
+      if (b.i < 0 || b.i >= int64_t{8} * sizeOf(a.type)) fail(check_message::kShift, b.i);
       return;
     default:
       throw InternalError("unchecked scalar operation in CheckedScalar");

@@ -367,7 +367,7 @@ Atoms Specialiser::evalEach(const typed::Exp& exp, const typed::ApplyToEach& eac
     bind(pattern, atoms);
     vars.erase(vars.begin() + static_cast<std::ptrdiff_t>(first + count), vars.end());
     vars.erase(vars.begin(), vars.begin() + static_cast<std::ptrdiff_t>(first));
-    return core::Each::Binding{std::move(vars), sequence};
+    return core::Each::Binding{std::move(vars), std::move(sequence)};
   };
   auto width = [&](size_t i) { return grounds_.row(ground(each.bindings[i].pattern->type)).size(); };
 

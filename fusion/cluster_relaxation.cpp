@@ -112,7 +112,7 @@ bool ClusterRelaxation::price(const std::vector<double>& duals, int64_t mostStep
     if (pricing.searched[r]) return;
     int64_t steps = mostSteps;
     pricing.cheapest[r] = pricing_.cheapest(r, prices, 0, steps);
-    pricing.searched[r] = steps > 0;
+    pricing.searched[r] = steps > 0 ? 1 : 0;
   });
   double bound = program_.worth(duals);
   bool added = false;

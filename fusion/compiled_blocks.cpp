@@ -9,7 +9,6 @@
 namespace kelpie::fusion {
 
 using codegen::Schedule;
-using codegen::ScheduleBlock;
 using codegen::ScheduleStep;
 using lcu::ExprKind;
 using lcu::ExprRef;

@@ -14,7 +14,6 @@ using codegen::ParameterKind;
 using lcu::ExprKind;
 using lcu::ExprRef;
 using lcu::Soac;
-using lcu::SoacKind;
 using lcu::VarId;
 
 namespace {

@@ -130,7 +130,7 @@ class Separation {
       via_[to] = via;
       work.emplace(cost, to);
     };
-    cost_[2 * start] = 0;
+    cost_[size_t{2} * start] = 0;
     work.emplace(0, 2 * start);
     while (!work.empty()) {
       const auto [cost, state] = work.top();

@@ -33,8 +33,8 @@ struct OrderCut {
   /// Shares if the node is in a cluster with one of the others, or with several.
   struct Star {
     int node = 0;
-    std::vector<int> others;  ///< ascending
-    auto operator<=>(const Star&) const = default;
+    std::vector<int> others;                        ///< ascending
+    auto operator<=>(const Star&) const = default;  // NOLINT(modernize-use-nullptr): none is here
   };
   std::vector<std::pair<int, int>> pairs;
   std::vector<Star> stars;

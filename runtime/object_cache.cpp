@@ -15,8 +15,6 @@
 #include <sstream>
 #include <thread>
 
-extern char** environ;
-
 namespace kelpie::runtime {
 
 namespace fs = std::filesystem;

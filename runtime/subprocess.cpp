@@ -13,8 +13,6 @@
 #include <sstream>
 #include <vector>
 
-extern char** environ;
-
 namespace kelpie {
 
 namespace {

@@ -88,7 +88,7 @@ int64_t CudaPass::tileSize() const {
 
 int64_t CudaPass::rankGroups(int64_t tiles) const { return tiles * (shape.threads / kWarp) * shape.rows; }
 int64_t CudaPass::rankBytes(int64_t tiles) const {
-  return (rankGroups(tiles) + 2) * (int64_t{8} + 4 * shape.width);
+  return (rankGroups(tiles) + 2) * (8 + int64_t{4} * shape.width);
 }
 
 int64_t CudaPass::together(const LaunchExtents& extents) const {

@@ -2,7 +2,6 @@
 
 namespace kelpie::codegen::cuda {
 
-using lcu::Soac;
 using lcu::VarId;
 
 void writeFinishBindings(PassText& t, int indent) {

@@ -12,7 +12,6 @@
 namespace kelpie::codegen::cuda {
 
 using lcu::Soac;
-using lcu::SoacKind;
 
 namespace {
 

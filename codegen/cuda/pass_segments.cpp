@@ -5,7 +5,6 @@ namespace kelpie::codegen::cuda {
 using lcu::ExprKind;
 using lcu::ExprRef;
 using lcu::Soac;
-using lcu::SoacKind;
 using lcu::VarId;
 
 void writeSegmentBody(PassText& t) {

@@ -276,8 +276,10 @@ class ShapeChooser {
       // their counts took 0.60 ms on an H100 with 128 threads and 16 items, 0.37 with 256; of three columns
       // 0.34 with 128 and 32, 0.30.
       constexpr int kFewWords = 8;
-      if (wide && words > kFewWords) budget.threads /= 2;
-      if (wide && words <= kFewWords) budget.items = std::min(budget.items, options_.maxItems);
+      if (wide && words <= kFewWords)
+        budget.items = std::min(budget.items, options_.maxItems);
+      else if (wide)
+        budget.threads /= 2;
       // What waits several times waits the less often the longer its tiles are, and a level's items are gone
       // when the next one begins: three scans and four sums of 2^27 int64 took 2.93 ms with 1024 items on an
       // H100, 1.71 with 128 threads and 16 items, 1.59 with 256; four scans 1.57 and 1.51 with the latter

@@ -11,7 +11,6 @@ namespace kelpie::runtime::cuda {
 using codegen::KernelOutput;
 using codegen::ParameterKind;
 using codegen::cuda::CudaPass;
-using codegen::cuda::Grid;
 
 namespace {
 
@@ -580,7 +579,7 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   if (timing_) lastPasses_.emplace_back(prepared.loaded->resources).blocks = blocks;
   for (size_t k = 0; k < tables.size(); ++k) {
     if (auto failure = loadSupport()) return failure;
-    constexpr int kThreads = 256, kSegmentsOfThread = 4;  // as in support_kernels.cuh
+    constexpr int64_t kThreads = 256, kSegmentsOfThread = 4;  // as in support_kernels.cuh
     RankedSegments segments{nullptr,
                             0,
                             extents.length,

@@ -19,7 +19,7 @@ class LaunchEvaluation::Producers {
   static constexpr int64_t kMostFolded = 1 << 12;  ///< elements of a segment
 
   /// Of binding b, whose thunks are `readers`.
-  Producers(LaunchEvaluation& launch, uint32_t b, std::vector<Instance*> readers) : launch_(launch) {
+  Producers(LaunchEvaluation& launch, uint32_t b, const std::vector<Instance*>& readers) : launch_(launch) {
     for (const uint32_t other : readBy(b)) {
       const size_t first = stages_.size();
       if (launch.kernel_.bindings[other].kind == SoacKind::Reduce)

@@ -158,7 +158,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     const auto someSmallGroups = [&] {
       const double number = left / 8 / (ofElement * ChosenElements::kInStep);
       return smallGroups(static_cast<int64_t>(
-          std::clamp<double>(number, 1, codegen::kNeighbours / ChosenElements::kInStep)));
+          std::clamp<double>(number, 1, double{codegen::kNeighbours} / ChosenElements::kInStep)));
     };
     if (totals_.loads() == 0) {
       if (elements >= 2 * ChosenElements::kGroups * codegen::kNeighbours) return std::nullopt;

@@ -9,7 +9,6 @@
 namespace kelpie::tests {
 
 using lcu::ExprRef;
-using lcu::Operator;
 using lcu::Soac;
 using lcu::SoacKind;
 using lcu::Space;

@@ -14,7 +14,6 @@ using namespace kelpie::driver;
 using kelpie::testing::Outcome;
 using nlohmann::json;
 using testing::HasSubstr;
-using testing::Not;
 
 std::string expressionOf(const std::string& data) {
   const auto set = readDataSet(data);

@@ -41,8 +41,6 @@ class Command : public ::testing::Test {
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name, std::ios::binary) << text;
   }
-
- protected:
   std::string read(const std::string& name) const {
     std::ostringstream text;
     text << std::ifstream(folder_ / name, std::ios::binary).rdbuf();

@@ -148,7 +148,7 @@ TEST_F(FusionCommand, MeasuredBytesAreThosePredicted) {
     for (const json& form : report["forms"])
       for (const json& region : form["report"]["regions"])
         for (const json& cluster : region["clusters"]) {
-          if (cluster["kernel"] == "") continue;
+          if (cluster["kernel"].get<std::string>().empty()) continue;
           ASSERT_TRUE(cluster.contains("measured")) << cluster;
           EXPECT_EQ(cluster["measured"]["bytesRead"], cluster["bytesRead"]) << cluster;
           EXPECT_EQ(cluster["measured"]["bytesWritten"], cluster["bytesWritten"]) << cluster;

@@ -628,7 +628,7 @@ TEST(Flatten, RandomPrograms) {
     const std::string program = randomNesl(seed, 3 + static_cast<int>(seed % 3));
     auto difference = [&](const std::string& text) {
       for (const FormOutcome& outcome : runProgram(text, options))
-        if (outcome.difference != "") return outcome.difference;
+        if (!outcome.difference.empty()) return outcome.difference;
       return std::string();
     };
     const std::string found = difference(program);
@@ -650,7 +650,7 @@ TEST(Flatten, FailuresShrink) {
     const size_t brace = text.find('{'), scan = text.find("plus_scan");
     if (brace == std::string::npos || scan == std::string::npos || scan < brace) return false;
     for (const FormOutcome& outcome : runProgram(text))
-      if (outcome.difference != "") return false;
+      if (!outcome.difference.empty()) return false;
     return true;
   };
   ASSERT_TRUE(fails(program));
