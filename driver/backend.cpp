@@ -199,6 +199,14 @@ class CompilingBackend final : public Backend {
 
 }  // namespace
 
+void tellComplaint(Backend& backend) {
+  if (const std::string complaint = backend.takeComplaint(); !complaint.empty())
+    fmt::print(stderr,
+               "kelpie: kernels are interpreted, which takes longer: {}\n"
+               "This is a mistake in Kelpie or of that compiler, not in your program; results are right.\n",
+               complaint);
+}
+
 std::unique_ptr<Backend> makeBackend(const std::string& target, const Options& options,
                                      const std::atomic<bool>& interrupted, const SourceManager& sources,
                                      std::string& problem) {

@@ -69,6 +69,9 @@ class Backend {
   virtual codegen::DeviceFigures figures() { return {}; }
 };
 
+/// Tells on standard error what Backend::takeComplaint has.
+void tellComplaint(Backend& backend);
+
 /// Null when the target (as in Options) cannot be used here, with the reason in `problem`. Evaluations stop
 /// soon after `interrupted` becomes true.
 std::unique_ptr<Backend> makeBackend(const std::string& target, const Options& options,

@@ -92,6 +92,7 @@ class Bench {
           return run(false, result.statistics) ? std::optional(result.statistics.seconds) : std::nullopt;
         },
         options_.runs);
+    tellComplaint(backend_);
     if (!time) return std::nullopt;
     result.time = *time;
     runtime::RunStatistics accounted;

@@ -118,11 +118,7 @@ bool Runner::evaluate(const FormResult& form) {
     fmt::print(stderr, "kelpie: {}: {} took {:.3f} ms{}{}\n", sources_.describe(form.span), form.name,
                elapsed.count(), account.empty() ? "" : ", ", account);
   }
-  if (const std::string complaint = backend_->takeComplaint(); !complaint.empty())
-    fmt::print(stderr,
-               "kelpie: kernels are interpreted, which takes longer: {}\n"
-               "This is a mistake in Kelpie or of that compiler, not in your program; results are right.\n",
-               complaint);
+  tellComplaint(*backend_);
   for (const CellAssignment& assignment : form.assignments) failed_.erase(assignment.cell);
   if (const auto* error = std::get_if<RuntimeError>(&result)) return fail(form, *error);
   const Columns& row = std::get<Columns>(result);

@@ -115,11 +115,15 @@ double CostModel::storedBytes(lcu::VarId array) const {
   return sizeOf(isShort ? ScalarType::Int32 : program_.vars[array].type);
 }
 
+namespace {
+
 /// A product by -1, as from the end of an array: its neighbours are neighbours.
-static bool changesSign(ExprRef product) {
+bool changesSign(ExprRef product) {
   return std::any_of(product->operands.begin(), product->operands.end(),
                      [](ExprRef e) { return e->kind == ExprKind::Constant && e->constant.i == -1; });
 }
+
+}  // namespace
 
 AccessPattern patternOf(ExprRef position) {
   if (position->kind == ExprKind::Param && position->index < 2) return AccessPattern::InOrder;

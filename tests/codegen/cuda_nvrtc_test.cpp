@@ -71,12 +71,10 @@ TEST(CudaNvrtc, RegularKernelsCompile) { compileAll(lcu::SpaceKind::Regular, 90)
 /// ptxas gave up on kernels that had truth values for where their segments begin (regular_numbers.cuh).
 TEST(CudaNvrtc, BeginsOfEqualSegmentsFitRegisters) { compile(lcu::SpaceKind::Regular, 90, 51); }
 
-/// Bytes of a filter that threads keep in memory, as registers do not suffice.
-int64_t spilledBytes(testing::Builder& b, std::vector<lcu::ExprRef> pull, lcu::ExprRef where,
-                     lcu::VarId array) {
-  lcu::Soac soac = b.filter(b.flat(array), std::move(pull), where);
-  b.named(soac, "kept");
-  const lcu::Kernel kernel{"filter", {soac}, soac.results};
+/// Bytes that threads of a kernel keep in memory, as registers do not suffice.
+int64_t spilledBytes(testing::Builder& b, lcu::Soac soac) {
+  b.named(soac, "result");
+  const lcu::Kernel kernel{"kernel", {soac}, soac.results};
   const auto module = codegen::cuda::generateModule({&kernel}, b.program);
   std::vector<char> code;
   const auto failure = runtime::cuda::NvrtcCompiler().compile(module.source, 90, code);
@@ -92,9 +90,30 @@ TEST(CudaNvrtc, FiltersKeepWhatTheyLoadInRegisters) {
   const lcu::VarId keys = b.globalArray("keys", testing::ints({1, 2, 3})),
                    others = b.globalArray("others", testing::ints({1, 2, 3}));
   // Positions; pairs of which one half decides.
-  EXPECT_EQ(spilledBytes(b, {b.i()}, b.op(ScalarOp::Less, b.at(keys), b.num(1000)), keys), 0);
+  const lcu::Space space = b.flat(keys);
+  EXPECT_EQ(spilledBytes(b, b.filter(space, {b.i()}, b.op(ScalarOp::Less, b.at(keys), b.num(1000)))), 0);
   const lcu::ExprRef even = b.op(ScalarOp::Equal, b.op(ScalarOp::And, b.at(keys), b.num(1)), b.num(0));
-  EXPECT_EQ(spilledBytes(b, {b.at(keys), b.at(others)}, even, keys), 0);
+  EXPECT_EQ(spilledBytes(b, b.filter(space, {b.at(keys), b.at(others)}, even)), 0);
+}
+
+/// Sums of exp(x - c) of rows whose elements are made on the way.
+TEST(CudaNvrtc, RowsHaveRegistersForFunctions) {
+  if (!runtime::cuda::NvrtcCompiler().available()) GTEST_SKIP() << "NVRTC is not installed";
+  testing::Builder b;
+  lcu::ExprArena& a = b.arena();
+  const lcu::VarId greatest = b.globalArray("greatest", testing::ints({1, 2, 3}));
+  const auto mixed = [&](lcu::ExprRef x) {
+    return b.op(ScalarOp::Xor, x, b.op(ScalarOp::ShiftRight, x, b.num(29)));
+  };
+  const lcu::ExprRef seed = a.mul(a.add(a.mul(b.s(), b.num(32)), b.p()), b.num(2654435761)),
+                     hash = b.op(ScalarOp::And, mixed(a.add(a.mul(mixed(seed), b.num(40503)), b.num(12345))),
+                                 b.num(1048575)),
+                     x = b.op(ScalarOp::Div, a.convert(hash, ScalarType::Float64), b.real(1048576)),
+                     less = a.convert(b.at(greatest, b.s()), ScalarType::Float64);
+  const lcu::Soac sums =
+      b.reduce(b.regular(b.num(1000), b.num(32000)), {b.op(ScalarOp::Exp, b.op(ScalarOp::Sub, x, less))},
+               b.operation(ScalarOp::Add, Scalar::ofFloat(ScalarType::Float64, 0)));
+  EXPECT_EQ(spilledBytes(b, sums), 0);
 }
 
 /// Of two masks ptxas packed the predicates of one into both (markIf in base.cuh).

@@ -467,7 +467,44 @@ TEST(Prediction, GathersAtPlacesOfAScan) {
   TargetCosts costs = free();
   costs.randomLoad = costs.sharedLoad = costs.cachedLoad = 1;
   EXPECT_DOUBLE_EQ(predicted(costs, kernel("i - r[i]"), 1000, 1000), 0);
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("max(r[i], if xs[i] > 3 then i else 0)"), 1000, 1000), 0);
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("if xs[i] > 3 then r[i] else i"), 1000, 1000), 0);
   EXPECT_NEAR(predicted(costs, kernel("i * r[i]"), 1000, 1000), 1000, 1);
+  EXPECT_NEAR(predicted(costs, kernel("max(r[i], xs[i])"), 1000, 1000), 1000, 1);
+}
+
+/// Places that count from the end lie side by side, too.
+TEST(Prediction, LoadsFromTheEnd) {
+  const auto kernel = [](const std::string& place) {
+    return "kernel k { let s: &int64 = REDUCE flat n { i => ys[" + place +
+           "] } (0) { x, y => x + y } return s }\n  return s";
+  };
+  TargetCosts costs = free();
+  costs.byte = 1;
+  costs.randomLoad = costs.sharedLoad = costs.cachedLoad = 100;
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("m + i * -1"), 1000, 1000), 8 * 1000 + 8);
+  EXPECT_GT(predicted(costs, kernel("m + i * -2"), 1000, 1000), 50 * 1000);
+}
+
+/// On a GPU a filter hides more of what it computes if it loads in order than if it waits for gathers.
+TEST(Prediction, FiltersThatLoadInOrderHideMore) {
+  TargetCosts costs = free();
+  costs.byte = costs.integerOperation = 1;
+  costs.lockStep = true;
+  costs.filterElement = 1e-9;
+  const std::string inOrder =
+      "kernel k { let c: &int64, kept: [int64; c] = FILTER flat n { i => i } where { i => xs[i] + 1 > 3 } "
+      "return c, kept }\n  let first: int64 = kept[0]\n  return first";
+  const double hidden = predicted(costs, inOrder, 1000, 1000);
+  costs.filterOverlap = 0.5;  // of those that wait
+  EXPECT_DOUBLE_EQ(predicted(costs, inOrder, 1000, 1000), hidden);
+  std::string gathers = inOrder;
+  gathers.replace(gathers.find("xs[i]"), 5, "ys[xs[i]]");
+  costs.sharedLoad = 1;
+  costs.cacheBytes = 1e9;
+  const double half = predicted(costs, gathers, 1000, 1000);
+  costs.filterOverlap = 0;
+  EXPECT_GT(predicted(costs, gathers, 1000, 1000), half);
 }
 
 /// On a GPU borders of segments take the longer the more columns are reduced; where segments of one length
