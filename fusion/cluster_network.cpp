@@ -51,6 +51,7 @@ ClusterNetwork::ClusterNetwork(const ClusterNetworkTables& tables, int represent
   addLoads(tables);
   addStores(tables);
   addPaths(tables);
+  addEdges(tables);
   listRules(tables);
 }
 
@@ -158,6 +159,16 @@ void ClusterNetwork::addPaths(const ClusterNetworkTables& tables) {
     for (const Requirement& q : tables.requirements[v]) {
       const bool about = q.a == representative_ || q.b == representative_;
       if (about && q.third != representative_ && q.third != v) takes(q.third);
+    }
+  }
+}
+
+void ClusterNetwork::addEdges(const ClusterNetworkTables& tables) {
+  for (int k = 1; k < size(); ++k) {
+    for (int w : tables.consumers[nodes[k]]) {
+      if (!has(w) || w == representative_) continue;
+      const int from = vertex(k), to = vertex(number_[w]);
+      edges.push_back({k, number_[w], cut.addArc(to, from, 0), cut.addArc(from, to, 0)});
     }
   }
 }

@@ -6,8 +6,9 @@
 // what the cluster does: its launch, its loads and its stores, in whole numbers (`scale` of them a unit of
 // the problem). Every one of these is of the form "this node here, that one not: pay", which is an arc.
 //
-// So are the rules about r and one node: whoever lies on a path between them is in, if the node is. The rules
-// that are no arcs (nodes that exclude each other, paths and requirements that do not begin at r) are listed.
+// So are the rules about r and one node: whoever lies on a path between them is in, if the node is. Those
+// about paths to and from any other node are arcs that are opened once that node is in for certain. The rules
+// that are no arcs (nodes that exclude each other, requirements that do not begin at r) are listed.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,13 @@ struct ClusterNetwork {
   std::vector<NodeSet> before, after;     ///< by node: who is on paths to it, from it
   std::vector<Requirement> requirements;  ///< about two nodes here; third is -1 where it is not here
   MinimumCut cut;
+  /// An edge between two nodes here, and the arcs that hold if somebody before `from`, or behind `to`, is in.
+  struct Edge {
+    int from = 0, to = 0;
+    int takesFrom = 0;  ///< `from` is in if `to` is
+    int takesTo = 0;    ///< `to` is in if `from` is
+  };
+  std::vector<Edge> edges;
   std::vector<int> in, out;  ///< by node: the arcs to pay if it is out, if it is in; of no capacity yet
   std::vector<int64_t> own;  ///< by node: the cost of having it in, whatever else is
   int64_t always = 0;        ///< the cost of every cluster
@@ -50,6 +58,7 @@ struct ClusterNetwork {
   void addLoads(const ClusterNetworkTables& tables);
   void addStores(const ClusterNetworkTables& tables);
   void addPaths(const ClusterNetworkTables& tables);
+  void addEdges(const ClusterNetworkTables& tables);
   void listRules(const ClusterNetworkTables& tables);
   bool missesSomeone(const ClusterNetworkTables& tables, int node) const;
   bool has(int node) const { return number_[node] >= 0; }

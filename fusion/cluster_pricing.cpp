@@ -8,6 +8,8 @@ namespace kelpie::fusion {
 namespace {
 
 constexpr int64_t kStepsForAQuestion = 20;
+constexpr int kMostBudgetPrices = 8;       ///< tried in one place of a search
+constexpr double kGreatestPrice = 0x1p44;  ///< whole costs for one of weight
 
 bool contains(const std::vector<int>& items, int item) {
   return std::find(items.begin(), items.end(), item) != items.end();
@@ -85,11 +87,13 @@ class ClusterPricing::Search {
         clusterPrice_(prices.cluster),
         costly_(network_.nodes.size()),
         state_(network_.nodes.size(), Free),
+        budget_(pricing.problem_.budget - pricing.problem_.weight[network_.nodes[0]]),
         limit_(limit),
         steps_(steps),
         open_(limit) {
     for (int v = 0; v < network_.size(); ++v) {
       price_.push_back(prices.node[network_.nodes[v]]);
+      weight_.push_back(v == 0 ? 0 : pricing_.problem_.weight[network_.nodes[v]]);
       const int64_t cost = network_.own[v] + whole(-price_[v]);
       if (v > 0 && cost > 0) {
         cut_.raise(network_.out[v], cost);
@@ -104,6 +108,7 @@ class ClusterPricing::Search {
     for (const ClusterPrices::Star& s : prices.stars) addStar(s, number);
     state_[0] = In;
     chargePairs(0);
+    withoutPrice_ = cut_.state();
   }
 
   /// Improves on the limit until nothing is below it.
@@ -140,20 +145,17 @@ class ClusterPricing::Search {
       if (!best_.members.empty()) witness(best_.members);
       return cutShort_ || !best_.members.empty();
     };
-    const MinimumCut::State flow = cut_.state();
-    const std::vector<State> state = state_;
+    const Place start = place();
     if (!result.any) {
       result.any = possible();
-      cut_.restore(flow);
-      state_ = state;
+      comeBack(start);
     }
     for (int v = 1; v < n && result.any; ++v) {
       for (const State side : {In, Out}) {
         if ((side == In ? seenIn : seenOut).has(v)) continue;
         if (!fix(v, side) || !possible())
           (side == In ? result.without : result.with).push_back(network_.nodes[v]);
-        cut_.restore(flow);
-        state_ = state;
+        comeBack(start);
       }
     }
     return result;
@@ -172,6 +174,13 @@ class ClusterPricing::Search {
     int node;
     NodeSet others;
     double cost;
+  };
+  /// In the tree of the search.
+  struct Place {
+    MinimumCut::State flow;
+    double budgetPrice;
+    std::vector<State> state;
+    std::vector<int> decisions;
   };
   /// To raise once a node is in for certain, unless `other` was before.
   struct Charge {
@@ -224,12 +233,30 @@ class ClusterPricing::Search {
     }
   }
 
+  Place place() const { return {cut_.state(), budgetPrice_, state_, decisions_}; }
+  void comeBack(const Place& place) {
+    cut_.restore(place.flow);
+    budgetPrice_ = place.budgetPrice;
+    state_ = place.state;
+    decisions_ = place.decisions;
+  }
+
+  void decide(int v, State state) {
+    state_[v] = state;
+    decisions_.push_back(v);
+    cut_.raise(state == In ? network_.in[v] : network_.out[v], MinimumCut::kInfinite);
+    if (state == Out) return;
+    chargePairs(v);
+    for (const ClusterNetwork::Edge& e : network_.edges) {
+      if (network_.after[v].has(e.from)) cut_.open(e.takesFrom);
+      if (network_.before[v].has(e.to)) cut_.open(e.takesTo);
+    }
+  }
+
   /// False when that breaks a rule.
   bool fix(int v, State state) {
-    state_[v] = state;
-    cut_.raise(state == In ? network_.in[v] : network_.out[v], MinimumCut::kInfinite);
+    decide(v, state);
     if (state == Out) return true;
-    chargePairs(v);
     for (int w = 0; w < network_.size(); ++w) {
       if (state_[w] == Out || !network_.conflicts[v].has(w)) continue;
       if (state_[w] == In) return false;
@@ -238,37 +265,182 @@ class ClusterPricing::Search {
     return true;
   }
 
-  /// What a cut costs at least if its cluster is not below the limit; 0 if none is.
+  // ---- the price of the budget ----
+
+  /// The most that a cluster here can take of the budget; the representative's share aside.
+  double takenAtMost() const {
+    double total = 0;
+    for (int v = 0; v < network_.size(); ++v) total += state_[v] == Out ? 0 : weight_[v];
+    return std::min(total, budget_);
+  }
+  double taken(const NodeSet& in) const {
+    double total = 0;
+    for (int v = 0; v < network_.size(); ++v) total += in.has(v) ? weight_[v] : 0;
+    return total;
+  }
+  /// Prices ascend: the flow stays.
+  void priceBudget(double price) {
+    for (int v = 1; v < network_.size(); ++v) {
+      const auto at = [&](double price) { return static_cast<int64_t>(std::floor(price * weight_[v])); };
+      if (weight_[v] > 0) cut_.raise(network_.out[v], at(price) - at(budgetPrice_));
+    }
+    budgetPrice_ = price;
+  }
+  void forgetBudgetPrice() {
+    const std::vector<int> decisions = std::move(decisions_);
+    const std::vector<State> state = state_;
+    decisions_.clear();
+    std::fill(state_.begin() + 1, state_.end(), Free);
+    cut_.restore(withoutPrice_);
+    budgetPrice_ = 0;
+    for (int v : decisions) decide(v, state[v]);
+  }
+
+  /// What is below all clusters here, when the cut is known, in whole costs above `always_`.
+  int64_t least(int64_t cut) const {
+    return cut - static_cast<int64_t>(std::ceil(budgetPrice_ * takenAtMost()));
+  }
+
+  NodeSet sourceSide() const {
+    NodeSet in(state_.size());
+    for (int v = 0; v < network_.size(); ++v) {
+      if (cut_.onSourceSide(ClusterNetwork::vertex(v))) in.add(v);
+    }
+    return in;
+  }
+
+  /// Where the best price of the budget is.
+  struct BudgetPrice {
+    bool nothing = false;  ///< is below the limit
+    int64_t bound;         ///< at the best price
+    NodeSet in;            ///< at the best price
+    Place low;             ///< where the price was too low last, and `over` the budget
+    NodeSet over, under;   ///< what is in at prices too low and too high
+  };
+  /// Raises the price of the budget while that raises the bound; `in` and `bound` are those of the cut.
+  BudgetPrice findBudgetPrice(const NodeSet& in, int64_t bound, int64_t enough) {
+    struct Line {
+      double price, value, slope;
+      double meets(const Line& other) const {
+        return (other.value - value + slope * price - other.slope * other.price) / (slope - other.slope);
+      }
+    };
+    BudgetPrice result{false, bound, in, place(), in, NodeSet(state_.size())};
+    const double atMost = takenAtMost();
+    Line left{budgetPrice_, static_cast<double>(bound), taken(in) - atMost},
+        right{0, static_cast<double>(enough), 0};
+    for (int k = 0; k < kMostBudgetPrices && steps_ > 0; ++k) {
+      const double price = left.meets(right);
+      if (!(price > left.price * (1 + 1e-9)) || price > kGreatestPrice) break;
+      comeBack(result.low);
+      priceBudget(price);
+      --steps_;
+      const auto credit = static_cast<int64_t>(std::ceil(price * atMost));
+      const int64_t cut = cut_.augment(enough + credit);
+      if (cut >= enough + credit) {
+        result.nothing = true;
+        return result;
+      }
+      const NodeSet here = sourceSide();
+      const Line line{price, static_cast<double>(cut - credit), taken(here) - atMost};
+      if (cut - credit > result.bound) {
+        result.bound = cut - credit;
+        result.in = here;
+      }
+      if (line.slope > 0) {
+        result.low = place();
+        result.over = here;
+        left = line;
+      } else {
+        result.under = here;
+        right = line;
+      }
+      if (line.slope == 0) break;
+    }
+    comeBack(result.low);
+    return result;
+  }
+
+  /// What is needed for that nothing is below the limit, in whole costs above `always_`; 0 if nothing is.
   int64_t roomInWhole() const {
     const double room = limit_ * pricing_.tables_.scale - static_cast<double>(always_);
     return static_cast<int64_t>(std::clamp(std::ceil(room), 0.0, std::exp2(57)));
   }
 
-  void explore() {
-    const int64_t enough = roomInWhole();
-    if (enough <= 0) return;
-    --steps_;
-    const int64_t cut = cut_.augment(enough);
-    if (cut >= enough) return;
-    if (steps_ <= 0) {
-      cutShort_ = true;
-      open_ = std::min(open_, static_cast<double>(always_ + cut) / pricing_.tables_.scale);
-      return;
+  /// A place with clusters that may be below the limit, and the node to decide next.
+  struct Open {
+    int64_t bound;
+    int node;
+    int number;  ///< in the order they were found
+    Place place;
+    bool operator<(const Open& other) const {  // the best one last
+      return std::pair(bound, number) > std::pair(other.bound, other.number);
     }
-    NodeSet in(state_.size());
-    for (int v = 0; v < network_.size(); ++v) {
-      if (cut_.onSourceSide(ClusterNetwork::vertex(v))) in.add(v);
+  };
+
+  /// From where the search stands until nothing is below the limit, or the steps did not suffice. The place
+  /// with the least bound is next, so that what is left says most; but from there on always into the better
+  /// half, which finds clusters. Where all are wanted there are too many places to keep: those found last.
+  void explore() {
+    std::vector<Open> open;
+    std::optional<Open> next = look();
+    while (next || !open.empty()) {
+      if (!next) {
+        if (!found_) std::pop_heap(open.begin(), open.end());
+        next = std::move(open.back());
+        open.pop_back();
+      }
+      if (steps_ <= 0) {
+        cutShort_ = true;
+        int64_t least = next->bound;
+        for (const Open& o : open) least = std::min(least, o.bound);
+        open_ = static_cast<double>(always_ + least) / pricing_.tables_.scale;
+        return;
+      }
+      const Open here = std::move(*next);
+      next.reset();
+      if (here.bound >= roomInWhole()) continue;
+      for (const State choice : {In, Out}) {
+        comeBack(here.place);
+        if (!fix(here.node, choice)) continue;
+        std::optional<Open> half = look();
+        if (!half) continue;
+        if (next && half->bound < next->bound) std::swap(next, half);
+        if (!next) {
+          next = std::move(half);
+          continue;
+        }
+        open.push_back(std::move(*half));
+        if (!found_) std::push_heap(open.begin(), open.end());
+      }
+    }
+  }
+
+  /// Nothing if no cluster here is below the limit, or the one that is has been recorded.
+  std::optional<Open> look() {
+    const int64_t enough = roomInWhole();
+    if (enough <= 0) return std::nullopt;
+    if (budgetPrice_ > 0 && takenAtMost() < budget_) forgetBudgetPrice();
+    --steps_;
+    const int64_t credit = -least(0);
+    int64_t bound = cut_.augment(enough + credit) - credit;
+    if (bound >= enough) return std::nullopt;
+    NodeSet in = sourceSide();
+    over_ = under_ = NodeSet(state_.size());
+    priced_ = budgetPrice_ > 0;
+    if (budget_ > 0 && taken(in) > budget_) {
+      BudgetPrice found = findBudgetPrice(in, bound, enough);
+      if (found.nothing) return std::nullopt;
+      priced_ = true;
+      bound = found.bound;
+      in = std::move(found.in);
+      over_ = std::move(found.over);
+      under_ = std::move(found.under);
     }
     const int v = nodeToBranchOn(in);
-    if (v == kIllegal) return;
-    if (v == kNone) return record(in);
-    const MinimumCut::State flow = cut_.state();
-    const std::vector<State> state = state_;
-    for (const State choice : {In, Out}) {
-      if (fix(v, choice)) explore();
-      cut_.restore(flow);
-      state_ = state;
-    }
+    if (v == kNone) record(in);
+    if (v == kNone || v == kIllegal) return std::nullopt;
+    return Open{bound, v, looked_++, place()};
   }
 
   static constexpr int kNone = -1, kIllegal = -2;
@@ -300,15 +472,14 @@ class ClusterPricing::Search {
       if (!in.has(q.a) || !in.has(q.b) || (q.third >= 0 && in.has(q.third))) continue;
       return q.third >= 0 ? firstFree({q.third, q.a, q.b}) : firstFree({q.a, q.b});
     }
-    for (int w = 0; w < n; ++w) {
-      if (in.has(w) || !in.meets(network_.before[w]) || !in.meets(network_.after[w])) continue;
-      return firstFree({w, in.firstCommon(network_.before[w]), in.firstCommon(network_.after[w])});
-    }
+    if (const int v = mostOnBrokenPaths(in); v != kNone) return v;
     if (weight > pricing_.problem_.budget && in.common(in) > 1) {
-      for (int v = 0; v < n; ++v) {
-        if (in.has(v) && state_[v] == Free && pricing_.problem_.weight[network_.nodes[v]] > 0) return v;
-      }
-      return kIllegal;
+      const int v = heaviestFree();
+      return v == kNone ? kIllegal : v;
+    }
+    if (const int v = priced_ ? heaviestFree() : kNone; v != kNone) {
+      if (!found_) offer(in);
+      return v;
     }
     if (const int v = mostUncharged(in); v != kNone) {
       if (!found_) offer(in);
@@ -318,6 +489,40 @@ class ClusterPricing::Search {
       if (state_[v] == Free) return v;
     }
     return kNone;
+  }
+
+  /// The node at the end of most paths that leave and come back; kNone if there are none.
+  int mostOnBrokenPaths(const NodeSet& in) {
+    waiting_.assign(state_.size(), 0.0);
+    bool broken = false;
+    for (int w = 0; w < network_.size(); ++w) {
+      if (in.has(w) || !in.meets(network_.before[w]) || !in.meets(network_.after[w])) continue;
+      broken = true;
+      const NodeSet before = in & network_.before[w], after = in & network_.after[w];
+      const double b = before.common(before), a = after.common(after);
+      for (int v = 0; v < network_.size(); ++v) {
+        if (state_[v] != Free) continue;
+        if (before.has(v)) waiting_[v] += a;
+        if (after.has(v)) waiting_[v] += b;
+      }
+    }
+    if (!broken) return kNone;
+    const auto most = std::max_element(waiting_.begin(), waiting_.end());
+    return *most > 0 ? static_cast<int>(most - waiting_.begin()) : kIllegal;
+  }
+
+  /// kNone if what is free takes nothing of the budget. Rather one that the price decides about.
+  int heaviestFree() const {
+    int heaviest = kNone;
+    double most = 0;
+    for (int v = 0; v < network_.size(); ++v) {
+      if (state_[v] != Free || weight_[v] <= 0) continue;
+      const double rank = weight_[v] + (over_.has(v) && !under_.has(v) ? 1e9 : 0);
+      if (rank <= most) continue;
+      heaviest = v;
+      most = rank;
+    }
+    return heaviest;
   }
 
   /// The node that most costs of pairs and stars wait for; kNone if all are charged.
@@ -358,6 +563,7 @@ class ClusterPricing::Search {
     for (const Star& s : stars_) cost += in.has(s.node) && in.meets(s.others) ? s.cost : 0;
     if (cost >= limit_) return;
     limit_ = oneIsEnough_ ? -1e300 : cost;
+    if (!best_.members.empty()) best_.others.push_back(std::move(best_.members));
     best_.members = std::move(members);
     best_.cost = cost;
   }
@@ -373,6 +579,14 @@ class ClusterPricing::Search {
   std::vector<std::vector<Charge>> costly_;
   std::vector<double> waiting_;  ///< scratch
   std::vector<State> state_;
+  std::vector<int> decisions_;  ///< in order
+  const double budget_;         ///< that the representative leaves
+  std::vector<double> weight_;  ///< by node; 0 of the representative
+  double budgetPrice_ = 0;      ///< for one of weight, in whole costs
+  MinimumCut::State withoutPrice_;
+  NodeSet over_, under_;  ///< BudgetPrice of the place looked at
+  bool priced_ = false;   ///< the bound of the place looked at has a price of the budget in it
+  int looked_ = 0;
   double limit_;
   int64_t& steps_;
   double open_;  ///< the least bound of what was not searched

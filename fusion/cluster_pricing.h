@@ -45,9 +45,10 @@ class ClusterPricing {
   double costOf(const std::vector<int>& members) const;
 
   struct Cheapest {
-    std::vector<int> members;  ///< ascending; empty when nothing below the limit was found
-    double cost = 0;           ///< after prices
-    double bound = 0;          ///< nothing below this exists; at most the limit
+    std::vector<int> members;              ///< ascending; empty when nothing below the limit was found
+    double cost = 0;                       ///< after prices
+    std::vector<std::vector<int>> others;  ///< found on the way, below the limit as well
+    double bound = 0;                      ///< nothing below this exists; at most the limit
   };
   /// At most `steps` minimum cuts; `steps` is what is left then.
   Cheapest cheapest(int representative, const ClusterPrices& prices, double limit, int64_t& steps) const;

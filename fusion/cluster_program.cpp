@@ -75,23 +75,28 @@ std::vector<ClusterShare> sharesOf(glp_prob* lp, const Members& members) {
 }
 
 /// The rows of the nodes, and that about the number of clusters.
-glp_prob* newProgram(const PartitionProblem& problem) {
+glp_prob* newProgram(const PartitionProblem& problem, int fewest) {
   glp_prob* lp = glp_create_prob();
   glp_set_obj_dir(lp, GLP_MIN);
   glp_add_rows(lp, problem.nodes + 1);
-  double weight = 0;
-  for (int v = 0; v < problem.nodes; ++v) {
-    glp_set_row_bnds(lp, v + 1, GLP_FX, 1, 1);
-    weight += std::min(problem.weight[v], problem.budget);
-  }
-  glp_set_row_bnds(lp, problem.nodes + 1, GLP_LO, std::ceil(weight / problem.budget - kTiny), 0);
+  for (int v = 0; v < problem.nodes; ++v) glp_set_row_bnds(lp, v + 1, GLP_FX, 1, 1);
+  glp_set_row_bnds(lp, problem.nodes + 1, GLP_LO, fewest, 0);
   return lp;
+}
+
+int fewestOfBudget(const PartitionProblem& problem) {
+  double weight = 0;
+  for (double w : problem.weight) weight += std::min(w, problem.budget);
+  return static_cast<int>(std::ceil(weight / problem.budget - kTiny));
 }
 
 }  // namespace
 
-ClusterProgram::ClusterProgram(const PartitionProblem& problem, const ClusterPricing& pricing)
-    : problem_(problem), pricing_(pricing), lp_(newProgram(problem), glp_delete_prob) {
+ClusterProgram::ClusterProgram(const PartitionProblem& problem, const ClusterPricing& pricing, int fewest)
+    : problem_(problem),
+      pricing_(pricing),
+      fewest_(std::max(fewest, fewestOfBudget(problem))),
+      lp_(newProgram(problem, fewest_), glp_delete_prob) {
   for (int v = 0; v < problem.nodes; ++v) add({v});
 }
 
@@ -106,16 +111,22 @@ bool ClusterProgram::add(const std::vector<int>& members) {
 void ClusterProgram::addCut(const OrderCut& cut) {
   cuts_.push_back(cut);
   addCutRow(lp_.get(), cut, [&](int k) -> const std::vector<int>& { return clusters_[k]; });
-  rowsAdded_ = true;
+  rowsChanged_ = true;
+}
+
+void ClusterProgram::needAtLeast(int clusters) {
+  fewest_ = std::max(fewest_, clusters);
+  glp_set_row_bnds(lp_.get(), problem_.nodes + 1, GLP_LO, fewest_, 0);
+  rowsChanged_ = true;
 }
 
 std::optional<double> ClusterProgram::relax(int milliseconds) {
   glp_smcp simplex;
   glp_init_smcp(&simplex);
   simplex.msg_lev = GLP_MSG_OFF;
-  simplex.meth = rowsAdded_ ? GLP_DUALP : GLP_PRIMAL;
+  simplex.meth = rowsChanged_ ? GLP_DUALP : GLP_PRIMAL;
   simplex.tm_lim = milliseconds;
-  rowsAdded_ = false;
+  rowsChanged_ = false;
   if (glp_simplex(lp_.get(), &simplex) != 0 || glp_get_status(lp_.get()) != GLP_OPT) return std::nullopt;
   return glp_get_obj_val(lp_.get());
 }
@@ -276,7 +287,7 @@ struct WholeSearch {
 ClusterProgram::Whole ClusterProgram::solveWhole(const std::vector<int>& columns, const OrderCuts& orderCuts,
                                                  double below, int mostPrograms,
                                                  const Deadline& deadline) const {
-  const std::unique_ptr<glp_prob, void (*)(glp_prob*)> lp(newProgram(problem_), glp_delete_prob);
+  const std::unique_ptr<glp_prob, void (*)(glp_prob*)> lp(newProgram(problem_, fewest_), glp_delete_prob);
   for (const OrderCut& cut : cuts_) addCutRow(lp.get(), cut, [&](int) { return std::vector<int>(); });
   for (int k : columns) {
     addColumn(lp.get(), clusters_[k], costs_[k], cuts_, problem_.nodes);

@@ -1,9 +1,9 @@
 // The integer program of one clustering problem over whole clusters, as a GLPK problem.
 //
 // One column for each cluster known, 1 when the partition has it. One row for each node: it is in exactly one
-// of them. One row for their number: at least as many as the budget asks for. What a cluster costs is exact
-// and belongs to its column, so only the order between clusters is left to further rows: order cuts. Clusters
-// come from column generation (cluster_relaxation.h).
+// of them. One row for their number: at least as many as the budget asks for, or as are known to be needed.
+// What a cluster costs is exact and belongs to its column, so only the order between clusters is left to
+// further rows: order cuts. Clusters come from column generation (cluster_relaxation.h).
 //
 // A dual is one value a row: the price of a node, of a cluster, then of the cuts (at most 0).
 #pragma once
@@ -25,12 +25,13 @@ namespace kelpie::fusion {
 
 class ClusterProgram {
  public:
-  /// Knows the clusters of one node.
-  ClusterProgram(const PartitionProblem& problem, const ClusterPricing& pricing);
+  /// Knows the clusters of one node. `fewest`: no partition that is wanted has fewer clusters.
+  ClusterProgram(const PartitionProblem& problem, const ClusterPricing& pricing, int fewest = 0);
 
   /// False if it is there already. Members ascend.
   bool add(const std::vector<int>& members);
   void addCut(const OrderCut& cut);
+  void needAtLeast(int clusters);
   const std::vector<std::vector<int>>& clusters() const { return clusters_; }
   int rows() const { return glp_get_num_rows(lp_.get()); }
   int cuts() const { return static_cast<int>(cuts_.size()); }
@@ -71,12 +72,13 @@ class ClusterProgram {
  private:
   const PartitionProblem& problem_;
   const ClusterPricing& pricing_;
+  int fewest_;
   std::unique_ptr<glp_prob, void (*)(glp_prob*)> lp_;
   std::vector<std::vector<int>> clusters_;  ///< by column
   std::vector<double> costs_;               ///< by column
   std::set<std::vector<int>> known_;
   std::vector<OrderCut> cuts_;
-  bool rowsAdded_ = false;  ///< since the last solution
+  bool rowsChanged_ = false;  ///< since the last solution
 };
 
 }  // namespace kelpie::fusion

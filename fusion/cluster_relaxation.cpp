@@ -122,6 +122,8 @@ bool ClusterRelaxation::price(const std::vector<double>& duals, int64_t mostStep
     bound += cheapest.bound;
     pricing.complete &= pricing.searched[r] != 0;
     if (add && cheapest.cost < -kTolerance) added |= program_.add(cheapest.members);
+    if (add)
+      for (auto& o : cheapest.others) program_.add(o);
   }
   if (bestDuals_.empty() || bound > bound_) {
     bestDuals_ = duals;

@@ -22,11 +22,12 @@ namespace kelpie::fusion {
 
 class ClusterRelaxation {
  public:
-  ClusterRelaxation(const PartitionProblem& problem, const PairTable& pairs)
+  /// `fewest`: no partition that is wanted has fewer clusters.
+  ClusterRelaxation(const PartitionProblem& problem, const PairTable& pairs, int fewest = 0)
       : problem_(problem),
         pricing_(problem, pairs),
         orderCuts_(problem, pairs),
-        program_(problem, pricing_) {}
+        program_(problem, pricing_, fewest) {}
 
   ClusterProgram& program() { return program_; }
   const ClusterProgram& program() const { return program_; }

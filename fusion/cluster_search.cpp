@@ -40,6 +40,7 @@ struct Branch {
   std::vector<OrderCut> cuts;  ///< worth knowing
   double bound = 0;
   int number = 0;
+  int fewest = 0;  ///< clusters of a better partition
 };
 
 /// The nodes of each pair as one, with whoever must be with them; empty if that cannot be.
@@ -107,9 +108,11 @@ double quantumOf(const PartitionProblem& problem) {
 
 class Search {
  public:
-  Search(const PartitionProblem& problem, const Assignment& incumbent, double lower, double seconds)
+  Search(const PartitionProblem& problem, const Assignment& incumbent, double lower, double seconds,
+         int fewest)
       : problem_(problem),
         deadline_(seconds),
+        fewest_(fewest),
         cost_(costOf(problem, incumbent)),
         quantum_(quantumOf(problem)) {
     result_.cluster = incumbent;
@@ -118,7 +121,8 @@ class Search {
 
   ClusterSearchResult run() {
     glp_term_out(GLP_OFF);
-    open_.push({problem_, separate(problem_.nodes), clustersOf(result_.cluster), {}, result_.bound, 0});
+    open_.push(
+        {problem_, separate(problem_.nodes), clustersOf(result_.cluster), {}, result_.bound, 0, fewest_});
     while (!open_.empty() && !deadline_.passed()) {
       Branch branch = open_.top();
       open_.pop();
@@ -147,16 +151,18 @@ class Search {
   void solve(Branch first);
   std::optional<Branch> advance(Branch branch);
   Decided decide(const Branch& branch, const PairTable& pairs, const ClusterRelaxation& relaxation) const;
+  int fewestClusters(const Branch& branch, const PairTable& pairs, const ClusterRelaxation& relaxation) const;
   Clusters usefulOf(const ClusterRelaxation& relaxation) const;
   static Branch merged(const Branch& branch, const Assignment& group, const Clusters& clusters,
                        const std::vector<OrderCut>& cuts);
-  bool raiseBound(Branch& branch, ClusterRelaxation& relaxation);
+  bool raiseBound(Branch& branch, const PairTable& pairs, ClusterRelaxation& relaxation);
   double solveOverKnown(const Branch& branch, const ClusterRelaxation& relaxation, int mostPrograms);
   void split(Branch branch, const PairTable& pairs, const ClusterRelaxation& relaxation,
              const Together& pair);
 
   const PartitionProblem& problem_;
   const Deadline deadline_;
+  const int fewest_;
   double cost_;  ///< of the incumbent
   const double quantum_;
   ClusterSearchResult result_;
@@ -199,7 +205,7 @@ double Search::solveOverKnown(const Branch& branch, const ClusterRelaxation& rel
 }
 
 /// Rounds of clusters and cuts; false when the time was up.
-bool Search::raiseBound(Branch& branch, ClusterRelaxation& relaxation) {
+bool Search::raiseBound(Branch& branch, const PairTable& pairs, ClusterRelaxation& relaxation) {
   if (branch.number == 0 && branch.problem.nodes >= kNodesToAscend) relaxation.ascend(enough(), deadline_);
   int slow = 0;
   double last = -1e300;
@@ -210,6 +216,11 @@ bool Search::raiseBound(Branch& branch, ClusterRelaxation& relaxation) {
     if (!finished) return false;
     if (worse(branch.bound)) return true;
     offer(branch, relaxation.program().partition());
+    if (const int fewest = fewestClusters(branch, pairs, relaxation); fewest > branch.fewest) {
+      branch.fewest = fewest;
+      relaxation.program().needAtLeast(fewest);
+      continue;
+    }
     slow = relaxation.value() - last < kSlow * (cost_ - relaxation.value()) ? slow + 1 : 0;
     last = relaxation.value();
     if (worse(branch.bound) || slow >= kMostSlowRounds || !relaxation.addCuts(enough())) return true;
@@ -224,7 +235,7 @@ void Search::solve(Branch first) {
 /// Solves the branch, or splits it, or returns what remains of it when much of it is decided.
 std::optional<Branch> Search::advance(Branch branch) {
   const PairTable pairs(branch.problem);
-  ClusterRelaxation relaxation(branch.problem, pairs);
+  ClusterRelaxation relaxation(branch.problem, pairs, branch.fewest);
   ClusterProgram& program = relaxation.program();
   const auto possible = [&](const std::vector<int>& c) {
     for (size_t i = 0; i < c.size(); ++i) {
@@ -239,7 +250,7 @@ std::optional<Branch> Search::advance(Branch branch) {
   }
   for (const OrderCut& cut : branch.cuts) program.addCut(cut);
 
-  const bool finished = raiseBound(branch, relaxation);
+  const bool finished = raiseBound(branch, pairs, relaxation);
   result_.columns = std::max(result_.columns, static_cast<int>(program.clusters().size()));
   result_.rows = std::max(result_.rows, program.rows());
   result_.cuts += program.cuts();
@@ -269,6 +280,40 @@ std::optional<Branch> Search::advance(Branch branch) {
   }
   split(std::move(branch), pairs, relaxation, *pair);
   return std::nullopt;
+}
+
+/// How many clusters a better partition has at least: more than `branch.fewest` if the relaxation says that
+/// it is between k and k + 1, and k are not enough. Of at most k clusters, none that is better exists if each
+/// costs so much more that even k times that is reached.
+int Search::fewestClusters(const Branch& branch, const PairTable& pairs,
+                           const ClusterRelaxation& relaxation) const {
+  constexpr double kFraction = 0.01;  // of a cluster
+  constexpr int kMostSurcharges = 3;
+  const auto countOf = [](const ClusterRelaxation& r) {
+    double count = 0;
+    for (const ClusterShare& c : r.program().shares()) count += c.share;
+    return count;
+  };
+  double count = countOf(relaxation), value = relaxation.value(), surcharge = 0;
+  const double most = std::floor(count + kFraction);
+  if (most >= branch.problem.nodes) return branch.fewest;
+  PartitionProblem dearer = branch.problem;
+  Clusters clusters = relaxation.program().clusters();
+  for (int k = 0; k < kMostSurcharges && count > most + kFraction && !deadline_.passed(); ++k) {
+    const double more = 2 * std::max(0.0, enough() - value) / (count - most);
+    surcharge += more;
+    for (double& launch : dearer.launch) launch += more;
+    ClusterRelaxation probe(dearer, pairs, branch.fewest);
+    for (const std::vector<int>& c : clusters) probe.program().add(c);
+    for (const OrderCut& cut : relaxation.program().tightCuts()) probe.program().addCut(cut);
+    const bool finished = probe.generate(enough() + surcharge * most, deadline_);
+    if (probe.bound() >= enough() + surcharge * most) return static_cast<int>(most) + 1;
+    if (!finished) break;
+    clusters = probe.program().clusters();
+    count = countOf(probe);
+    value = probe.value() - surcharge * most;
+  }
+  return branch.fewest;
 }
 
 /// Merges the pairs that every better partition has in one cluster, and keeps those apart that none has.
@@ -319,6 +364,7 @@ Branch Search::merged(const Branch& branch, const Assignment& group, const Clust
   result.problem = contracted(branch.problem, group);
   for (int g : branch.group) result.group.push_back(group[g]);
   result.bound = branch.bound;
+  result.fewest = branch.fewest;
   std::vector<int> size(result.problem.nodes, 0);
   for (int g : group) ++size[g];
   for (const std::vector<int>& c : clusters) {  // those that have all of a group, or nothing of it
@@ -374,9 +420,9 @@ void Search::split(Branch branch, const PairTable& pairs, const ClusterRelaxatio
 }  // namespace
 
 ClusterSearchResult searchClusters(const PartitionProblem& problem, const Assignment& incumbent, double lower,
-                                   double seconds) {
+                                   double seconds, int fewest) {
   if (seconds <= 0) return {incumbent, lower, 0, 0, 0};
-  return Search(problem, incumbent, lower, seconds).run();
+  return Search(problem, incumbent, lower, seconds, fewest).run();
 }
 
 }  // namespace kelpie::fusion

@@ -20,7 +20,8 @@ struct ClusterSearchResult {
   int columns = 0, rows = 0, cuts = 0;  ///< the largest program's columns and rows; cuts of all
 };
 
+/// `fewest`: no partition better than the incumbent has fewer clusters.
 ClusterSearchResult searchClusters(const PartitionProblem& problem, const Assignment& incumbent, double lower,
-                                   double seconds);
+                                   double seconds, int fewest = 0);
 
 }  // namespace kelpie::fusion

@@ -6,6 +6,7 @@
 // by rounding.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -25,6 +26,8 @@ class MinimumCut {
   int addNode();
   int addArc(int from, int to, int64_t capacity);  ///< number of the arc
   void raise(int arc, int64_t by) { state_.residual[arc] += by; }
+  /// Makes the arc one that no cut may have, as often as wanted.
+  void open(int arc) { state_.residual[arc] = std::max(state_.residual[arc], kInfinite); }
   const State& state() const { return state_; }
   void restore(const State& state) { state_ = state; }
   /// Pushes flow until the cut is minimal or reaches `enough`; the value so far, which no cut is below.

@@ -9,6 +9,7 @@
 #include "fusion/deadline.h"
 #include "fusion/lower_bound.h"
 #include "fusion/solve_greedy.h"
+#include "fusion/solve_stages.h"
 
 namespace kelpie::fusion {
 namespace {
@@ -114,6 +115,7 @@ struct Solved {
 };
 
 constexpr double kShareOfAnnealing = 0.25;  ///< of the time, at most
+constexpr double kShareOfStages = 0.3;      ///< the same
 /// Regions of so many nodes are proven in seconds, and parts find their own beginning; beyond, what is found
 /// for the whole first makes a schedule of 900 nodes 1 % cheaper.
 constexpr int kNodesProven = 300;
@@ -127,10 +129,21 @@ Solved solvePart(const PartitionProblem& part, Assignment start, double lower, d
   const auto proven = [&] { return shortcut && cost - lower <= 1e-9 * (1 + cost); };
   if (proven()) return {start, cost, cost};
   const Deadline deadline(seconds);
+  int fewest = 0;
+  if (shortcut) {
+    start = improve(part, pairs, start);
+    cost = costOf(part, start);
+    StagedPartition staged = solveStages(part, pairs, cost, Deadline(kShareOfStages * seconds));
+    if (staged.cluster) start = std::move(*staged.cluster);
+    cost = costOf(part, start);
+    lower = std::max(lower, std::min(cost, staged.bound));
+    fewest = staged.fewest;
+    if (proven()) return {start, cost, cost};
+  }
   start = improve(part, pairs, anneal(part, pairs, start, kShareOfAnnealing * seconds));
   cost = costOf(part, start);
   if (proven()) return {start, cost, cost};
-  const ClusterSearchResult search = searchClusters(part, start, lower, deadline.secondsLeft());
+  const ClusterSearchResult search = searchClusters(part, start, lower, deadline.secondsLeft(), fewest);
   totals.columns += search.columns;
   totals.rows += search.rows;
   totals.cuts += search.cuts;

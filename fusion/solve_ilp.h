@@ -3,7 +3,8 @@
 // Most of a real region never reaches the solver:
 //   1. Contraction. A node whose only reader (or only producer) it may always follow, at no possible loss, is
 //      merged with it (contraction.h).
-//   2. Decomposition. Pairs that can share a cluster span components, solved apart; if together their clusters
+//   2. Decomposition. Pairs that can share a cluster span components, solved apart; if together their
+//   clusters
 //      form a cycle, the components on it are joined and solved again.
 //   3. A combinatorial lower bound (lower_bound.h). When the greedy clustering, improved and annealed
 //      (anneal.h), meets it, nothing is left to solve.
