@@ -15,9 +15,10 @@ namespace kelpie::fusion {
 namespace {
 
 constexpr int kMostStages = 8;
-constexpr int kMostRows = 20'000;
+constexpr int kMostRows = 50'000;
 constexpr int kMostPrograms = 2'000;    ///< relaxations of one number of stages
 constexpr double kGreatestCost = 1e4;   ///< costs are scaled to that: GLPK's tolerances are absolute
+constexpr double kBroken = 1e-5;        ///< by more than that: a requirement
 constexpr double kTolerance = 1e-10;    ///< of objectives
 constexpr double kNoPartition = 1e300;  ///< the bound where there is none
 constexpr double kNothing = 1e-9;       ///< of costs, as for other proofs
@@ -75,7 +76,6 @@ class StageProgram {
     addStores();
   }
 
-  bool possible() const { return windows_.possible(); }
   int rows() const { return glp_get_num_rows(lp_.get()); }
 
   struct Solution {
@@ -83,6 +83,7 @@ class StageProgram {
     std::optional<Assignment> cluster;
   };
   Solution solve(double below, const Deadline& deadline) {
+    if (!windows_.possible()) return {true, std::nullopt};
     glp_term_out(GLP_OFF);
     const double launches = stages_ * problem_.launch[0];
     Solution result;
@@ -96,28 +97,33 @@ class StageProgram {
     if (relaxed != 0 || glp_get_status(lp_.get()) != GLP_OPT) return result;
     if (launches + glp_get_obj_val(lp_.get()) / scale_ >= below - kNothing * (1 + below))
       return {true, std::nullopt};
-    Limits limits{(below - launches) * scale_, kMostPrograms};
+    Callback callback{*this, (below - launches) * scale_, kMostPrograms};
     glp_iocp search;
     glp_init_iocp(&search);
     search.msg_lev = GLP_MSG_OFF;
-    search.presolve = GLP_ON;
-    search.br_tech = GLP_BR_PCH;
+    search.br_tech = GLP_BR_DTH;
     search.bt_tech = GLP_BT_BLB;
-    search.gmi_cuts = search.mir_cuts = search.cov_cuts = GLP_ON;
+    search.cov_cuts = GLP_ON;
     search.tol_obj = kTolerance;
     search.tm_lim = deadline.millisecondsLeft();
-    search.cb_info = &limits;
-    search.cb_func = [](glp_tree* tree, void* info) { static_cast<Limits*>(info)->at(tree); };
+    search.cb_info = &callback;
+    search.cb_func = [](glp_tree* tree, void* info) { static_cast<Callback*>(info)->at(tree); };
     const int status = glp_intopt(lp_.get(), &search);
     const int found = glp_mip_status(lp_.get());
     result.complete = status == GLP_ENOPFS || (status == 0 && (found == GLP_OPT || found == GLP_NOFEAS)) ||
-                      limits.nothingLeft;
+                      callback.nothingLeft;
     if (status != GLP_ENOPFS && (found == GLP_OPT || found == GLP_FEAS)) result.cluster = partition();
     return result;
   }
 
  private:
-  struct Limits {
+  /// A sum of variables and a constant.
+  struct Sum {
+    std::map<int, double> terms;  ///< by column
+    double constant = 0;
+  };
+  struct Callback {
+    const StageProgram& program;
     double below;
     int programsLeft;
     bool nothingLeft = false;
@@ -125,18 +131,14 @@ class StageProgram {
     void at(glp_tree* tree) {
       if (const int best = glp_ios_best_node(tree); best > 0) {
         const double bound = glp_ios_node_bound(tree, best);
-        nothingLeft = std::isfinite(bound) && bound >= below && std::abs(bound) < 1e300;
+        nothingLeft = std::isfinite(bound) && bound >= below && std::abs(bound) < kNoPartition;
         if (nothingLeft) return glp_ios_terminate(tree);
       }
-      if (glp_ios_reason(tree) == GLP_IBRANCH && --programsLeft < 0) glp_ios_terminate(tree);
+      if (glp_ios_reason(tree) == GLP_IBRANCH && --programsLeft < 0) return glp_ios_terminate(tree);
+      if (glp_ios_reason(tree) == GLP_IROWGEN) program.addBrokenRequirements(glp_ios_get_prob(tree));
     }
   };
 
-  /// A sum of variables and a constant.
-  struct Sum {
-    std::map<int, double> terms;  ///< by column
-    double constant = 0;
-  };
   /// Adds `times` whether the node is in a stage behind k.
   void addAfter(Sum& sum, int node, int k, double times) const {
     if (k < windows_.first[node]) {
@@ -159,7 +161,7 @@ class StageProgram {
     if (whole) glp_set_col_kind(lp_.get(), column, GLP_IV);
     return column;
   }
-  void atMost(const Sum& sum, double most) {
+  static void atMost(glp_prob* lp, const Sum& sum, double most) {
     std::vector<int> columns(1);
     std::vector<double> values(1);
     double greatest = sum.constant;
@@ -170,10 +172,11 @@ class StageProgram {
       greatest += std::max(0.0, value);
     }
     if (greatest <= most) return;
-    const int row = glp_add_rows(lp_.get(), 1);
-    glp_set_row_bnds(lp_.get(), row, GLP_UP, 0, most - sum.constant);
-    glp_set_mat_row(lp_.get(), row, static_cast<int>(columns.size()) - 1, columns.data(), values.data());
+    const int row = glp_add_rows(lp, 1);
+    glp_set_row_bnds(lp, row, GLP_UP, 0, most - sum.constant);
+    glp_set_mat_row(lp, row, static_cast<int>(columns.size()) - 1, columns.data(), values.data());
   }
+  void atMost(const Sum& sum, double most) { atMost(lp_.get(), sum, most); }
 
   void addNodes() {
     for (int v = 0; v < problem_.nodes; ++v) {
@@ -214,7 +217,27 @@ class StageProgram {
     }
   }
 
-  /// About who shares a stage: pairs, requirements and the budget.
+  Sum requirement(const Requirement& r, int k) const {
+    Sum sum;
+    addIn(sum, r.a, k, 1);
+    addIn(sum, r.b, k, 1);
+    addIn(sum, r.third, k, -1);
+    return sum;
+  }
+  /// There are many, of which few would ever be broken.
+  void addBrokenRequirements(glp_prob* lp) const {
+    for (const Requirement& r : problem_.requirements) {
+      for (int k = 1; k <= stages_ && pairs_.canShare(r.a, r.b); ++k) {
+        if (!mayBeIn(r.a, k) || !mayBeIn(r.b, k)) continue;
+        const Sum sum = requirement(r, k);
+        double value = sum.constant;
+        for (const auto& [column, times] : sum.terms) value += times * glp_get_col_prim(lp, column);
+        if (value > 1 + kBroken) atMost(lp, sum, 1);
+      }
+    }
+  }
+
+  /// About who shares a stage: pairs and the budget.
   void addRules() {
     for (int k = 1; k <= stages_; ++k) {
       for (int a = 0; a < problem_.nodes; ++a) {
@@ -225,14 +248,6 @@ class StageProgram {
           addIn(sum, b, k, 1);
           atMost(sum, 1);
         }
-      }
-      for (const Requirement& r : problem_.requirements) {
-        if (!pairs_.canShare(r.a, r.b)) continue;
-        Sum sum;
-        addIn(sum, r.a, k, 1);
-        addIn(sum, r.b, k, 1);
-        addIn(sum, r.third, k, -1);
-        atMost(sum, 1);
       }
       Sum taken;
       for (int v = 0; v < problem_.nodes; ++v)
@@ -296,34 +311,38 @@ class StageProgram {
 
 }  // namespace
 
-StagedPartition solveStages(const PartitionProblem& problem, const PairTable& pairs, double below,
-                            const Deadline& deadline) {
-  StagedPartition result;
+StagedPartition solveStages(const PartitionProblem& problem, const PairTable& pairs,
+                            const Assignment& incumbent, const Deadline& deadline) {
+  StagedPartition result{incumbent, 0, 0};
   if (problem.nodes == 0 || !launchesAlike(problem)) return result;
   const double launch = problem.launch[0];
+  double cost = costOf(problem, incumbent);
   // What every partition pays beside launches.
   PartitionProblem free = problem;
   std::fill(free.launch.begin(), free.launch.end(), 0.0);
   const double always = lowerBound(free, pairs);
+  const auto boundOf = [&](int stages) {
+    return stages > problem.nodes ? kNoPartition : stages * launch + always;
+  };
+  const auto nothingLeft = [&](int stages) { return boundOf(stages) >= cost - kNothing * (1 + cost); };
+  // Where that cannot prove the best, it may still find it.
+  const int clusters = 1 + *std::max_element(incumbent.begin(), incumbent.end());
+  const int most = nothingLeft(kMostStages + 1) ? kMostStages : std::min(kMostStages, clusters);
   result.fewest = Windows(problem, pairs, problem.nodes).fewest();
-  for (;;) {
-    result.bound = result.fewest > problem.nodes ? kNoPartition : result.fewest * launch + always;
-    const bool nothingLeft = result.bound >= below - kNothing * (1 + below);
-    if (nothingLeft || result.fewest > kMostStages || deadline.passed()) break;
+  while (!nothingLeft(result.fewest) && result.fewest <= most && !deadline.passed()) {
     StageProgram program(problem, pairs, result.fewest);
-    if (program.possible()) {
-      if (program.rows() > kMostRows) break;
-      StageProgram::Solution solution = program.solve(below, deadline);
-      if (solution.cluster && !illegal(problem, *solution.cluster)) {
-        if (const double cost = costOf(problem, *solution.cluster); cost < below) {
-          below = cost;
-          result.cluster = std::move(solution.cluster);
-        }
+    if (program.rows() > kMostRows) break;
+    StageProgram::Solution solution = program.solve(cost, deadline);
+    if (solution.cluster && !illegal(problem, *solution.cluster)) {
+      if (const double better = costOf(problem, *solution.cluster); better < cost) {
+        cost = better;
+        result.cluster = std::move(*solution.cluster);
       }
-      if (!solution.complete) break;
     }
+    if (!solution.complete) break;
     ++result.fewest;
   }
+  result.bound = boundOf(result.fewest);
   return result;
 }
 

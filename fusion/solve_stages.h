@@ -20,22 +20,20 @@
 // that need few kernels, however many nodes they have.
 #pragma once
 
-#include <optional>
-
 #include "fusion/deadline.h"
 #include "fusion/partition.h"
 
 namespace kelpie::fusion {
 
 struct StagedPartition {
-  std::optional<Assignment> cluster;  ///< one that costs less than `below`, if one was found
-  int fewest = 0;                     ///< whatever is better has so many clusters at least
-  double bound = 0;                   ///< whatever is better costs that at least
+  Assignment cluster;  ///< the best one known
+  int fewest = 0;      ///< whatever is better has so many clusters at least
+  double bound = 0;    ///< whatever is better costs that at least
 };
 
-/// The best of the partitions that cost less than `below`, for more and more stages, as far as programs of a
-/// size and a time that is worth it go. It is the best of all if `bound` is not below its cost.
-StagedPartition solveStages(const PartitionProblem& problem, const PairTable& pairs, double below,
-                            const Deadline& deadline);
+/// The best partition, for more and more stages, as far as programs of a size and a time that is worth it go;
+/// no worse than the incumbent. It is the best of all if `bound` is not below its cost.
+StagedPartition solveStages(const PartitionProblem& problem, const PairTable& pairs,
+                            const Assignment& incumbent, const Deadline& deadline);
 
 }  // namespace kelpie::fusion

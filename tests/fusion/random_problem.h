@@ -77,11 +77,12 @@ void forEachPartition(const PartitionProblem& p, const PairTable& pairs, const F
   place(place, 0, 0);
 }
 
-/// The cost of the best legal partition, by trying all.
-inline double exhaustiveOptimum(const PartitionProblem& problem) {
+/// The cost of the best legal partition into `most` clusters or fewer, by trying all.
+inline double exhaustiveOptimum(const PartitionProblem& problem, int most = 1 << 30) {
   const PairTable pairs(problem);
   double best = 1e300;
   forEachPartition(problem, pairs, [&](const Assignment& cluster) {
+    if (*std::max_element(cluster.begin(), cluster.end()) >= most) return;
     const double cost = costOf(problem, cluster);
     if (cost < best && !illegal(problem, cluster)) best = cost;
   });

@@ -1,4 +1,5 @@
 // The parts of the exact solver: order cuts, annealing, the complete program as a file.
+#include <fmt/format.h>
 #include <glpk.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "fusion/order_cuts.h"
 #include "fusion/solve_greedy.h"
 #include "fusion/solve_ilp.h"
+#include "fusion/solve_stages.h"
 #include "tests/fusion/random_problem.h"
 #include "tests/fusion/shaped_problem.h"
 
@@ -111,6 +113,103 @@ TEST(Anneal, IsLegalAndNeverWorseThanItsStart) {
     better += costOf(p, found) < costOf(p, start) - 1e-6;
   }
   EXPECT_GT(better, 5);
+}
+
+/// A function without branches over arrays of one length: maps of two arrays (mostly of the latest), running
+/// sums, sums, filters whose survivors are summed, and maps that subtract a sum from all of an array.
+PartitionProblem straightLine(int nodes, uint32_t seed, double load) {
+  std::mt19937 random(seed);
+  const auto number = [&](size_t below) {
+    return std::uniform_int_distribution<size_t>(0, below - 1)(random);
+  };
+  PartitionProblem p;
+  std::vector<int> arrays{-1}, sums, filters, counts;
+  std::vector<std::vector<int>> readers;
+  std::vector<int> readersOfInput;
+  const auto add = [&](const std::vector<int>& reads, double weight) {
+    const int node = p.nodes++;
+    p.launch.push_back(3.94);
+    p.weight.push_back(weight);
+    readers.emplace_back();
+    for (int a : reads) {
+      std::vector<int>& of = a < 0 ? readersOfInput : readers[a];
+      if (!of.empty() && of.back() == node) continue;
+      of.push_back(node);
+      if (a >= 0) p.edges.push_back({a, node, true});
+    }
+    return node;
+  };
+  const auto late = [&] {
+    const size_t last = std::min<size_t>(arrays.size(), 6);
+    return number(10) < 6 ? arrays[arrays.size() - last + number(last)] : arrays[number(arrays.size())];
+  };
+  while (p.nodes < nodes) {
+    const size_t kind = number(100);
+    if (kind < 50) {
+      arrays.push_back(add({late(), arrays[number(arrays.size())]}, 0));
+    } else if (kind < 65) {
+      sums.push_back(add({late()}, 0));
+    } else if (kind < 78) {
+      arrays.push_back(add({late()}, 8));
+    } else if (kind < 88 && !sums.empty()) {
+      const int sum = sums[number(sums.size())];
+      arrays.push_back(add({late()}, 0));
+      p.edges.push_back({sum, arrays.back(), false});
+    } else {
+      filters.push_back(add({late()}, 12));
+      counts.push_back(add({filters.back()}, 0));
+      sums.push_back(counts.back());
+    }
+  }
+  p.budget = 64;
+  p.accesses.push_back({-1, readersOfInput, load});
+  for (int v = 0; v < p.nodes; ++v) {
+    if (!readers[v].empty()) p.accesses.push_back({v, readers[v], load});
+    const bool outlives = std::find(sums.begin(), sums.end(), v) != sums.end();
+    p.stores.push_back({v, readers[v], outlives, outlives ? 0 : load});
+  }
+  // Over survivors runs only what has the filter with it, or nothing else.
+  for (size_t k = 0; k < counts.size(); ++k) {
+    for (int v = 0; v < p.nodes; ++v)
+      if (v != counts[k] && v != filters[k]) p.requirements.push_back({counts[k], v, filters[k]});
+  }
+  return p;
+}
+
+/// Large clusters, a budget that binds, few stages: column generation alone left seven of these open after 10 s.
+TEST(SolveIlp, ProvesStraightLinesOfOneLength) {
+  for (const double load : {0.0187, 18.7}) {
+    for (uint32_t seed = 0; seed < 8; ++seed) {
+      SCOPED_TRACE(fmt::format("load {}, seed {}", load, seed));
+      const PartitionProblem problem = straightLine(50 + 4 * static_cast<int>(seed), seed, load);
+      const Partition ilp = solveIlp(problem, PairTable(problem), {10, true, true});
+      EXPECT_EQ(illegal(problem, ilp.cluster), std::nullopt);
+      EXPECT_TRUE(ilp.proven()) << ilp.gap();
+    }
+  }
+}
+
+/// What is said about partitions into fewer clusters holds.
+TEST(SolveStages, FindsTheBestOfFewClusters) {
+  int improved = 0, proven = 0;
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    for (const PartitionProblem& problem :
+         {straightLine(9, seed, seed % 2 ? 0.5 : 20),
+          ShapedProblem(kRegionShapes[seed % std::size(kRegionShapes)], 9, seed).problem()}) {
+      const PairTable pairs(problem);
+      const Assignment start = separate(problem.nodes);
+      const StagedPartition staged = solveStages(problem, pairs, start, Deadline(60));
+      ASSERT_EQ(illegal(problem, staged.cluster), std::nullopt);
+      const double cost = costOf(problem, staged.cluster);
+      improved += cost < costOf(problem, start);
+      proven += staged.bound >= cost - 1e-9 * (1 + cost);
+      EXPECT_GE(exhaustiveOptimum(problem), std::min(cost, staged.bound) - 1e-6);
+      EXPECT_GE(exhaustiveOptimum(problem, staged.fewest - 1), cost - 1e-6);
+    }
+  }
+  EXPECT_GT(improved, 80);
+  EXPECT_GT(proven, 60);
 }
 
 class EmitLp : public testing::Test {
