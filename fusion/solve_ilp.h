@@ -10,8 +10,9 @@
 //      left to solve.
 //   4. Stages (solve_stages.h): where few clusters suffice, the best one is found and proven over their order.
 //
-// What remains is annealed (anneal.h) and solved by branch and price over whole clusters (cluster_search.h). The search starts from
-// the incumbent and is bounded in time; what comes out is legal in any case and carries its proven bound.
+// What remains is annealed (anneal.h) and solved by branch and price over whole clusters (cluster_search.h).
+// The search starts from the incumbent and is bounded in time; what comes out is legal in any case and carries
+// its proven bound.
 #pragma once
 
 #include "fusion/partition.h"
