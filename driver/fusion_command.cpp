@@ -15,12 +15,11 @@
 
 namespace kelpie::driver {
 
-// Kernels are named after their function, also where it was inlined.
 bool concerns(const fusion::RegionReport& region, const std::string& function) {
   if (function.empty() || region.function == function || region.function.starts_with(function + ","))
     return true;
   return std::any_of(region.nodes.begin(), region.nodes.end(), [&](const fusion::NodeReport& node) {
-    return node.kernel && node.name.starts_with(function + "_");
+    return node.kernel && node.function == function;
   });
 }
 
@@ -69,6 +68,27 @@ std::string totals(const std::vector<fusion::FormReport>& forms) {
 
 }  // namespace
 
+std::optional<Diagnostic> undefinedFunction(const std::vector<FormResult>& forms, const std::string& function,
+                                            const Environment& environment) {
+  std::set<std::string> defined;
+  for (const FormResult& form : forms)
+    if (form.kind == FormKind::Definition) defined.insert(form.name);
+  if (function.empty() || function == "main" || defined.contains(function)) return std::nullopt;
+  std::string hint;
+  for (const std::string& name : environment.similarNames(function, false))
+    if (defined.contains(name)) hint += fmt::format("{}`{}`", hint.empty() ? "did you mean " : " or ", name);
+  constexpr size_t kMostListed = 20;
+  if (!hint.empty()) {
+    hint += "?";
+  } else if (defined.empty()) {
+    hint = "it defines none at all; what its forms compute is in `main`";
+  } else if (defined.size() <= kMostListed) {
+    hint = fmt::format("it defines {}", fmt::join(defined, ", "));
+  }
+  return Diagnostic{
+      Severity::Error, "K0406", {}, fmt::format("the program defines no function `{}`", function), hint, {}};
+}
+
 std::vector<FormResult> callsOfFunctions(const std::vector<FormResult>& forms, const std::string& function,
                                          Session& session) {
   std::map<std::string, Span> functions;  // of several definitions the last, which is the one to be called
@@ -97,7 +117,10 @@ std::vector<fusion::FormReport> fusionReports(const std::vector<FormResult>& for
     // What ran was compiled for the values of the globals it reads.
     flatten::KnownGlobals globals;
     const bool ran = runs && runs->byProgram.contains(&*form.program);
-    if (ran && !runs->cells.empty()) globals = [&](uint32_t cell) { return runs->cells.at(cell); };
+    const auto& read = form.program->globals;
+    if (ran && std::all_of(read.begin(), read.end(),
+                           [&](const core::Global& global) { return runs->cells.contains(global.cell); }))
+      globals = [&](uint32_t cell) { return runs->cells.at(cell); };
     lcu::Program program = pipeline.flatten(*form.program, globals);
     fusion::FusionReport report = pipeline.fuse(program, globals);
     if (request.format == FusionFormat::Json || request.format == FusionFormat::Html) {
@@ -109,7 +132,10 @@ std::vector<fusion::FormReport> fusionReports(const std::vector<FormResult>& for
     if (ran) addMeasured(report, runs->byProgram.at(&*form.program));
     std::erase_if(report.regions, [&](const auto& region) { return !concerns(region, request.function); });
     if (report.regions.empty() && !request.function.empty()) continue;
-    reports.push_back({sources.describe(form.span), form.name, std::move(report)});
+    reports.push_back({sources.describe(form.span), form.name, std::move(report), {}});
+    if (runs)
+      if (const auto failed = runs->failed.find(&*form.program); failed != runs->failed.end())
+        reports.back().failure = failed->second;
   }
   return reports;
 }
@@ -122,7 +148,9 @@ std::string writtenReports(const std::vector<fusion::FormReport>& reports, const
     case FusionFormat::Text:
       for (const fusion::FormReport& form : reports) {
         if (!out.empty()) out += '\n';
-        out += fmt::format("{}: {}\n{}", form.place, form.name, fusion::reportText(form.report, lookup));
+        out += fmt::format("{}: {}\n", form.place, form.name);
+        if (!form.failure.empty()) out += fmt::format("failed when it ran: {}\n", form.failure);
+        out += fusion::reportText(form.report, lookup);
       }
       if (request.compare) out += totals(reports);
       break;
@@ -132,6 +160,7 @@ std::string writtenReports(const std::vector<fusion::FormReport>& reports, const
         list.push_back({{"place", form.place},
                         {"name", form.name},
                         {"report", fusion::reportAsJson(form.report, lookup)}});
+        if (!form.failure.empty()) list.back()["failure"] = form.failure;
       }
       // Names come from the program's text, which is bytes: anything that is no UTF-8 is replaced.
       out = nlohmann::ordered_json{{"forms", std::move(list)}}.dump(

@@ -293,6 +293,10 @@ std::string numbered(const std::string& path, int number) {
 /// for and called by no form, and all functions of a file whose forms have no kernels, are reported as calls.
 int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
   constexpr double kSecondsOfRegion = 25, kSecondsOfProgram = 50;  // who asks for a report has time
+  if (const auto undefined = undefinedFunction(forms, options_.function, session.environment())) {
+    print(*undefined);
+    return 1;
+  }
   MeasuredRuns runs;
   if (options_.measure && !measureRepeatedly(forms, runs)) return 1;
   PipelineOptions passes = pipelineOptions(options_, options_.target);
@@ -300,7 +304,7 @@ int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
   passes.fusion.seconds = kSecondsOfRegion;
   passes.fusion.totalSeconds = kSecondsOfProgram;
   int regions = 0;
-  bool good = true;
+  bool good = runs.failed.empty();
   if (!options_.lpFile.empty()) {
     passes.fusion.observe = [&](const fusion::RegionReport& region, const fusion::PartitionProblem& problem,
                                 const fusion::PairTable& pairs) {
@@ -368,7 +372,8 @@ EarlierRuns earlierRuns(const MeasuredRuns& runs) {
   return earlier;
 }
 
-/// Runs the program without showing its results, and keeps what its kernels took.
+/// Runs the program without showing its results, and keeps what its kernels took; forms that fail are told
+/// once. Whether it came to its end.
 bool Driver::measure(const std::vector<FormResult>& forms, Measured what, MeasuredRuns& runs) {
   runs.kernels.clear();
   std::string problem;
@@ -392,10 +397,13 @@ bool Driver::measure(const std::vector<FormResult>& forms, Measured what, Measur
   const auto run = [&] {
     runs.cells.clear();
     const std::unique_ptr<Services> services = this->services([](std::string_view) {});
-    Runner runner(sources_, *backend, *services, nowhere, {0, options_.verbose, colour_, &interrupted()});
-    const bool good = runner.run(forms);
+    Runner runner(sources_, *backend, *services, nowhere,
+                  {0, options_.verbose, colour_, &interrupted(), runs.reported});
+    runner.run(forms);
+    runs.reported = true;
     runs.cells = runner.values();
-    return good;
+    runs.failed.insert(runner.failures().begin(), runner.failures().end());
+    return !interrupted();
   };
   // Who runs first waits for memory and code, in the middle of its kernels.
   const bool counts = backend->name() == "interp";

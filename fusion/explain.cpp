@@ -86,6 +86,7 @@ RegionReport describeRegion(const std::string& name, const DependenceGraph& grap
     NodeReport n;
     n.name = node.label;
     n.kernel = node.soac != nullptr;
+    if (node.soac) n.function = node.soac->origin;
     n.kind = node.soac ? (node.soac->space.segmented() ? "SEG_" : "") + std::string(toString(node.soac->kind))
                        : node.label;
     n.span = node.soac && node.soac->span.known() ? node.soac->span : node.stmt->span;

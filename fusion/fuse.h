@@ -134,8 +134,9 @@ struct PairReport {
 
 struct NodeReport {
   std::string name;
-  std::string kind;  ///< "REDUCE", "host scalars", ...
-  std::string text;  ///< the SOAC, on one line
+  std::string kind;      ///< "REDUCE", "host scalars", ...
+  std::string function;  ///< that it comes from, also where that was inlined; of kernels only
+  std::string text;      ///< the SOAC, on one line
   Span span;
   bool kernel = false;
 };

@@ -178,6 +178,8 @@ std::string reportHtml(const std::string& title, const std::vector<FormReport>& 
   for (size_t f = 0; f < forms.size(); ++f) {
     data["forms"].push_back({{"place", forms[f].place}, {"report", reportAsJson(forms[f].report, lookup)}});
     page.out += fmt::format("<p>{}: <code>{}</code></p>\n", escaped(forms[f].place), escaped(forms[f].name));
+    if (!forms[f].failure.empty())
+      page.out += fmt::format("<p>failed when it ran: {}</p>\n", escaped(forms[f].failure));
     for (size_t r = 0; r < forms[f].report.regions.size(); ++r) page.region(forms[f].report.regions[r], f, r);
   }
   std::string text = data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

@@ -19,6 +19,7 @@ using Drawer = std::function<std::string(const std::string& dot)>;
 struct FormReport {
   std::string place, name;
   FusionReport report;
+  std::string failure;  ///< why it failed when it ran; empty: it did not
 };
 
 std::string reportHtml(const std::string& title, const std::vector<FormReport>& forms,

@@ -255,9 +255,42 @@ TEST_F(FusionCommand, FunctionChoosesRegions) {
   EXPECT_THAT(scale.output, Not(HasSubstr("norm2_")));
   const Outcome none = kelpie("fusion --function=missing -", program);
   EXPECT_EQ(none.status, 1);
-  EXPECT_THAT(none.messages, HasSubstr("no kernel comes from a function missing"));
+  EXPECT_THAT(none.messages, HasSubstr("error: the program defines no function `missing` [K0406]\n"
+                                       "hint: it defines norm2, scale\n"));
+  EXPECT_THAT(kelpie("fusion --function=scales -", program).messages, HasSubstr("did you mean `scale`?"));
   for (const char* format : {"json", "html", "dot"})
     EXPECT_EQ(kelpie("fusion --function=missing --format=" + std::string(format) + " -", program).status, 1);
+}
+
+TEST_F(FusionCommand, FunctionIsNoPrefixOfAnother) {
+  const std::string text =
+      "function a(x) = {y + 1 : y in x};\nfunction a_b(x) = {y * 2 : y in "
+      "x};\na_b(index(10));\na(index(10));\n";
+  const Outcome a = kelpie("fusion --function=a -", text);
+  EXPECT_EQ(a.status, 0) << a.messages;
+  EXPECT_THAT(a.output, HasSubstr("a_map_1"));
+  EXPECT_THAT(a.output, Not(HasSubstr("a_b_map_1")));
+}
+
+TEST_F(FusionCommand, FormsThatFailAreMarkedAndTheOthersReported) {
+  const std::string text =
+      "xs = index(100);\n{100 / (x - 5) : x in xs};\nxs = {x + 1 : x in take(xs, 200)};\nsum(xs);\n"
+      "max_val({x * x : x in index(50)});\n";
+  const Outcome outcome = kelpie("fusion --run --target=interp --format=json -", text);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.messages.find("division by zero"), outcome.messages.rfind("division by zero"))
+      << outcome.messages;
+  const json report = json::parse(outcome.output);
+  EXPECT_EQ(violation(documentedSchema(), report, "report"), "");
+  std::vector<std::string> failures;
+  for (const json& form : report["forms"]) failures.push_back(form.value("failure", ""));
+  EXPECT_THAT(failures, testing::ElementsAre("", "division by zero", HasSubstr("take"),
+                                             "this form reads a variable that has no value", ""));
+  EXPECT_TRUE(report["forms"][4]["report"]["regions"][0]["clusters"][0].contains("measured"));
+  const Outcome shown = kelpie("fusion --run --target=cpu -", text);
+  EXPECT_THAT(shown.output, HasSubstr("it\nfailed when it ran: division by zero\n"));
+  EXPECT_THAT(kelpie("fusion --run --target=cpu --format=html -", text).output,
+              HasSubstr("failed when it ran: division by zero"));
 }
 
 TEST_F(FusionCommand, FunctionsThatNoFormCallsAreReported) {
