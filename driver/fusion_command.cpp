@@ -56,7 +56,7 @@ std::string totals(const std::vector<fusion::FormReport>& forms) {
   }
   std::string out =
       fmt::format("\nall regions, each once\n  {:<10}{:>9}{:>14}{:>14}{:>16}{:>16}{:>12}\n", "strategy",
-                  "launches", "MB read", "MB written", "modelled us", "bound us", "solved ms");
+                  "launches", "MB read", "MB written", "objective us", "bound us", "solved ms");
   for (const fusion::StrategyReport& s : sums) {
     out += fmt::format("  {:<10}{:>9}{:>14.3f}{:>14.3f}{:>16.2f}{:>16}{:>12.2f}\n", toString(s.strategy),
                        s.launches, s.bytesRead / 1e6, s.bytesWritten / 1e6, s.objective,
@@ -124,7 +124,7 @@ std::vector<fusion::FormReport> fusionReports(const std::vector<FormResult>& for
     lcu::Program program = pipeline.flatten(*form.program, globals);
     fusion::FusionReport report = pipeline.fuse(program, globals);
     if (request.format == FusionFormat::Json || request.format == FusionFormat::Html) {
-      const auto code = pipeline.generateKernels(program, request.target.empty() ? "cuda" : request.target);
+      const auto code = pipeline.generateKernels(program, request.target == "cpu" ? "cpu" : "cuda");
       for (fusion::RegionReport& region : report.regions)
         for (fusion::ClusterReport& cluster : region.clusters)
           if (const auto it = code.find(cluster.kernel); it != code.end()) cluster.code = it->second;

@@ -289,6 +289,17 @@ std::string numbered(const std::string& path, int number) {
       .string();
 }
 
+/// What it took to solve and to explain the regions of a form.
+void tellWork(const fusion::FormReport& form) {
+  for (const fusion::RegionReport& region : form.report.regions) {
+    std::string solved;
+    for (const fusion::StrategyReport& s : region.strategies)
+      solved += fmt::format(", {} {:.1f} ms", toString(s.strategy), 1000 * s.seconds);
+    fmt::print(stderr, "kelpie: {}: region of {}: {} nodes{}, {} pairs explained in {:.1f} ms\n", form.place,
+               region.function, region.nodes.size(), solved, region.pairs.size(), 1000 * region.explained);
+  }
+}
+
 /// Reports of fusion; with --run after two runs, the first of which tells the sizes. Functions that are asked
 /// for and called by no form, and all functions of a file whose forms have no kernels, are reported as calls.
 int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
@@ -330,6 +341,8 @@ int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
     fmt::print(stderr, "kelpie: no kernel comes from a function {}\n", options_.function);
     return 1;
   }
+  if (options_.verbose)
+    for (const fusion::FormReport& form : reports) tellWork(form);
   const std::string text = writtenReports(reports, request, sources_);
   if (options_.outputFile.empty()) {
     output_.write(text);

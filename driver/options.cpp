@@ -172,7 +172,8 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
       ->add_option("--costs", options.costsFile,
                    "Constants of the cost model, as JSON, in the place of the target's")
       ->type_name("FILE");
-  addTargetOption(*report, options, "Whose costs to count with: cpu or cuda (default)");
+  addTargetOption(*report, options,
+                  "Whose costs to count with, and where --run runs: interp, cpu or cuda (default)");
   addFusionOption(*report, options, "--strategy,--fusion");
   addLanguageOptions(*report, options);
   addFile(*report, options);

@@ -122,8 +122,10 @@ StrategyReport describeStrategy(Strategy strategy, const Partition& partition, c
   StrategyReport report;
   report.strategy = strategy;
   report.objective = partition.cost;
-  report.bound = partition.bound;
-  report.gap = partition.gap();
+  if (strategy == Strategy::Ilp) {
+    report.bound = partition.bound;
+    report.gap = partition.gap();
+  }
   report.seconds = partition.seconds;
   report.contracted = partition.contracted;
   report.columns = partition.columns;

@@ -191,8 +191,11 @@ class Fuser {
       if (s == options_.strategy) chosen = partition;
       solved.push_back(partition);
     }
-    if (options_.explain)
+    if (options_.explain) {
+      const auto start = std::chrono::steady_clock::now();
       report.pairs = explainPairs(graph, problem, pairs, chosen.cluster, options_.strategy, solved);
+      report.explained = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
     schedule(block, graph, predicted, chosen.cluster, predictor, report);
     report_.regions.push_back(std::move(report));
   }

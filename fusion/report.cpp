@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace kelpie::fusion {
@@ -102,8 +103,9 @@ class Text {
     if (!c.rules.empty()) {
       out += fmt::format("  │ fused by {}\n", wrappedBeside(fmt::format("{}", fmt::join(c.rules, ", ")), 13));
     }
-    out += fmt::format("  └ reads {}, writes {}, modelled {:.2f} us\n", bytesText(c.bytesRead),
+    out += fmt::format("  └ reads {}, writes {}, predicted {:.2f} us\n", bytesText(c.bytesRead),
                        bytesText(c.bytesWritten), c.microseconds);
+    if (c.measured.ran && c.measured.launches == 0) out += "    measured: not launched\n";
     if (c.measured.launches == 0) return;
     out += fmt::format("    measured: read {}, wrote {}, {:.2f} us, {} {}\n", bytesText(c.measured.bytesRead),
                        bytesText(c.measured.bytesWritten), c.measured.microseconds, c.measured.launches,
@@ -130,7 +132,7 @@ class Text {
   void strategies(const RegionReport& region) {
     if (region.strategies.size() < 2) return;
     out += fmt::format("\n  {:<10}{:>9}{:>12}{:>12}{:>14}{:>14}{:>9}{:>12}\n", "strategy", "launches",
-                       "reads", "writes", "modelled us", "bound us", "gap", "solved ms");
+                       "reads", "writes", "objective us", "bound us", "gap", "solved ms");
     for (const StrategyReport& s : region.strategies) {
       const bool bounded = s.strategy == Strategy::Ilp;
       out += fmt::format("  {:<10}{:>9}{:>12}{:>12}{:>14.2f}{:>14}{:>9}{:>12.2f}{}\n", toString(s.strategy),
@@ -168,6 +170,9 @@ Json list(const Items& items, const ToJson& toJson) {
   return result;
 }
 
+/// Bytes are sums of averages: beyond thousandths they tell only in which order these were added.
+double rounded(double bytes) { return std::round(1000 * bytes) / 1000; }
+
 Json regionJson(const RegionReport& region, const LineLookup& lookup) {
   return {{"function", region.function},
           {"chosen", toString(region.chosen)},
@@ -199,46 +204,52 @@ Json regionJson(const RegionReport& region, const LineLookup& lookup) {
                                        {"rule", p.rule},
                                        {"reason", p.reason}};
                          })},
-          {"clusters",
-           list(region.clusters,
-                [](const ClusterReport& c) {
-                  Json json{{"kernel", c.kernel},
-                            {"space", c.space},
-                            {"nodes", c.nodes},
-                            {"rules", c.rules},
-                            {"launches", c.kernel.empty() ? 0 : 1},
-                            {"bytesRead", c.bytesRead},
-                            {"bytesWritten", c.bytesWritten},
-                            {"bytesExact", c.bytesExact},
-                            {"microseconds", c.microseconds},
-                            {"shares", list(c.shares,
-                                            [](const CostShare& s) {
-                                              return Json{{"constant", s.cost->name}, {"share", s.share}};
-                                            })},
-                            {"text", c.text},
-                            {"code", c.code}};
-                  if (c.measured.launches == 0) return json;
-                  json["measured"] = {
-                      {"launches", c.measured.launches},   {"evaluated", c.measured.evaluated},
-                      {"elements", c.measured.elements},   {"microseconds", c.measured.microseconds},
-                      {"bytesRead", c.measured.bytesRead}, {"bytesWritten", c.measured.bytesWritten}};
-                  return json;
-                })},
+          {"clusters", list(region.clusters,
+                            [](const ClusterReport& c) {
+                              Json json{{"kernel", c.kernel},
+                                        {"space", c.space},
+                                        {"nodes", c.nodes},
+                                        {"rules", c.rules},
+                                        {"launches", c.kernel.empty() ? 0 : 1},
+                                        {"bytesRead", rounded(c.bytesRead)},
+                                        {"bytesWritten", rounded(c.bytesWritten)},
+                                        {"bytesExact", c.bytesExact},
+                                        {"microseconds", c.microseconds},
+                                        {"shares",
+                                         list(c.shares,
+                                              [](const CostShare& s) {
+                                                return Json{{"constant", s.cost->name}, {"share", s.share}};
+                                              })},
+                                        {"text", c.text},
+                                        {"code", c.code}};
+                              if (c.measured.ran && c.measured.launches == 0) json["neverLaunched"] = true;
+                              if (c.measured.launches == 0) return json;
+                              json["measured"] = {{"launches", c.measured.launches},
+                                                  {"evaluated", c.measured.evaluated},
+                                                  {"elements", c.measured.elements},
+                                                  {"microseconds", c.measured.microseconds},
+                                                  {"bytesRead", rounded(c.measured.bytesRead)},
+                                                  {"bytesWritten", rounded(c.measured.bytesWritten)}};
+                              return json;
+                            })},
           {"strategies", list(region.strategies, [](const StrategyReport& s) {
-             return Json{{"strategy", toString(s.strategy)},
-                         {"objective", s.objective},
-                         {"bound", s.bound},
-                         {"gap", s.gap},
-                         {"seconds", s.seconds},
-                         {"launches", s.launches},
-                         {"bytesRead", s.bytesRead},
-                         {"bytesWritten", s.bytesWritten},
-                         {"microseconds", s.microseconds},
-                         {"contracted", s.contracted},
-                         {"columns", s.columns},
-                         {"rows", s.rows},
-                         {"cuts", s.cuts},
-                         {"cluster", s.cluster}};
+             Json json{{"strategy", toString(s.strategy)},
+                       {"objective", s.objective},
+                       {"seconds", s.seconds},
+                       {"launches", s.launches},
+                       {"bytesRead", rounded(s.bytesRead)},
+                       {"bytesWritten", rounded(s.bytesWritten)},
+                       {"microseconds", s.microseconds},
+                       {"contracted", s.contracted},
+                       {"columns", s.columns},
+                       {"rows", s.rows},
+                       {"cuts", s.cuts},
+                       {"cluster", s.cluster}};
+             if (s.strategy == Strategy::Ilp) {
+               json["bound"] = s.bound;
+               json["gap"] = s.gap;
+             }
+             return json;
            })}};
 }
 

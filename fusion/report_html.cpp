@@ -93,7 +93,7 @@ class Page {
     out +=
         "<h3>strategies</h3>\n<table><tr><th>strategy<th class=\"number\">launches<th class=\"number\">MB "
         "read"
-        "<th class=\"number\">MB written<th class=\"number\">modelled µs<th class=\"number\">bound µs"
+        "<th class=\"number\">MB written<th class=\"number\">objective µs<th class=\"number\">bound µs"
         "<th class=\"number\">gap<th class=\"number\">solved ms</tr>\n";
     for (const StrategyReport& s : region.strategies) {
       const bool bounded = s.strategy == Strategy::Ilp;

@@ -272,6 +272,31 @@ TEST_F(FusionCommand, FunctionIsNoPrefixOfAnother) {
   EXPECT_THAT(a.output, Not(HasSubstr("a_b_map_1")));
 }
 
+/// What has no elements is not launched, which is no reason not to know its size.
+TEST_F(FusionCommand, SizesOfZeroAreKnownAndKernelsNeverLaunchedMarked) {
+  const std::string text =
+      "xs = [] int;\nplus_scan({x * 2 : x in xs});\nif #xs > 3 then sum({x * x : x in xs}) else 0;\n"
+      "plus_scan({x * 2 : x in index(1000)});\n";
+  const Outcome outcome = kelpie("fusion --run --target=interp --format=json -v -", text);
+  ASSERT_EQ(outcome.status, 0) << outcome.messages;
+  EXPECT_THAT(outcome.messages, HasSubstr("<stdin>:2:1: region of main: "));
+  const json report = json::parse(outcome.output);
+  EXPECT_EQ(violation(documentedSchema(), report, "report"), "");
+  const auto regionOf = [&](size_t form) { return report["forms"][form]["report"]["regions"][0]; };
+  for (const size_t form : {1, 2}) {
+    for (const json& cluster : regionOf(form)["clusters"])
+      EXPECT_EQ(cluster.contains("neverLaunched"), cluster["kernel"] != "") << cluster;
+  }
+  for (const json& strategy : regionOf(1)["strategies"]) {
+    EXPECT_EQ(strategy["bytesRead"], 0);
+    EXPECT_LT(strategy["objective"], 100) << "launches alone";
+    EXPECT_EQ(strategy.contains("bound"), strategy["strategy"] == "ilp");
+  }
+  EXPECT_FALSE(regionOf(3)["clusters"][0].contains("neverLaunched"));
+  EXPECT_NE(regionOf(3)["clusters"][0]["code"], "") << "interp has no code of its own: CUDA's is shown";
+  EXPECT_THAT(kelpie("fusion --run --target=interp -", text).output, HasSubstr("measured: not launched"));
+}
+
 TEST_F(FusionCommand, FormsThatFailAreMarkedAndTheOthersReported) {
   const std::string text =
       "xs = index(100);\n{100 / (x - 5) : x in xs};\nxs = {x + 1 : x in take(xs, 200)};\nsum(xs);\n"
