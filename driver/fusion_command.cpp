@@ -152,6 +152,9 @@ std::string writtenReports(const std::vector<fusion::FormReport>& reports, const
         if (!form.failure.empty()) out += fmt::format("failed when it ran: {}\n", form.failure);
         out += fusion::reportText(form.report, lookup);
       }
+      if (std::none_of(reports.begin(), reports.end(),
+                       [](const fusion::FormReport& form) { return !form.report.regions.empty(); }))
+        out += "no kernels: there is nothing to fuse\n";
       if (request.compare) out += totals(reports);
       break;
     case FusionFormat::Json: {
@@ -169,7 +172,7 @@ std::string writtenReports(const std::vector<fusion::FormReport>& reports, const
       break;
     }
     case FusionFormat::Dot:
-      for (const fusion::FormReport& form : reports) out += fusion::reportDot(form.report);
+      for (const fusion::FormReport& form : reports) out += fusion::reportDot(form.report, lookup);
       break;
     case FusionFormat::Html:
       out = fusion::reportHtml(request.title, reports, lookup, draw);

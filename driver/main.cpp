@@ -338,7 +338,7 @@ int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
       if (hasKernels(call)) reports.push_back(std::move(call));
   }
   if (reports.empty() && !options_.function.empty()) {
-    fmt::print(stderr, "kelpie: no kernel comes from a function {}\n", options_.function);
+    fmt::print(stderr, "kelpie: no kernel comes from the function {}\n", options_.function);
     return 1;
   }
   if (options_.verbose)

@@ -162,7 +162,10 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
                    "With --run: write what was measured and sampled, for --fusion-sizes")
       ->needs(measure)
       ->type_name("FILE");
-  report->add_option("-o,--output", options.outputFile, "Write the report to a file")->type_name("FILE");
+  const auto named = [](const std::string& text) { return text.empty() ? "a file has a name" : ""; };
+  report->add_option("-o,--output", options.outputFile, "Write the report to a file")
+      ->check(CLI::Validator(named, ""))
+      ->type_name("FILE");
   report
       ->add_option("--emit-lp", options.lpFile,
                    "Write the integer program of each region in CPLEX LP format; "

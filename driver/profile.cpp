@@ -341,6 +341,10 @@ bool Profile::read(const std::string& path, SizesByForm& sizes, codegen::DeviceF
                 d.at("clock"), json.at("copyBytesPerSecond"), d.at("cacheBytes")};
     }
     return true;
+  } catch (const Json::exception& error) {
+    const std::string text = error.what();  // "[json.exception.out_of_range.403] key 'kernels' not found"
+    problem = "not a profile: " + text.substr(std::min(text.size(), text.find("] ") + 2));
+    return false;
   } catch (const std::exception& error) {
     problem = fmt::format("not a profile: {}", error.what());
     return false;

@@ -78,6 +78,17 @@ std::string oneLine(const std::string& text) {
 
 }  // namespace
 
+/// What stands nowhere in the program was made for what reads it, or else for the form.
+static void findPlaces(RegionReport& report, const DependenceGraph& graph, const lcu::Program& program) {
+  for (size_t v = report.nodes.size(); v-- > 0;) {
+    Span& span = report.nodes[v].span;
+    if (span.known() || !report.nodes[v].kernel) continue;
+    for (const GraphEdge& e : graph.edges)
+      if (!span.known() && e.from == static_cast<int>(v)) span = report.nodes[e.to].span;
+    if (!span.known()) span = program.span;
+  }
+}
+
 RegionReport describeRegion(const std::string& name, const DependenceGraph& graph,
                             const lcu::Program& program, bool texts) {
   RegionReport report;
@@ -94,6 +105,7 @@ RegionReport describeRegion(const std::string& name, const DependenceGraph& grap
       n.text = oneLine(lcu::toString(std::get<lcu::Launch>(node.stmt->node).kernel, program));
     report.nodes.push_back(std::move(n));
   }
+  findPlaces(report, graph, program);
   for (const GraphEdge& e : graph.edges) {
     report.edges.push_back({e.from, e.to, toString(e.edgeClass), e.fusible, e.reason});
   }
@@ -177,8 +189,8 @@ ClusterReport describeCluster(int number, const Assignment& cluster, const Depen
   }
   for (int v : report.nodes) {
     const lcu::Soac* soac = graph.nodes[v].soac;
-    if (!texts || !soac || soac->kind == SoacKind::Once || graph.liftedOver[v] >= 0 || !report.space.empty())
-      continue;
+    if (!texts || !soac || soac->kind == SoacKind::Once || !report.space.empty()) continue;
+    if (graph.liftedOver[v] >= 0 && cluster[graph.liftedOver[v]] == number) continue;  // over the filter's
     report.space = fmt::format("{}{}", soac->space.segmented() ? "segments of " : "",
                                oneLine(lcu::toString(soac->space.extent, program)));
   }

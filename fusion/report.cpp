@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "fusion/source_excerpt.h"
+
 namespace kelpie::fusion {
 namespace {
 
@@ -16,10 +18,6 @@ std::string bytesText(double bytes) {
   int unit = 0;
   for (; bytes >= 1000 && unit < 4; ++unit) bytes /= 1000;
   return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : 1, units[unit]);
-}
-
-std::string clipped(const std::string& text, size_t width) {
-  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
 }
 
 std::string trimmed(const std::string& text) {
@@ -55,6 +53,15 @@ std::string shortened(const std::string& name) {
   constexpr size_t kEnd = 10;
   if (name.size() <= kMaxName) return name;
   return name.substr(0, kMaxName - kEnd - 3) + "..." + name.substr(name.size() - kEnd);
+}
+
+std::string withoutTrailingBlanks(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    while (c == '\n' && result.ends_with(' ')) result.pop_back();
+    result += c;
+  }
+  return result;
 }
 
 class Text {
@@ -94,11 +101,11 @@ class Text {
   void cluster(const RegionReport& region, const ClusterReport& c, int& number) {
     if (c.kernel.empty()) {
       for (int v : c.nodes)
-        out += fmt::format("\n  host        {}\n", clipped(region.nodes[v].name, kWidth - 14));
+        out += fmt::format("\n  host        {}\n", excerpt(region.nodes[v].name, 0, kWidth - 14));
       return;
     }
     out += fmt::format("\n  ┌ kernel {}  {}\n", ++number,
-                       clipped(c.space.empty() ? "" : "over " + c.space, kWidth - 16));
+                       excerpt(c.space.empty() ? "" : "over " + c.space, 0, kWidth - 16));
     for (int v : c.nodes) member(region.nodes[v]);
     if (!c.rules.empty()) {
       out += fmt::format("  │ fused by {}\n", wrappedBeside(fmt::format("{}", fmt::join(c.rules, ", ")), 13));
@@ -124,9 +131,11 @@ class Text {
     std::string line = fmt::format("{:<13} {:<{}}", node.kind, shortened(node.name), nameWidth_);
     if (lookup_ && node.span.known()) {
       const SourceLine source = lookup_(node.span);
-      line += fmt::format("  {:>4} | {}", source.line, trimmed(source.text));
+      line += fmt::format("  {:>4} | ", source.line);
+      constexpr size_t kMargin = 4;  // names are of ASCII characters
+      line += excerpt(source.text, source.at, kWidth - kMargin - line.size());
     }
-    out += "  │ " + clipped(line, kWidth - 4) + "\n";
+    out += "  │ " + line + "\n";
   }
 
   void strategies(const RegionReport& region) {
@@ -255,15 +264,31 @@ Json regionJson(const RegionReport& region, const LineLookup& lookup) {
 
 }  // namespace
 
+std::vector<std::string> notStored(const FusionReport& report) {
+  std::vector<std::string> lines;
+  size_t generators = 0;
+  for (const InlinedMap& map : report.inlined) {
+    const std::string line =
+        fmt::format("{} is not stored but computed by its readers: {}", map.map, map.reason);
+    if (map.reason == "generator") {
+      ++generators;
+    } else if (std::find(lines.begin(), lines.end(), line) == lines.end()) {
+      lines.push_back(line);
+    }
+  }
+  if (generators > 0)
+    lines.push_back(fmt::format(
+        "{} that depend{} on positions alone {} not stored but computed by {} readers",
+        generators == 1 ? "an array" : fmt::format("{} arrays", generators), generators == 1 ? "s" : "",
+        generators == 1 ? "is" : "are", generators == 1 ? "its" : "their"));
+  return lines;
+}
+
 std::string reportText(const FusionReport& report, const LineLookup& lookup) {
   Text text(lookup);
-  for (const InlinedMap& map : report.inlined) {
-    text.out +=
-        wrapped(fmt::format("{} is not stored but computed by its readers: {}", map.map, map.reason), 2) +
-        "\n";
-  }
+  for (const std::string& line : notStored(report)) text.out += wrapped(line, 2) + "\n";
   for (const RegionReport& region : report.regions) text.region(region);
-  return text.out;
+  return withoutTrailingBlanks(text.out);
 }
 
 nlohmann::ordered_json reportAsJson(const FusionReport& report, const LineLookup& lookup) {

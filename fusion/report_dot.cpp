@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "fusion/source_excerpt.h"
+
 namespace kelpie::fusion {
 namespace {
 
@@ -16,6 +18,8 @@ std::string quoted(const std::string& text) {
   return result + "\"";
 }
 
+constexpr size_t kColumnsOfTooltip = 120;
+
 const char* styleOf(const EdgeReport& edge) {
   if (edge.edgeClass == toString(EdgeClass::Order)) return "style=dotted, color=gray50";
   if (edge.fusible) return "color=\"#1b7f4d\"";
@@ -24,7 +28,8 @@ const char* styleOf(const EdgeReport& edge) {
 
 }  // namespace
 
-std::string regionDot(const RegionReport& region, const StrategyReport& strategy, const std::string& prefix) {
+std::string regionDot(const RegionReport& region, const StrategyReport& strategy, const std::string& prefix,
+                      const LineLookup& lookup) {
   std::string out = fmt::format("digraph {} {{\n", quoted(region.function));
   out += "  graph [fontname=\"sans-serif\", fontsize=11, nodesep=0.25, ranksep=0.4];\n";
   out +=
@@ -44,8 +49,14 @@ std::string regionDot(const RegionReport& region, const StrategyReport& strategy
       // Two lines: Graphviz spells the break \\n.
       const std::string text =
           node.kernel ? fmt::format("\"{}\\n{}", node.kind, quoted(node.name).substr(1)) : quoted(node.name);
-      members += fmt::format("    n{} [id={}, label={}{}];\n", v, quoted(fmt::format("{}{}", prefix, v)),
-                             text, node.kernel ? "" : ", shape=plaintext, fillcolor=\"#eeeeee\"");
+      std::string tooltip;
+      if (lookup && node.span.known()) {
+        const SourceLine source = lookup(node.span);
+        tooltip = ", tooltip=" + quoted(fmt::format("{}: {}", source.place,
+                                                    excerpt(source.text, source.at, kColumnsOfTooltip)));
+      }
+      members += fmt::format("    n{} [id={}, label={}{}{}];\n", v, quoted(fmt::format("{}{}", prefix, v)),
+                             text, tooltip, node.kernel ? "" : ", shape=plaintext, fillcolor=\"#eeeeee\"");
     }
     if (!kernel) {
       out += members;
@@ -63,11 +74,11 @@ std::string regionDot(const RegionReport& region, const StrategyReport& strategy
   return out + "}\n";
 }
 
-std::string reportDot(const FusionReport& report) {
+std::string reportDot(const FusionReport& report, const LineLookup& lookup) {
   std::string out;
   for (const RegionReport& region : report.regions) {
     for (const StrategyReport& s : region.strategies) {
-      if (s.strategy == region.chosen) out += regionDot(region, s);
+      if (s.strategy == region.chosen) out += regionDot(region, s, "n", lookup);
     }
   }
   return out;

@@ -353,6 +353,10 @@ TEST_F(FusionCommand, WrongUsageIsExplained) {
   EXPECT_THAT(messagesOf("--profile=" + path("profile")), HasSubstr("--profile requires --run"));
   EXPECT_THAT(messagesOf("--fusion-sizes=" + path("missing")), HasSubstr("cannot read it"));
   EXPECT_THAT(messagesOf("--fusion-sizes=" + path("input")), HasSubstr("not a profile: it is not JSON\n"));
+  write("broken", R"({"kelpieProfile": 3, "kernels": [{"kernel": 7}]})");
+  EXPECT_THAT(messagesOf("--fusion-sizes=" + path("broken")),
+              HasSubstr("not a profile: key 'launches' not found\n"));
+  EXPECT_THAT(messagesOf("-o ''"), HasSubstr("--output: a file has a name"));
   EXPECT_EQ(kelpie("fusion " + path("missing.nesl")).status, 2);
 }
 
@@ -412,6 +416,33 @@ TEST_F(FusionCommand, GraphsAndPagesAreWritten) {
     EXPECT_THAT(page, HasSubstr("<svg"));
   }
   EXPECT_EQ(kelpie("fusion -o " + path("no/such/folder") + " -", program).status, 2);
+}
+
+TEST_F(FusionCommand, KernelsShowTheirPartOfTheLine) {
+  std::string sum = "sum({x";
+  for (int k = 0; k < 40; ++k) sum += "\t+ x * x";
+  const std::string text = "tt = {c : c in \"" + std::string(3, ' ') +
+                           "漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字\" | c /= `a};\n" +
+                           sum + " : x in index(1000)}) + max_val({y * 3 : y in index(50)});\n" +
+                           "{sum({y : y in [0:x] | y > 2}) : x in index(9)};\n";
+  for (const char* strategy : {"ilp", "none", "delayed"}) {
+    std::stringstream report(kelpie("fusion --strategy=" + std::string(strategy) + " -", text).output);
+    std::string all = report.str();
+    EXPECT_THAT(all, HasSubstr("max_val({y * 3"));
+    EXPECT_THAT(all, Not(HasSubstr("generator")));
+    for (std::string line; std::getline(report, line);) {
+      EXPECT_FALSE(line.ends_with(' ')) << line;
+      EXPECT_THAT(line, Not(HasSubstr("\t")));
+      const bool made = line.starts_with("  │ MAP") || line.starts_with("  │ ONCE");
+      EXPECT_TRUE(!made || line.find(" | ") != line.npos) << line;
+      const auto columns = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; });
+      EXPECT_LE(columns, 100) << line;
+    }
+    EXPECT_THAT(all, Not(testing::ContainsRegex("┌ kernel [0-9]+\n  │ MAP"))) << "over nothing";
+  }
+  EXPECT_THAT(kelpie("fusion -", "3;\n").output, HasSubstr("there is nothing to fuse"));
+  EXPECT_THAT(kelpie("fusion --format=dot -", "sum(index(10));\n").output,
+              HasSubstr("<stdin>:1:1: sum(index(10));"));
 }
 
 TEST_F(FusionCommand, TextFitsAHundredColumns) {
