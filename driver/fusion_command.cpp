@@ -175,7 +175,7 @@ std::string writtenReports(const std::vector<fusion::FormReport>& reports, const
       for (const fusion::FormReport& form : reports) out += fusion::reportDot(form.report, lookup);
       break;
     case FusionFormat::Html:
-      out = fusion::reportHtml(request.title, reports, lookup, draw);
+      out = fusion::reportHtml(request.title, reports, lookup, draw, request.compare ? totals(reports) : "");
       break;
   }
   return out;

@@ -28,6 +28,21 @@ const char* styleOf(const EdgeReport& edge) {
 
 }  // namespace
 
+std::vector<int> kernelNumbers(const RegionReport& region, const StrategyReport& strategy) {
+  std::vector<int> order;  // clusters: those of the schedule in its order, of others by their first nodes
+  if (strategy.strategy == region.chosen)
+    for (const ClusterReport& c : region.clusters)
+      if (!c.kernel.empty()) order.push_back(strategy.cluster[c.nodes[0]]);
+  std::vector<int> numbers(region.nodes.size(), 0);
+  for (size_t v = 0; v < numbers.size(); ++v) {
+    if (!region.nodes[v].kernel) continue;
+    auto it = std::find(order.begin(), order.end(), strategy.cluster[v]);
+    if (it == order.end()) it = order.insert(order.end(), strategy.cluster[v]);
+    numbers[v] = static_cast<int>(it - order.begin()) + 1;
+  }
+  return numbers;
+}
+
 std::string regionDot(const RegionReport& region, const StrategyReport& strategy, const std::string& prefix,
                       const LineLookup& lookup) {
   std::string out = fmt::format("digraph {} {{\n", quoted(region.function));
@@ -38,14 +53,16 @@ std::string regionDot(const RegionReport& region, const StrategyReport& strategy
   out += "  edge [fontname=\"sans-serif\", fontsize=9];\n";
   int clusters = 0;
   for (int c : strategy.cluster) clusters = std::max(clusters, c + 1);
-  int number = 0;
+  const std::vector<int> numbers = kernelNumbers(region, strategy);
   for (int c = 0; c < clusters; ++c) {
     std::string members;
     bool kernel = false;
+    int number = 0;
     for (size_t v = 0; v < region.nodes.size(); ++v) {
       if (strategy.cluster[v] != c) continue;
       const NodeReport& node = region.nodes[v];
       kernel |= node.kernel;
+      number = numbers[v];
       // Two lines: Graphviz spells the break \\n.
       const std::string text =
           node.kernel ? fmt::format("\"{}\\n{}", node.kind, quoted(node.name).substr(1)) : quoted(node.name);
@@ -65,7 +82,7 @@ std::string regionDot(const RegionReport& region, const StrategyReport& strategy
     out += fmt::format(
         "  subgraph cluster_{} {{\n    label=\"kernel {}\"; style=\"rounded,filled\"; "
         "color=\"#8aa4c8\"; fillcolor=\"#eaf1fb\";\n{}  }}\n",
-        c, ++number, members);
+        c, number, members);
   }
   for (const EdgeReport& e : region.edges) {
     out += fmt::format("  n{} -> n{} [{}, tooltip={}];\n", e.from, e.to, styleOf(e),

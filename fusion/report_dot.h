@@ -11,6 +11,9 @@
 
 namespace kelpie::fusion {
 
+/// Of each node the number of its kernel, as texts and drawings have it; 0: a statement of the host.
+std::vector<int> kernelNumbers(const RegionReport& region, const StrategyReport& strategy);
+
 std::string regionDot(const RegionReport& region, const StrategyReport& strategy,
                       const std::string& prefix = "n", const LineLookup& lookup = nullptr);
 /// All regions, each with the clusters chosen: one digraph after the other.

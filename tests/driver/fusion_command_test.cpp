@@ -409,6 +409,7 @@ TEST_F(FusionCommand, GraphsAndPagesAreWritten) {
   const std::string page = read("report.html");
   EXPECT_THAT(page, HasSubstr("<!DOCTYPE html>"));
   EXPECT_THAT(page, HasSubstr("__global__"));  // the generated kernels
+  EXPECT_THAT(page, HasSubstr("print-color-adjust: exact"));
   for (const char* part : {"radio", "apart, and why", "JSON.parse", "norm2_reduce_1"})
     EXPECT_THAT(page, HasSubstr(part));
   for (const char* remote : {"src=", "@import", "<link", "fetch("}) EXPECT_THAT(page, Not(HasSubstr(remote)));
