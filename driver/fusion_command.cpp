@@ -15,12 +15,11 @@
 
 namespace kelpie::driver {
 
-// Kernels are named after their function, also where it was inlined.
 bool concerns(const fusion::RegionReport& region, const std::string& function) {
   if (function.empty() || region.function == function || region.function.starts_with(function + ","))
     return true;
   return std::any_of(region.nodes.begin(), region.nodes.end(), [&](const fusion::NodeReport& node) {
-    return node.kernel && node.name.starts_with(function + "_");
+    return node.kernel && node.function == function;
   });
 }
 
@@ -57,7 +56,7 @@ std::string totals(const std::vector<fusion::FormReport>& forms) {
   }
   std::string out =
       fmt::format("\nall regions, each once\n  {:<10}{:>9}{:>14}{:>14}{:>16}{:>16}{:>12}\n", "strategy",
-                  "launches", "MB read", "MB written", "modelled us", "bound us", "solved ms");
+                  "launches", "MB read", "MB written", "objective us", "bound us", "solved ms");
   for (const fusion::StrategyReport& s : sums) {
     out += fmt::format("  {:<10}{:>9}{:>14.3f}{:>14.3f}{:>16.2f}{:>16}{:>12.2f}\n", toString(s.strategy),
                        s.launches, s.bytesRead / 1e6, s.bytesWritten / 1e6, s.objective,
@@ -68,6 +67,27 @@ std::string totals(const std::vector<fusion::FormReport>& forms) {
 }
 
 }  // namespace
+
+std::optional<Diagnostic> undefinedFunction(const std::vector<FormResult>& forms, const std::string& function,
+                                            const Environment& environment) {
+  std::set<std::string> defined;
+  for (const FormResult& form : forms)
+    if (form.kind == FormKind::Definition) defined.insert(form.name);
+  if (function.empty() || function == "main" || defined.contains(function)) return std::nullopt;
+  std::string hint;
+  for (const std::string& name : environment.similarNames(function, false))
+    if (defined.contains(name)) hint += fmt::format("{}`{}`", hint.empty() ? "did you mean " : " or ", name);
+  constexpr size_t kMostListed = 20;
+  if (!hint.empty()) {
+    hint += "?";
+  } else if (defined.empty()) {
+    hint = "it defines none at all; what its forms compute is in `main`";
+  } else if (defined.size() <= kMostListed) {
+    hint = fmt::format("it defines {}", fmt::join(defined, ", "));
+  }
+  return Diagnostic{
+      Severity::Error, "K0406", {}, fmt::format("the program defines no function `{}`", function), hint, {}};
+}
 
 std::vector<FormResult> callsOfFunctions(const std::vector<FormResult>& forms, const std::string& function,
                                          Session& session) {
@@ -97,11 +117,14 @@ std::vector<fusion::FormReport> fusionReports(const std::vector<FormResult>& for
     // What ran was compiled for the values of the globals it reads.
     flatten::KnownGlobals globals;
     const bool ran = runs && runs->byProgram.contains(&*form.program);
-    if (ran && !runs->cells.empty()) globals = [&](uint32_t cell) { return runs->cells.at(cell); };
+    const auto& read = form.program->globals;
+    if (ran && std::all_of(read.begin(), read.end(),
+                           [&](const core::Global& global) { return runs->cells.contains(global.cell); }))
+      globals = [&](uint32_t cell) { return runs->cells.at(cell); };
     lcu::Program program = pipeline.flatten(*form.program, globals);
     fusion::FusionReport report = pipeline.fuse(program, globals);
     if (request.format == FusionFormat::Json || request.format == FusionFormat::Html) {
-      const auto code = pipeline.generateKernels(program, request.target.empty() ? "cuda" : request.target);
+      const auto code = pipeline.generateKernels(program, request.target == "cpu" ? "cpu" : "cuda");
       for (fusion::RegionReport& region : report.regions)
         for (fusion::ClusterReport& cluster : region.clusters)
           if (const auto it = code.find(cluster.kernel); it != code.end()) cluster.code = it->second;
@@ -109,7 +132,10 @@ std::vector<fusion::FormReport> fusionReports(const std::vector<FormResult>& for
     if (ran) addMeasured(report, runs->byProgram.at(&*form.program));
     std::erase_if(report.regions, [&](const auto& region) { return !concerns(region, request.function); });
     if (report.regions.empty() && !request.function.empty()) continue;
-    reports.push_back({sources.describe(form.span), form.name, std::move(report)});
+    reports.push_back({sources.describe(form.span), form.name, std::move(report), {}});
+    if (runs)
+      if (const auto failed = runs->failed.find(&*form.program); failed != runs->failed.end())
+        reports.back().failure = failed->second;
   }
   return reports;
 }
@@ -122,8 +148,13 @@ std::string writtenReports(const std::vector<fusion::FormReport>& reports, const
     case FusionFormat::Text:
       for (const fusion::FormReport& form : reports) {
         if (!out.empty()) out += '\n';
-        out += fmt::format("{}: {}\n{}", form.place, form.name, fusion::reportText(form.report, lookup));
+        out += fmt::format("{}: {}\n", form.place, form.name);
+        if (!form.failure.empty()) out += fmt::format("failed when it ran: {}\n", form.failure);
+        out += fusion::reportText(form.report, lookup);
       }
+      if (std::none_of(reports.begin(), reports.end(),
+                       [](const fusion::FormReport& form) { return !form.report.regions.empty(); }))
+        out += "no kernels: there is nothing to fuse\n";
       if (request.compare) out += totals(reports);
       break;
     case FusionFormat::Json: {
@@ -132,6 +163,7 @@ std::string writtenReports(const std::vector<fusion::FormReport>& reports, const
         list.push_back({{"place", form.place},
                         {"name", form.name},
                         {"report", fusion::reportAsJson(form.report, lookup)}});
+        if (!form.failure.empty()) list.back()["failure"] = form.failure;
       }
       // Names come from the program's text, which is bytes: anything that is no UTF-8 is replaced.
       out = nlohmann::ordered_json{{"forms", std::move(list)}}.dump(
@@ -140,10 +172,10 @@ std::string writtenReports(const std::vector<fusion::FormReport>& reports, const
       break;
     }
     case FusionFormat::Dot:
-      for (const fusion::FormReport& form : reports) out += fusion::reportDot(form.report);
+      for (const fusion::FormReport& form : reports) out += fusion::reportDot(form.report, lookup);
       break;
     case FusionFormat::Html:
-      out = fusion::reportHtml(request.title, reports, lookup, draw);
+      out = fusion::reportHtml(request.title, reports, lookup, draw, request.compare ? totals(reports) : "");
       break;
   }
   return out;

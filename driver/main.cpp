@@ -289,10 +289,25 @@ std::string numbered(const std::string& path, int number) {
       .string();
 }
 
+/// What it took to solve and to explain the regions of a form.
+void tellWork(const fusion::FormReport& form) {
+  for (const fusion::RegionReport& region : form.report.regions) {
+    std::string solved;
+    for (const fusion::StrategyReport& s : region.strategies)
+      solved += fmt::format(", {} {:.1f} ms", toString(s.strategy), 1000 * s.seconds);
+    fmt::print(stderr, "kelpie: {}: region of {}: {} nodes{}, {} pairs explained in {:.1f} ms\n", form.place,
+               region.function, region.nodes.size(), solved, region.pairs.size(), 1000 * region.explained);
+  }
+}
+
 /// Reports of fusion; with --run after two runs, the first of which tells the sizes. Functions that are asked
 /// for and called by no form, and all functions of a file whose forms have no kernels, are reported as calls.
 int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
   constexpr double kSecondsOfRegion = 25, kSecondsOfProgram = 50;  // who asks for a report has time
+  if (const auto undefined = undefinedFunction(forms, options_.function, session.environment())) {
+    print(*undefined);
+    return 1;
+  }
   MeasuredRuns runs;
   if (options_.measure && !measureRepeatedly(forms, runs)) return 1;
   PipelineOptions passes = pipelineOptions(options_, options_.target);
@@ -300,7 +315,7 @@ int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
   passes.fusion.seconds = kSecondsOfRegion;
   passes.fusion.totalSeconds = kSecondsOfProgram;
   int regions = 0;
-  bool good = true;
+  bool good = runs.failed.empty();
   if (!options_.lpFile.empty()) {
     passes.fusion.observe = [&](const fusion::RegionReport& region, const fusion::PartitionProblem& problem,
                                 const fusion::PairTable& pairs) {
@@ -323,9 +338,11 @@ int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
       if (hasKernels(call)) reports.push_back(std::move(call));
   }
   if (reports.empty() && !options_.function.empty()) {
-    fmt::print(stderr, "kelpie: no kernel comes from a function {}\n", options_.function);
+    fmt::print(stderr, "kelpie: no kernel comes from the function {}\n", options_.function);
     return 1;
   }
+  if (options_.verbose)
+    for (const fusion::FormReport& form : reports) tellWork(form);
   const std::string text = writtenReports(reports, request, sources_);
   if (options_.outputFile.empty()) {
     output_.write(text);
@@ -368,7 +385,8 @@ EarlierRuns earlierRuns(const MeasuredRuns& runs) {
   return earlier;
 }
 
-/// Runs the program without showing its results, and keeps what its kernels took.
+/// Runs the program without showing its results, and keeps what its kernels took; forms that fail are told
+/// once. Whether it came to its end.
 bool Driver::measure(const std::vector<FormResult>& forms, Measured what, MeasuredRuns& runs) {
   runs.kernels.clear();
   std::string problem;
@@ -392,10 +410,13 @@ bool Driver::measure(const std::vector<FormResult>& forms, Measured what, Measur
   const auto run = [&] {
     runs.cells.clear();
     const std::unique_ptr<Services> services = this->services([](std::string_view) {});
-    Runner runner(sources_, *backend, *services, nowhere, {0, options_.verbose, colour_, &interrupted()});
-    const bool good = runner.run(forms);
+    Runner runner(sources_, *backend, *services, nowhere,
+                  {0, options_.verbose, colour_, &interrupted(), runs.reported});
+    runner.run(forms);
+    runs.reported = true;
     runs.cells = runner.values();
-    return good;
+    runs.failed.insert(runner.failures().begin(), runner.failures().end());
+    return !interrupted();
   };
   // Who runs first waits for memory and code, in the middle of its kernels.
   const bool counts = backend->name() == "interp";

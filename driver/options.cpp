@@ -162,7 +162,10 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
                    "With --run: write what was measured and sampled, for --fusion-sizes")
       ->needs(measure)
       ->type_name("FILE");
-  report->add_option("-o,--output", options.outputFile, "Write the report to a file")->type_name("FILE");
+  const auto named = [](const std::string& text) { return text.empty() ? "a file has a name" : ""; };
+  report->add_option("-o,--output", options.outputFile, "Write the report to a file")
+      ->check(CLI::Validator(named, ""))
+      ->type_name("FILE");
   report
       ->add_option("--emit-lp", options.lpFile,
                    "Write the integer program of each region in CPLEX LP format; "
@@ -172,7 +175,8 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
       ->add_option("--costs", options.costsFile,
                    "Constants of the cost model, as JSON, in the place of the target's")
       ->type_name("FILE");
-  addTargetOption(*report, options, "Whose costs to count with: cpu or cuda (default)");
+  addTargetOption(*report, options,
+                  "Whose costs to count with, and where --run runs: interp, cpu or cuda (default)");
   addFusionOption(*report, options, "--strategy,--fusion");
   addLanguageOptions(*report, options);
   addFile(*report, options);

@@ -13,7 +13,7 @@ namespace {
 std::map<std::string, const runtime::KernelStatistics*> byName(const runtime::RunStatistics& statistics) {
   std::map<std::string, const runtime::KernelStatistics*> result;
   for (const runtime::KernelStatistics& kernel : statistics.kernels) {
-    if (kernel.launches > 0) result[kernel.name] = &kernel;
+    if (kernel.launches + kernel.empty > 0) result[kernel.name] = &kernel;
   }
   return result;
 }
@@ -97,8 +97,15 @@ class Profile::Sizes {
  public:
   void add(const Json& kernel) {
     const double launches = kernel.at("launches");
-    if (!(launches > 0)) return;
     const std::string place = kernel.at("place");
+    if (!(launches > 0)) {  // a kernel that never had an element, not one of a branch that was not taken
+      if (kernel.value("empty", 0) == 0) return;
+      for (const std::string member : kernel.at("members")) {
+        members_[place][member].elements.add(0, 1);
+        members_[place][member].segments.add(0, 1);
+      }
+      return;
+    }
     for (auto* totals : {&members_[place], &members_[""]}) {
       for (const std::string member : kernel.at("members")) {
         (*totals)[member].elements.add(kernel.at("elements"), launches);
@@ -213,6 +220,7 @@ Profile::Json Profile::jsonOf(const Entry& entry) {
               {"members", entry.members},
               {"lines", std::move(lines)},
               {"launches", s.launches},
+              {"empty", s.empty},
               {"evaluated", s.evaluated},
               {"elements", s.elements},
               {"segments", s.segments},
@@ -256,6 +264,7 @@ bool Profile::samePlaces(const Entry& a, const Entry& b) {
 std::string Profile::toText(const Machine& machine) const {
   std::vector<Entry> rows;
   for (const Entry& entry : entries_) {
+    if (entry.statistics.launches == 0) continue;
     auto row = std::find_if(rows.begin(), rows.end(), [&](const Entry& other) {
       return other.kernel == entry.kernel && other.region == entry.region && samePlaces(other, entry);
     });
@@ -332,6 +341,10 @@ bool Profile::read(const std::string& path, SizesByForm& sizes, codegen::DeviceF
                 d.at("clock"), json.at("copyBytesPerSecond"), d.at("cacheBytes")};
     }
     return true;
+  } catch (const Json::exception& error) {
+    const std::string text = error.what();  // "[json.exception.out_of_range.403] key 'kernels' not found"
+    problem = "not a profile: " + text.substr(std::min(text.size(), text.find("] ") + 2));
+    return false;
   } catch (const std::exception& error) {
     problem = fmt::format("not a profile: {}", error.what());
     return false;
@@ -342,8 +355,9 @@ void addMeasured(fusion::FusionReport& report, const runtime::RunStatistics& sta
   const auto measured = byName(statistics);
   for (fusion::RegionReport& region : report.regions) {
     for (fusion::ClusterReport& cluster : region.clusters) {
+      cluster.measured.ran = !cluster.kernel.empty();
       const auto it = measured.find(cluster.kernel);
-      if (it == measured.end()) continue;
+      if (it == measured.end() || it->second->launches == 0) continue;
       const runtime::KernelStatistics& kernel = *it->second;
       const auto launches = static_cast<double>(kernel.launches);
       cluster.measured.launches = kernel.launches;

@@ -98,7 +98,7 @@ bool Runner::evaluate(const FormResult& form) {
            fmt::format("the form that should have bound `{}` failed", failed->second.name)});
       for (const CellAssignment& assignment : form.assignments)
         failed_[assignment.cell] = {form.span, form.name};
-      report(diagnostic);
+      report(form, diagnostic);
       return false;
     }
 
@@ -134,11 +134,14 @@ bool Runner::fail(const FormResult& form, const RuntimeError& error) {
     values_.erase(assignment.cell);
     failed_[assignment.cell] = {form.span, form.name};
   }
-  report({Severity::Error, "K0501", error.span.known() ? error.span : form.span, error.message, "", {}});
+  report(form,
+         {Severity::Error, "K0501", error.span.known() ? error.span : form.span, error.message, "", {}});
   return false;
 }
 
-void Runner::report(const Diagnostic& diagnostic) {
+void Runner::report(const FormResult& form, const Diagnostic& diagnostic) {
+  if (form.program) failures_[&*form.program] = diagnostic.message;
+  if (options_.quiet) return;
   output_.flush();
   const std::string text = sources_.render(diagnostic, options_.colour);
   std::fwrite(text.data(), 1, text.size(), stderr);

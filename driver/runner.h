@@ -35,6 +35,7 @@ struct RunnerOptions {
   int64_t printLength = 100;
   bool verbose = false, colour = false;
   const std::atomic<bool>* interrupted = nullptr;
+  bool quiet = false;  ///< errors have been reported before
 };
 
 class Runner {
@@ -50,6 +51,8 @@ class Runner {
   bool run(const std::vector<FormResult>& forms);
   /// The values of global variables, by cell.
   const std::unordered_map<uint32_t, Columns>& values() const { return values_; }
+  /// Why programs failed, those that read what such a one should have bound included.
+  const std::unordered_map<const core::Program*, std::string>& failures() const { return failures_; }
 
  private:
   bool runAll(const std::vector<FormResult>& forms);
@@ -57,7 +60,7 @@ class Runner {
   bool evaluate(const FormResult& form);
   void show(const FormResult& form);
   bool fail(const FormResult& form, const RuntimeError& error);
-  void report(const Diagnostic& diagnostic);
+  void report(const FormResult& form, const Diagnostic& diagnostic);
 
   const SourceManager& sources_;
   Backend* backend_;
@@ -71,6 +74,7 @@ class Runner {
   };
   std::unordered_map<uint32_t, FailedForm>
       failed_;  ///< cells without value: the form that should have set it
+  std::unordered_map<const core::Program*, std::string> failures_;
 };
 
 }  // namespace kelpie::driver

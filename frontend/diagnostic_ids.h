@@ -62,6 +62,7 @@ inline constexpr DiagnosticTitle kDiagnosticTitles[] = {
     {"K0403", "A setting without effect"},
     {"K0404", "An interactive command"},
     {"K0405", "A function needed for ever more types"},
+    {"K0406", "No function of this name to report on"},
     // ---- run time (driver)
     {"K0501", "A run-time error"},
 };

@@ -3,15 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <set>
-#include <tuple>
 
-#include "fusion/contraction.h"
-#include "fusion/rules.h"
-#include "fusion/solve_greedy.h"
-#include "fusion/solve_ilp.h"
 #include "ir/lcu_names.h"
 
 namespace kelpie::fusion {
@@ -85,228 +78,16 @@ std::string oneLine(const std::string& text) {
 
 }  // namespace
 
-const char* toString(PairCause cause) {
-  constexpr const char* kNames[] = {"together", "edge",   "path",  "outsider", "requirement",
-                                    "spaces",   "budget", "cycle", "cost"};
-  return kNames[static_cast<size_t>(cause)];
+/// What stands nowhere in the program was made for what reads it, or else for the form.
+static void findPlaces(RegionReport& report, const DependenceGraph& graph, const lcu::Program& program) {
+  for (size_t v = report.nodes.size(); v-- > 0;) {
+    Span& span = report.nodes[v].span;
+    if (span.known() || !report.nodes[v].kernel) continue;
+    for (const GraphEdge& e : graph.edges)
+      if (!span.known() && e.from == static_cast<int>(v)) span = report.nodes[e.to].span;
+    if (!span.known()) span = program.span;
+  }
 }
-
-namespace {
-
-class PairExplainer {
- public:
-  PairExplainer(const DependenceGraph& graph, const RegionProblem& region, const PairTable& pairs,
-                const Assignment& cluster, Strategy strategy)
-      : graph_(graph),
-        region_(region),
-        pairs_(pairs),
-        cluster_(cluster),
-        strategy_(strategy),
-        cost_(costOf(region.problem, cluster)) {
-    for (const SpaceConflict& c : graph.conflicts) conflicts_[{c.a, c.b}] = c.reason;
-    for (const GraphEdge& e : graph.edges) edges_[{e.from, e.to}] = &e;
-  }
-
-  PairReport explain(int a, int b) const {
-    PairReport report;
-    report.a = a;
-    report.b = b;
-    report.together = cluster_[a] == cluster_[b];
-    const auto edge = edges_.find({a, b});
-    const bool fusibleEdge = edge != edges_.end() && edge->second->fusible;
-    if (pairs_.canShare(a, b))
-      report.rule = ruleName(*graph_.nodes[a].soac, *graph_.nodes[b].soac, fusibleEdge);
-    if (report.together) {
-      report.reason = together(a, b, edge == edges_.end() ? nullptr : edge->second);
-    } else {
-      std::tie(report.cause, report.reason) = apart(a, b);
-    }
-    return report;
-  }
-
- private:
-  const std::string& label(int v) const { return graph_.nodes[v].label; }
-
-  std::string together(int a, int b, const GraphEdge* edge) const {
-    if (edge) return fmt::format("{} {}", label(b), edge->reason);
-    const std::string shared = sharedInput(a, b);
-    return shared.empty() ? "the same elements" : shared;
-  }
-
-  std::string sharedInput(int a, int b) const {
-    for (const Access& access : region_.problem.accesses) {
-      const auto reads = [&](int v) {
-        return std::find(access.readers.begin(), access.readers.end(), v) != access.readers.end();
-      };
-      if (reads(a) && reads(b)) return "the same elements, and a common input";
-    }
-    return "";
-  }
-
-  using Reason = std::pair<PairCause, std::string>;
-
-  Reason apart(int a, int b) const {
-    const PairVerdict verdict = pairs_.verdict(a, b);
-    switch (verdict.kind) {
-      case PairVerdict::Kind::BlockingEdge:
-        return {PairCause::Edge, edgeReason(verdict.from, verdict.to)};
-      case PairVerdict::Kind::BlockingPath:
-        return {PairCause::Path,
-                fmt::format("on the path between them, {}", edgeReason(verdict.from, verdict.to))};
-      case PairVerdict::Kind::PathOutside:
-        return {PairCause::Outsider,
-                fmt::format("{} lies between them and cannot share a kernel with both", label(verdict.from))};
-      case PairVerdict::Kind::Requirement:
-        return {
-            PairCause::Requirement,
-            fmt::format("only together with {}, which cannot share a kernel with both", label(verdict.from))};
-      case PairVerdict::Kind::Forbidden: {
-        std::string reason = conflicts_.at(std::minmax(a, b));
-        for (int v : {a, b}) {
-          if (!graph_.liftObstacle[v].empty())
-            reason += fmt::format("; {} {}", label(v), graph_.liftObstacle[v]);
-        }
-        return {PairCause::Spaces, reason};
-      }
-      case PairVerdict::Kind::Budget:
-        return overBudget(region_.problem.weight[a] + region_.problem.weight[b]);
-      case PairVerdict::Kind::Possible:
-        break;
-    }
-    return byCost(a, b);
-  }
-
-  std::string edgeReason(int from, int to) const {
-    return fmt::format("{} {}", label(to), edges_.at({from, to})->reason);
-  }
-
-  Reason overBudget(double weight) const {
-    return {
-        PairCause::Budget,
-        fmt::format(
-            "scans, filters and partitions of their kernel would take {:g} bytes an element, more than {:g}",
-            weight, region_.problem.budget)};
-  }
-
-  /// Nothing forbids the pair: what does the best schedule cost that has them together?
-  Reason byCost(int a, int b) const {
-    const PartitionProblem& p = region_.problem;
-    const Assignment group = closure(a, b);
-    double weight = 0;
-    for (int u = 0; u < p.nodes; ++u) {
-      if (group[u] != group[a]) continue;
-      weight += p.weight[u];
-      for (int v = 0; v < u; ++v) {
-        if (group[v] != group[a] || pairs_.canShare(u, v)) continue;
-        return {PairCause::Requirement,
-                fmt::format("only together with {} and {}, which cannot share a kernel", label(v), label(u))};
-      }
-    }
-    if (weight > p.budget) return overBudget(weight);
-    if (!clusterOrder(p, group)) return {PairCause::Cycle, "together they would depend on themselves"};
-    const bool small = *std::max_element(group.begin(), group.end()) < kNodesSolvedForOnePair;
-    bool proven = false;
-    double other = small ? 0 : costNearby(group, a);
-    if (small || !std::isfinite(other)) {
-      const PartitionProblem forced = contracted(p, group);
-      const PairTable pairs(forced);
-      Partition best;
-      if (small) {
-        best = solveIlp(forced, pairs, {kSecondsForOnePair, true, true});
-      } else {
-        best.cluster = solveGreedy(forced, pairs);
-      }
-      proven = small && best.proven();
-      other = costOf(p, expanded(best.cluster, group));
-    }
-    const double more = other - cost_;
-    const char* qualifier = proven ? "the best" : "a good";
-    if (std::abs(more) <= 1e-9 * (1 + cost_))
-      return {PairCause::Cost, fmt::format("{} schedule with both together takes as long", qualifier)};
-    return {PairCause::Cost,
-            fmt::format("{}: {} schedule with both together takes {:.2f} us instead of {:.2f}",
-                        more > 0 ? "by cost" : whoMissed(), qualifier, cost_ + more, cost_)};
-  }
-
-  /// The least cost of the schedules that differ little from this one and have the group of `a` together: in
-  /// one of the kernels that its members are in, in one of their own, or with all of these kernels merged.
-  /// Infinite: none is legal.
-  double costNearby(const Assignment& group, int a) const {
-    const PartitionProblem& p = region_.problem;
-    std::set<int> homes;
-    for (int v = 0; v < p.nodes; ++v)
-      if (group[v] == group[a]) homes.insert(cluster_[v]);
-    const auto moved = [&](int to, bool whole) {
-      Assignment result = cluster_;
-      for (int v = 0; v < p.nodes; ++v)
-        if (group[v] == group[a] || (whole && homes.contains(cluster_[v]))) result[v] = to;
-      return normalised(result);
-    };
-    std::vector<Assignment> candidates = {moved(p.nodes, false), moved(p.nodes, true)};
-    for (int home : homes) candidates.push_back(moved(home, false));
-    double least = std::numeric_limits<double>::infinity();
-    for (const Assignment& candidate : candidates)
-      if (!illegal(p, candidate)) least = std::min(least, costOf(p, candidate));
-    return least;
-  }
-
-  std::string whoMissed() const {
-    if (strategy_ == Strategy::None) return "nothing is fused";
-    if (strategy_ == Strategy::Ilp) return "not found in time";
-    return fmt::format("missed by {}", toString(strategy_));
-  }
-
-  /// The pair as one group with all that must then be with it.
-  Assignment closure(int a, int b) const {
-    const PartitionProblem& p = region_.problem;
-    std::vector<bool> in(p.nodes, false);
-    in[a] = in[b] = true;
-    for (bool changed = true; changed;) {
-      changed = false;
-      const auto add = [&](int v) {
-        changed |= !in[v];
-        in[v] = true;
-      };
-      for (const Requirement& r : p.requirements) {
-        if (in[r.a] && in[r.b]) add(r.third);
-      }
-      for (int w = 0; w < p.nodes; ++w) {
-        bool after = false, before = false;
-        for (int v = 0; v < p.nodes; ++v) {
-          after |= in[v] && pairs_.reaches(v, w);
-          before |= in[v] && pairs_.reaches(w, v);
-        }
-        if (after && before) add(w);
-      }
-    }
-    Assignment group = separate(p.nodes);
-    for (int u = 0; u < p.nodes; ++u) {
-      if (in[u]) group[u] = p.nodes;
-    }
-    return normalised(group);
-  }
-
-  static Assignment expanded(const Assignment& cluster, const Assignment& group) {
-    Assignment result;
-    for (int g : group) result.push_back(cluster[g]);
-    return normalised(result);
-  }
-
-  static constexpr int kNodesSolvedForOnePair =
-      50;  ///< beyond, schedules near this one say what a pair costs
-  static constexpr double kSecondsForOnePair = 0.1;
-
-  const DependenceGraph& graph_;
-  const RegionProblem& region_;
-  const PairTable& pairs_;
-  const Assignment& cluster_;
-  const Strategy strategy_;
-  const double cost_;
-  std::map<std::pair<int, int>, std::string> conflicts_;
-  std::map<std::pair<int, int>, const GraphEdge*> edges_;
-};
-
-}  // namespace
 
 RegionReport describeRegion(const std::string& name, const DependenceGraph& graph,
                             const lcu::Program& program, bool texts) {
@@ -316,6 +97,7 @@ RegionReport describeRegion(const std::string& name, const DependenceGraph& grap
     NodeReport n;
     n.name = node.label;
     n.kernel = node.soac != nullptr;
+    if (node.soac) n.function = node.soac->origin;
     n.kind = node.soac ? (node.soac->space.segmented() ? "SEG_" : "") + std::string(toString(node.soac->kind))
                        : node.label;
     n.span = node.soac && node.soac->span.known() ? node.soac->span : node.stmt->span;
@@ -323,6 +105,7 @@ RegionReport describeRegion(const std::string& name, const DependenceGraph& grap
       n.text = oneLine(lcu::toString(std::get<lcu::Launch>(node.stmt->node).kernel, program));
     report.nodes.push_back(std::move(n));
   }
+  findPlaces(report, graph, program);
   for (const GraphEdge& e : graph.edges) {
     report.edges.push_back({e.from, e.to, toString(e.edgeClass), e.fusible, e.reason});
   }
@@ -351,8 +134,10 @@ StrategyReport describeStrategy(Strategy strategy, const Partition& partition, c
   StrategyReport report;
   report.strategy = strategy;
   report.objective = partition.cost;
-  report.bound = partition.bound;
-  report.gap = partition.gap();
+  if (strategy == Strategy::Ilp) {
+    report.bound = partition.bound;
+    report.gap = partition.gap();
+  }
   report.seconds = partition.seconds;
   report.contracted = partition.contracted;
   report.columns = partition.columns;
@@ -404,45 +189,13 @@ ClusterReport describeCluster(int number, const Assignment& cluster, const Depen
   }
   for (int v : report.nodes) {
     const lcu::Soac* soac = graph.nodes[v].soac;
-    if (!texts || !soac || soac->kind == SoacKind::Once || graph.liftedOver[v] >= 0 || !report.space.empty())
-      continue;
+    if (!texts || !soac || soac->kind == SoacKind::Once || !report.space.empty()) continue;
+    if (graph.liftedOver[v] >= 0 && cluster[graph.liftedOver[v]] == number) continue;  // over the filter's
     report.space = fmt::format("{}{}", soac->space.segmented() ? "segments of " : "",
                                oneLine(lcu::toString(soac->space.extent, program)));
   }
   report.anchored = anchoredMembers(report.nodes, graph);
   return report;
-}
-
-std::vector<PairReport> explainPairs(const DependenceGraph& graph, const RegionProblem& problem,
-                                     const PairTable& pairs, const Assignment& cluster, Strategy strategy) {
-  const PairExplainer explainer(graph, problem, pairs, cluster, strategy);
-  std::set<std::pair<int, int>> interesting;
-  for (const GraphEdge& e : graph.edges) interesting.insert({e.from, e.to});
-  for (const Access& a : problem.problem.accesses) {
-    for (int u : a.readers) {
-      for (int v : a.readers) {
-        if (u < v) interesting.insert({u, v});
-      }
-    }
-  }
-  // Beyond these, what could share is a long list; beyond those, only pairs that have something to do with
-  // each other.
-  constexpr int kNodesForThoseAble = 60, kNodesForAllPairs = 200;
-  const int nodes = problem.problem.nodes, n = nodes <= kNodesForAllPairs ? nodes : 0;
-  std::set<std::pair<int, int>> all = interesting;
-  for (int a = 0; a < n; ++a) {
-    for (int b = a + 1; b < n; ++b) {
-      all.insert({a, b});
-      if (nodes <= kNodesForThoseAble && pairs.canShare(a, b)) interesting.insert({a, b});
-    }
-  }
-  std::vector<PairReport> result;
-  for (auto [a, b] : all) {
-    if (!graph.nodes[a].soac || !graph.nodes[b].soac) continue;
-    result.push_back(explainer.explain(a, b));
-    result.back().ofInterest = interesting.contains({a, b});
-  }
-  return result;
 }
 
 }  // namespace kelpie::fusion

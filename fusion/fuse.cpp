@@ -13,6 +13,7 @@
 #include "fusion/early_launches.h"
 #include "fusion/effects.h"
 #include "fusion/explain.h"
+#include "fusion/explain_pairs.h"
 #include "fusion/graded_order.h"
 #include "fusion/kernel_time.h"
 #include "fusion/merged_checks.h"
@@ -72,7 +73,7 @@ Partition solve(Strategy strategy, const RegionProblem& region, const PairTable&
       result.cluster = separate(problem.nodes);
       break;
   }
-  result.cost = result.bound = costOf(problem, result.cluster);
+  result.cost = costOf(problem, result.cluster);  // of which nothing is proven
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
@@ -180,6 +181,7 @@ class Fuser {
     report.chosen = options_.strategy;
     if (options_.observe) options_.observe(report, problem.problem, pairs);
     Partition chosen;
+    std::vector<Partition> solved;
     for (Strategy s : {Strategy::None, Strategy::Delayed, Strategy::Greedy, Strategy::Ilp}) {
       if (s != options_.strategy && !options_.compare) continue;
       const double left = std::max(0.0, options_.totalSeconds - searched_);
@@ -187,9 +189,13 @@ class Fuser {
       if (s == Strategy::Ilp) searched_ += partition.seconds;
       report.strategies.push_back(describeStrategy(s, partition, predicted, predictor));
       if (s == options_.strategy) chosen = partition;
+      solved.push_back(partition);
     }
-    if (options_.explain)
-      report.pairs = explainPairs(graph, problem, pairs, chosen.cluster, options_.strategy);
+    if (options_.explain) {
+      const auto start = std::chrono::steady_clock::now();
+      report.pairs = explainPairs(graph, problem, pairs, chosen.cluster, options_.strategy, solved);
+      report.explained = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
     schedule(block, graph, predicted, chosen.cluster, predictor, report);
     report_.regions.push_back(std::move(report));
   }

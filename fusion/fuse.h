@@ -69,12 +69,12 @@ struct FusionOptions {
 
 struct StrategyReport {
   Strategy strategy = Strategy::None;
-  double objective = 0;  ///< modelled microseconds of launches, loads and stores
-  double bound = 0;      ///< proven lower bound; the objective itself unless ilp
-  double gap = 0, seconds = 0;
+  double objective = 0;       ///< modelled microseconds of launches, loads and stores
+  double bound = 0, gap = 0;  ///< what is proven; of ilp only
+  double seconds = 0;
   int launches = 0;
   double bytesRead = 0, bytesWritten = 0;
-  double microseconds = 0;                              ///< modelled, arithmetic and all
+  double microseconds = 0;  ///< modelled, arithmetic and all, of kernels as they are before rewriting
   int contracted = 0, columns = 0, rows = 0, cuts = 0;  ///< ilp
   std::vector<int> cluster;                             ///< of each node
 };
@@ -101,6 +101,7 @@ struct ClusterReport {
   std::vector<std::string> filters, permutes;
   /// What a run measured; `launches` is 0 without one.
   struct Measured {
+    bool ran = false;  ///< its form, though perhaps not this kernel
     uint64_t launches = 0, elements = 0;
     uint64_t evaluated = 0;                  ///< launches that ran in the evaluator, not as compiled code
     double microseconds = 0;                 ///< of one launch, on average
@@ -134,8 +135,9 @@ struct PairReport {
 
 struct NodeReport {
   std::string name;
-  std::string kind;  ///< "REDUCE", "host scalars", ...
-  std::string text;  ///< the SOAC, on one line
+  std::string kind;      ///< "REDUCE", "host scalars", ...
+  std::string function;  ///< that it comes from, also where that was inlined; of kernels only
+  std::string text;      ///< the SOAC, on one line
   Span span;
   bool kernel = false;
 };
@@ -155,6 +157,7 @@ struct RegionReport {
   std::vector<ClusterReport> clusters;  ///< of the strategy chosen, in order
   std::vector<StrategyReport> strategies;
   Strategy chosen = Strategy::Ilp;
+  double explained = 0;  ///< seconds that the reasons of the pairs took
 };
 
 struct FusionReport {

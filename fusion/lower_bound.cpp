@@ -63,16 +63,26 @@ bool alwaysStored(const Store& store, const PairTable& pairs) {
 
 }  // namespace
 
-double lowerBound(const PartitionProblem& problem, const PairTable& pairs) {
-  std::vector<int> all(problem.nodes);
-  double launch = 1e300, total = 0;
+LeastCosts leastCosts(const PartitionProblem& problem, const PairTable& pairs) {
+  LeastCosts least;
+  std::vector<int> launching;  // statements of the host cost nothing, and share with nobody
+  double launch = 1e300;
   for (int v = 0; v < problem.nodes; ++v) {
-    all[v] = v;
+    if (problem.launch[v] <= 0) continue;
+    launching.push_back(v);
     launch = std::min(launch, problem.launch[v]);
   }
-  if (problem.nodes > 0) total += launch * static_cast<double>(manyApart(pairs, all).size());
-  for (const Access& a : problem.accesses) total += a.cost * fewestLoads(a, pairs);
-  for (const Store& s : problem.stores) total += alwaysStored(s, pairs) ? s.cost : 0;
+  if (!launching.empty()) least.launches = launch * static_cast<double>(manyApart(pairs, launching).size());
+  for (const Access& a : problem.accesses) least.loads.push_back(fewestLoads(a, pairs));
+  for (const Store& s : problem.stores) least.stored.push_back(alwaysStored(s, pairs));
+  return least;
+}
+
+double lowerBound(const PartitionProblem& problem, const PairTable& pairs) {
+  const LeastCosts least = leastCosts(problem, pairs);
+  double total = least.launches;
+  for (size_t k = 0; k < problem.accesses.size(); ++k) total += problem.accesses[k].cost * least.loads[k];
+  for (size_t k = 0; k < problem.stores.size(); ++k) total += least.stored[k] ? problem.stores[k].cost : 0;
   return total;
 }
 

@@ -5,7 +5,15 @@
 
 namespace kelpie::fusion {
 
+/// What no legal partition does without.
+struct LeastCosts {
+  double launches = 0;       ///< cost of all launches together
+  std::vector<int> loads;    ///< by access: clusters that load it
+  std::vector<bool> stored;  ///< by store
+};
+
 /// Nodes that exclude each other need a launch each, and a load each of what they read.
+LeastCosts leastCosts(const PartitionProblem& problem, const PairTable& pairs);
 double lowerBound(const PartitionProblem& problem, const PairTable& pairs);
 
 }  // namespace kelpie::fusion

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+
+#include "fusion/source_excerpt.h"
 
 namespace kelpie::fusion {
 namespace {
@@ -15,10 +18,6 @@ std::string bytesText(double bytes) {
   int unit = 0;
   for (; bytes >= 1000 && unit < 4; ++unit) bytes /= 1000;
   return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : 1, units[unit]);
-}
-
-std::string clipped(const std::string& text, size_t width) {
-  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
 }
 
 std::string trimmed(const std::string& text) {
@@ -54,6 +53,15 @@ std::string shortened(const std::string& name) {
   constexpr size_t kEnd = 10;
   if (name.size() <= kMaxName) return name;
   return name.substr(0, kMaxName - kEnd - 3) + "..." + name.substr(name.size() - kEnd);
+}
+
+std::string withoutTrailingBlanks(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    while (c == '\n' && result.ends_with(' ')) result.pop_back();
+    result += c;
+  }
+  return result;
 }
 
 class Text {
@@ -93,17 +101,18 @@ class Text {
   void cluster(const RegionReport& region, const ClusterReport& c, int& number) {
     if (c.kernel.empty()) {
       for (int v : c.nodes)
-        out += fmt::format("\n  host        {}\n", clipped(region.nodes[v].name, kWidth - 14));
+        out += fmt::format("\n  host        {}\n", excerpt(region.nodes[v].name, 0, kWidth - 14));
       return;
     }
     out += fmt::format("\n  ┌ kernel {}  {}\n", ++number,
-                       clipped(c.space.empty() ? "" : "over " + c.space, kWidth - 16));
+                       excerpt(c.space.empty() ? "" : "over " + c.space, 0, kWidth - 16));
     for (int v : c.nodes) member(region.nodes[v]);
     if (!c.rules.empty()) {
       out += fmt::format("  │ fused by {}\n", wrappedBeside(fmt::format("{}", fmt::join(c.rules, ", ")), 13));
     }
-    out += fmt::format("  └ reads {}, writes {}, modelled {:.2f} us\n", bytesText(c.bytesRead),
+    out += fmt::format("  └ reads {}, writes {}, predicted {:.2f} us\n", bytesText(c.bytesRead),
                        bytesText(c.bytesWritten), c.microseconds);
+    if (c.measured.ran && c.measured.launches == 0) out += "    measured: not launched\n";
     if (c.measured.launches == 0) return;
     out += fmt::format("    measured: read {}, wrote {}, {:.2f} us, {} {}\n", bytesText(c.measured.bytesRead),
                        bytesText(c.measured.bytesWritten), c.measured.microseconds, c.measured.launches,
@@ -122,15 +131,17 @@ class Text {
     std::string line = fmt::format("{:<13} {:<{}}", node.kind, shortened(node.name), nameWidth_);
     if (lookup_ && node.span.known()) {
       const SourceLine source = lookup_(node.span);
-      line += fmt::format("  {:>4} | {}", source.line, trimmed(source.text));
+      line += fmt::format("  {:>4} | ", source.line);
+      constexpr size_t kMargin = 4;  // names are of ASCII characters
+      line += excerpt(source.text, source.at, kWidth - kMargin - line.size());
     }
-    out += "  │ " + clipped(line, kWidth - 4) + "\n";
+    out += "  │ " + line + "\n";
   }
 
   void strategies(const RegionReport& region) {
     if (region.strategies.size() < 2) return;
     out += fmt::format("\n  {:<10}{:>9}{:>12}{:>12}{:>14}{:>14}{:>9}{:>12}\n", "strategy", "launches",
-                       "reads", "writes", "modelled us", "bound us", "gap", "solved ms");
+                       "reads", "writes", "objective us", "bound us", "gap", "solved ms");
     for (const StrategyReport& s : region.strategies) {
       const bool bounded = s.strategy == Strategy::Ilp;
       out += fmt::format("  {:<10}{:>9}{:>12}{:>12}{:>14.2f}{:>14}{:>9}{:>12.2f}{}\n", toString(s.strategy),
@@ -168,6 +179,9 @@ Json list(const Items& items, const ToJson& toJson) {
   return result;
 }
 
+/// Bytes are sums of averages: beyond thousandths they tell only in which order these were added.
+double rounded(double bytes) { return std::round(1000 * bytes) / 1000; }
+
 Json regionJson(const RegionReport& region, const LineLookup& lookup) {
   return {{"function", region.function},
           {"chosen", toString(region.chosen)},
@@ -199,60 +213,82 @@ Json regionJson(const RegionReport& region, const LineLookup& lookup) {
                                        {"rule", p.rule},
                                        {"reason", p.reason}};
                          })},
-          {"clusters",
-           list(region.clusters,
-                [](const ClusterReport& c) {
-                  Json json{{"kernel", c.kernel},
-                            {"space", c.space},
-                            {"nodes", c.nodes},
-                            {"rules", c.rules},
-                            {"launches", c.kernel.empty() ? 0 : 1},
-                            {"bytesRead", c.bytesRead},
-                            {"bytesWritten", c.bytesWritten},
-                            {"bytesExact", c.bytesExact},
-                            {"microseconds", c.microseconds},
-                            {"shares", list(c.shares,
-                                            [](const CostShare& s) {
-                                              return Json{{"constant", s.cost->name}, {"share", s.share}};
-                                            })},
-                            {"text", c.text},
-                            {"code", c.code}};
-                  if (c.measured.launches == 0) return json;
-                  json["measured"] = {
-                      {"launches", c.measured.launches},   {"evaluated", c.measured.evaluated},
-                      {"elements", c.measured.elements},   {"microseconds", c.measured.microseconds},
-                      {"bytesRead", c.measured.bytesRead}, {"bytesWritten", c.measured.bytesWritten}};
-                  return json;
-                })},
+          {"clusters", list(region.clusters,
+                            [](const ClusterReport& c) {
+                              Json json{{"kernel", c.kernel},
+                                        {"space", c.space},
+                                        {"nodes", c.nodes},
+                                        {"rules", c.rules},
+                                        {"launches", c.kernel.empty() ? 0 : 1},
+                                        {"bytesRead", rounded(c.bytesRead)},
+                                        {"bytesWritten", rounded(c.bytesWritten)},
+                                        {"bytesExact", c.bytesExact},
+                                        {"microseconds", c.microseconds},
+                                        {"shares",
+                                         list(c.shares,
+                                              [](const CostShare& s) {
+                                                return Json{{"constant", s.cost->name}, {"share", s.share}};
+                                              })},
+                                        {"text", c.text},
+                                        {"code", c.code}};
+                              if (c.measured.ran && c.measured.launches == 0) json["neverLaunched"] = true;
+                              if (c.measured.launches == 0) return json;
+                              json["measured"] = {{"launches", c.measured.launches},
+                                                  {"evaluated", c.measured.evaluated},
+                                                  {"elements", c.measured.elements},
+                                                  {"microseconds", c.measured.microseconds},
+                                                  {"bytesRead", rounded(c.measured.bytesRead)},
+                                                  {"bytesWritten", rounded(c.measured.bytesWritten)}};
+                              return json;
+                            })},
           {"strategies", list(region.strategies, [](const StrategyReport& s) {
-             return Json{{"strategy", toString(s.strategy)},
-                         {"objective", s.objective},
-                         {"bound", s.bound},
-                         {"gap", s.gap},
-                         {"seconds", s.seconds},
-                         {"launches", s.launches},
-                         {"bytesRead", s.bytesRead},
-                         {"bytesWritten", s.bytesWritten},
-                         {"microseconds", s.microseconds},
-                         {"contracted", s.contracted},
-                         {"columns", s.columns},
-                         {"rows", s.rows},
-                         {"cuts", s.cuts},
-                         {"cluster", s.cluster}};
+             Json json{{"strategy", toString(s.strategy)},
+                       {"objective", s.objective},
+                       {"seconds", s.seconds},
+                       {"launches", s.launches},
+                       {"bytesRead", rounded(s.bytesRead)},
+                       {"bytesWritten", rounded(s.bytesWritten)},
+                       {"microseconds", s.microseconds},
+                       {"contracted", s.contracted},
+                       {"columns", s.columns},
+                       {"rows", s.rows},
+                       {"cuts", s.cuts},
+                       {"cluster", s.cluster}};
+             if (s.strategy == Strategy::Ilp) {
+               json["bound"] = s.bound;
+               json["gap"] = s.gap;
+             }
+             return json;
            })}};
 }
 
 }  // namespace
 
+std::vector<std::string> notStored(const FusionReport& report) {
+  std::vector<std::string> lines;
+  size_t generators = 0;
+  for (const InlinedMap& map : report.inlined) {
+    const std::string line =
+        fmt::format("{} is not stored but computed by its readers: {}", map.map, map.reason);
+    if (map.reason == "generator") {
+      ++generators;
+    } else if (std::find(lines.begin(), lines.end(), line) == lines.end()) {
+      lines.push_back(line);
+    }
+  }
+  if (generators > 0)
+    lines.push_back(fmt::format(
+        "{} that depend{} on positions alone {} not stored but computed by {} readers",
+        generators == 1 ? "an array" : fmt::format("{} arrays", generators), generators == 1 ? "s" : "",
+        generators == 1 ? "is" : "are", generators == 1 ? "its" : "their"));
+  return lines;
+}
+
 std::string reportText(const FusionReport& report, const LineLookup& lookup) {
   Text text(lookup);
-  for (const InlinedMap& map : report.inlined) {
-    text.out +=
-        wrapped(fmt::format("{} is not stored but computed by its readers: {}", map.map, map.reason), 2) +
-        "\n";
-  }
+  for (const std::string& line : notStored(report)) text.out += wrapped(line, 2) + "\n";
   for (const RegionReport& region : report.regions) text.region(region);
-  return text.out;
+  return withoutTrailingBlanks(text.out);
 }
 
 nlohmann::ordered_json reportAsJson(const FusionReport& report, const LineLookup& lookup) {

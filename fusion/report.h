@@ -17,8 +17,12 @@ struct SourceLine {
   std::string place;  ///< "norm2.nesl:7:13"; empty: nowhere
   int line = 0;
   std::string text;  ///< the whole line
+  size_t at = 0;     ///< where in it the span begins
 };
 using LineLookup = std::function<SourceLine(Span)>;
+
+/// What is computed where it is read, a sentence each.
+std::vector<std::string> notStored(const FusionReport& report);
 
 /// Without `lookup` no source lines are shown.
 std::string reportText(const FusionReport& report, const LineLookup& lookup = nullptr);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "fusion/source_excerpt.h"
+
 namespace kelpie::fusion {
 namespace {
 
@@ -16,6 +18,8 @@ std::string quoted(const std::string& text) {
   return result + "\"";
 }
 
+constexpr size_t kColumnsOfTooltip = 120;
+
 const char* styleOf(const EdgeReport& edge) {
   if (edge.edgeClass == toString(EdgeClass::Order)) return "style=dotted, color=gray50";
   if (edge.fusible) return "color=\"#1b7f4d\"";
@@ -24,7 +28,23 @@ const char* styleOf(const EdgeReport& edge) {
 
 }  // namespace
 
-std::string regionDot(const RegionReport& region, const StrategyReport& strategy, const std::string& prefix) {
+std::vector<int> kernelNumbers(const RegionReport& region, const StrategyReport& strategy) {
+  std::vector<int> order;  // clusters: those of the schedule in its order, of others by their first nodes
+  if (strategy.strategy == region.chosen)
+    for (const ClusterReport& c : region.clusters)
+      if (!c.kernel.empty()) order.push_back(strategy.cluster[c.nodes[0]]);
+  std::vector<int> numbers(region.nodes.size(), 0);
+  for (size_t v = 0; v < numbers.size(); ++v) {
+    if (!region.nodes[v].kernel) continue;
+    auto it = std::find(order.begin(), order.end(), strategy.cluster[v]);
+    if (it == order.end()) it = order.insert(order.end(), strategy.cluster[v]);
+    numbers[v] = static_cast<int>(it - order.begin()) + 1;
+  }
+  return numbers;
+}
+
+std::string regionDot(const RegionReport& region, const StrategyReport& strategy, const std::string& prefix,
+                      const LineLookup& lookup) {
   std::string out = fmt::format("digraph {} {{\n", quoted(region.function));
   out += "  graph [fontname=\"sans-serif\", fontsize=11, nodesep=0.25, ranksep=0.4];\n";
   out +=
@@ -33,19 +53,27 @@ std::string regionDot(const RegionReport& region, const StrategyReport& strategy
   out += "  edge [fontname=\"sans-serif\", fontsize=9];\n";
   int clusters = 0;
   for (int c : strategy.cluster) clusters = std::max(clusters, c + 1);
-  int number = 0;
+  const std::vector<int> numbers = kernelNumbers(region, strategy);
   for (int c = 0; c < clusters; ++c) {
     std::string members;
     bool kernel = false;
+    int number = 0;
     for (size_t v = 0; v < region.nodes.size(); ++v) {
       if (strategy.cluster[v] != c) continue;
       const NodeReport& node = region.nodes[v];
       kernel |= node.kernel;
+      number = numbers[v];
       // Two lines: Graphviz spells the break \\n.
       const std::string text =
           node.kernel ? fmt::format("\"{}\\n{}", node.kind, quoted(node.name).substr(1)) : quoted(node.name);
-      members += fmt::format("    n{} [id={}, label={}{}];\n", v, quoted(fmt::format("{}{}", prefix, v)),
-                             text, node.kernel ? "" : ", shape=plaintext, fillcolor=\"#eeeeee\"");
+      std::string tooltip;
+      if (lookup && node.span.known()) {
+        const SourceLine source = lookup(node.span);
+        tooltip = ", tooltip=" + quoted(fmt::format("{}: {}", source.place,
+                                                    excerpt(source.text, source.at, kColumnsOfTooltip)));
+      }
+      members += fmt::format("    n{} [id={}, label={}{}{}];\n", v, quoted(fmt::format("{}{}", prefix, v)),
+                             text, tooltip, node.kernel ? "" : ", shape=plaintext, fillcolor=\"#eeeeee\"");
     }
     if (!kernel) {
       out += members;
@@ -54,7 +82,7 @@ std::string regionDot(const RegionReport& region, const StrategyReport& strategy
     out += fmt::format(
         "  subgraph cluster_{} {{\n    label=\"kernel {}\"; style=\"rounded,filled\"; "
         "color=\"#8aa4c8\"; fillcolor=\"#eaf1fb\";\n{}  }}\n",
-        c, ++number, members);
+        c, number, members);
   }
   for (const EdgeReport& e : region.edges) {
     out += fmt::format("  n{} -> n{} [{}, tooltip={}];\n", e.from, e.to, styleOf(e),
@@ -63,11 +91,11 @@ std::string regionDot(const RegionReport& region, const StrategyReport& strategy
   return out + "}\n";
 }
 
-std::string reportDot(const FusionReport& report) {
+std::string reportDot(const FusionReport& report, const LineLookup& lookup) {
   std::string out;
   for (const RegionReport& region : report.regions) {
     for (const StrategyReport& s : region.strategies) {
-      if (s.strategy == region.chosen) out += regionDot(region, s);
+      if (s.strategy == region.chosen) out += regionDot(region, s, "n", lookup);
     }
   }
   return out;

@@ -43,9 +43,30 @@ std::string inlineSvg(const std::string& svg) {
   return begin == std::string::npos ? "" : svg.substr(begin);
 }
 
+/// Megabytes, but nothing that is there is shown as none.
+std::string megabytes(double bytes) {
+  if (bytes == 0) return "0";
+  return bytes < 500 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.3f}", bytes / 1e6);
+}
+
+/// Graphviz numbers what has no id of its own anew in each drawing ("graph0", "clust1", "edge1").
+std::string withOwnIds(std::string svg, const std::string& prefix) {
+  for (const char* numbered : {"id=\"graph", "id=\"clust", "id=\"edge", "id=\"a_"}) {
+    const std::string mark = numbered;
+    for (size_t at = svg.find(mark); at != std::string::npos; at = svg.find(mark, at + mark.size()))
+      svg.insert(at + 4, prefix);
+  }
+  return svg;
+}
+
 class Page {
  public:
   Page(const Drawer& draw) : draw_(draw) {}
+
+  static const StrategyReport& chosenOf(const RegionReport& region) {
+    return *std::find_if(region.strategies.begin(), region.strategies.end(),
+                         [&](const StrategyReport& s) { return s.strategy == region.chosen; });
+  }
 
   void region(const RegionReport& region, size_t form, size_t number) {
     const auto kernels =
@@ -63,8 +84,13 @@ class Page {
                                           : fmt::format(", at most {:.2f}% from optimal", 100 * chosen->gap));
     drawings(region, fmt::format("r{}-{}", form, number));
     strategies(region);
-    bars(region);
-    whyNot(region);
+    const char* name = toString(region.chosen);
+    out += fmt::format(
+        "<p class=\"ofchosen\" hidden>What follows is of {}, whose kernels were made; run the command with "
+        "--strategy for another.</p>\n",
+        name);
+    bars(region, name);
+    whyNot(region, name);
     out += "</section>\n";
   }
 
@@ -78,10 +104,13 @@ class Page {
       out += fmt::format("<label><input type=\"radio\" name=\"{}\" value=\"{}\"{}> {}</label>", id, name,
                          s.strategy == region.chosen ? " checked" : "", name);
     }
-    out += "</fieldset>\n<div class=\"columns\"><div>\n";
+    out +=
+        "<label class=\"zoom\"><input type=\"checkbox\"> whole drawing</label></fieldset>\n<div "
+        "class=\"columns\"><div>\n";
     for (const StrategyReport& s : region.strategies) {
       const char* name = toString(s.strategy);
-      const std::string svg = inlineSvg(draw_(regionDot(region, s, fmt::format("{}-{}-", id, name))));
+      const std::string prefix = fmt::format("{}-{}-", id, name);
+      const std::string svg = withOwnIds(inlineSvg(draw_(regionDot(region, s, prefix))), prefix);
       out += fmt::format("<div class=\"drawing\" data-strategy=\"{}\"{}>{}</div>\n", name,
                          s.strategy == region.chosen ? "" : " hidden",
                          svg.empty() ? "<p>Not drawn: Graphviz is not installed here.</p>" : svg);
@@ -93,16 +122,15 @@ class Page {
     out +=
         "<h3>strategies</h3>\n<table><tr><th>strategy<th class=\"number\">launches<th class=\"number\">MB "
         "read"
-        "<th class=\"number\">MB written<th class=\"number\">modelled µs<th class=\"number\">bound µs"
+        "<th class=\"number\">MB written<th class=\"number\">objective µs<th class=\"number\">bound µs"
         "<th class=\"number\">gap<th class=\"number\">solved ms</tr>\n";
     for (const StrategyReport& s : region.strategies) {
       const bool bounded = s.strategy == Strategy::Ilp;
       out += fmt::format("<tr><td>{}", toString(s.strategy));
       for (const std::string& cell :
-           {fmt::format("{}", s.launches), fmt::format("{:.3f}", s.bytesRead / 1e6),
-            fmt::format("{:.3f}", s.bytesWritten / 1e6), fmt::format("{:.2f}", s.objective),
-            bounded ? fmt::format("{:.2f}", s.bound) : "", bounded ? fmt::format("{:.2f}%", 100 * s.gap) : "",
-            fmt::format("{:.2f}", 1000 * s.seconds)}) {
+           {fmt::format("{}", s.launches), megabytes(s.bytesRead), megabytes(s.bytesWritten),
+            fmt::format("{:.2f}", s.objective), bounded ? fmt::format("{:.2f}", s.bound) : "",
+            bounded ? fmt::format("{:.2f}%", 100 * s.gap) : "", fmt::format("{:.2f}", 1000 * s.seconds)}) {
         out += fmt::format("<td class=\"number\">{}", cell);
       }
       out += "</tr>\n";
@@ -110,7 +138,7 @@ class Page {
     out += "</table>\n";
   }
 
-  void bars(const RegionReport& region) {
+  void bars(const RegionReport& region, const char* strategy) {
     double most = 0;
     bool measured = false;
     for (const ClusterReport& c : region.clusters) {
@@ -121,42 +149,47 @@ class Page {
       return fmt::format("<span class=\"bar {}\" style=\"width:{:.1f}%\"></span>{:.2f} µs", kind,
                          most > 0 ? 60 * microseconds / most : 0, microseconds);
     };
-    out +=
-        "<h3>kernels</h3>\n<p class=\"legend\"><span><span class=\"bar predicted\" "
-        "style=\"width:1rem\"></span>"
-        "predicted</span>";
+    out += fmt::format("<h3>kernels of {}</h3>\n", strategy) +
+           "<p class=\"legend\"><span><span class=\"bar predicted\" "
+           "style=\"width:1rem\"></span>"
+           "predicted</span>";
     out += measured
                ? "<span><span class=\"bar counted\" style=\"width:1rem\"></span>measured, each launch</span>"
                : "<span>not run: use --run to measure</span>";
     out +=
         "</p>\n<table><tr><th>kernel<th>time<th class=\"number\">MB read<th class=\"number\">MB "
         "written</tr>\n";
+    const std::vector<int> numbers = kernelNumbers(region, chosenOf(region));
     for (const ClusterReport& c : region.clusters) {
       if (c.kernel.empty()) continue;
       const auto pair = [&](double predicted, double counted) {
-        std::string text = fmt::format("{:.3f}", predicted / 1e6);
-        if (c.measured.launches > 0) text += fmt::format(" / {:.3f}", counted / 1e6);
+        std::string text = megabytes(predicted);
+        if (c.measured.launches > 0) text += " / " + megabytes(counted);
         return text;
       };
       out +=
-          fmt::format("<tr><td>{}<td>{}{}<td class=\"number\">{}<td class=\"number\">{}</tr>\n",
-                      escaped(c.kernel), bar("predicted", c.microseconds),
-                      c.measured.launches ? "<br>" + bar("counted", c.measured.microseconds) : "",
+          fmt::format("<tr><td>{}: {}<td>{}{}<td class=\"number\">{}<td class=\"number\">{}</tr>\n",
+                      numbers[c.nodes[0]], escaped(c.kernel), bar("predicted", c.microseconds),
+                      c.measured.launches ? "<br>" + bar("counted", c.measured.microseconds)
+                      : c.measured.ran    ? "<br>not launched"
+                                          : "",
                       pair(c.bytesRead, c.measured.bytesRead), pair(c.bytesWritten, c.measured.bytesWritten));
     }
     out += "</table>\n";
   }
 
-  void whyNot(const RegionReport& region) {
+  void whyNot(const RegionReport& region, const char* strategy) {
     std::string rows;
     for (const PairReport& p : region.pairs) {
       if (p.together || !p.ofInterest) continue;
       rows += fmt::format(
-          "<tr class=\"pair\" tabindex=\"0\" data-a=\"{}\" data-b=\"{}\"><td>{} × {}<td>{}</tr>\n", p.a, p.b,
-          escaped(region.nodes[p.a].name), escaped(region.nodes[p.b].name), escaped(p.reason));
+          "<tr class=\"pair\" tabindex=\"0\" role=\"button\" data-a=\"{}\" data-b=\"{}\"><td>{} × "
+          "{}<td>{}</tr>\n",
+          p.a, p.b, escaped(region.nodes[p.a].name), escaped(region.nodes[p.b].name), escaped(p.reason));
     }
     if (rows.empty()) return;
-    out += "<h3>apart, and why</h3>\n<table><tr><th>kernels<th>reason</tr>\n" + rows + "</table>\n";
+    out += fmt::format("<h3>apart, and why, with {}</h3>\n", strategy) +
+           "<table><tr><th>kernels<th>reason</tr>\n" + rows + "</table>\n";
   }
 
   const Drawer& draw_;
@@ -165,7 +198,7 @@ class Page {
 }  // namespace
 
 std::string reportHtml(const std::string& title, const std::vector<FormReport>& forms,
-                       const LineLookup& lookup, const Drawer& draw) {
+                       const LineLookup& lookup, const Drawer& draw, const std::string& totals) {
   Page page(draw);
   page.out = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>Fusion of {}</title>\n"
@@ -178,8 +211,12 @@ std::string reportHtml(const std::string& title, const std::vector<FormReport>& 
   for (size_t f = 0; f < forms.size(); ++f) {
     data["forms"].push_back({{"place", forms[f].place}, {"report", reportAsJson(forms[f].report, lookup)}});
     page.out += fmt::format("<p>{}: <code>{}</code></p>\n", escaped(forms[f].place), escaped(forms[f].name));
+    if (!forms[f].failure.empty())
+      page.out += fmt::format("<p>failed when it ran: {}</p>\n", escaped(forms[f].failure));
+    for (const std::string& line : notStored(forms[f].report)) page.out += "<p>" + escaped(line) + "</p>\n";
     for (size_t r = 0; r < forms[f].report.regions.size(); ++r) page.region(forms[f].report.regions[r], f, r);
   }
+  if (!totals.empty()) page.out += "<pre>" + escaped(totals) + "</pre>\n";
   std::string text = data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   for (size_t at = text.find("</"); at != std::string::npos; at = text.find("</", at + 3))
     text.insert(at + 1, "\\");

@@ -1,7 +1,8 @@
 // The fusion report as one page: no network, no other files; works from the keyboard and on paper.
 //
 // In: the reports of all forms of a program, as JSON (fusion/report.h), the drawings of their regions, and a
-// title. Out: HTML. Drawings are SVG as Graphviz writes it; a region without one is shown as tables only.
+// title; `totals`, if any, stand at the end. Out: HTML. Drawings are SVG as Graphviz writes it; a region
+// without one is shown as tables only.
 #pragma once
 
 #include <map>
@@ -19,9 +20,10 @@ using Drawer = std::function<std::string(const std::string& dot)>;
 struct FormReport {
   std::string place, name;
   FusionReport report;
+  std::string failure;  ///< why it failed when it ran; empty: it did not
 };
 
 std::string reportHtml(const std::string& title, const std::vector<FormReport>& forms,
-                       const LineLookup& lookup, const Drawer& draw);
+                       const LineLookup& lookup, const Drawer& draw, const std::string& totals = "");
 
 }  // namespace kelpie::fusion

@@ -216,7 +216,11 @@ void mergeGreedily(Clustering& clustering) {
 }  // namespace
 
 Assignment solveGreedy(const PartitionProblem& problem, const PairTable& pairs) {
-  Clustering clustering(problem, pairs, separate(problem.nodes));
+  return mergeGreedily(problem, pairs, separate(problem.nodes));
+}
+
+Assignment mergeGreedily(const PartitionProblem& problem, const PairTable& pairs, const Assignment& start) {
+  Clustering clustering(problem, pairs, start);
   mergeGreedily(clustering);
   return normalised(clustering.cluster());
 }

@@ -10,6 +10,8 @@ namespace kelpie::fusion {
 
 /// Merges, again and again, the two clusters whose merging saves most and is legal.
 Assignment solveGreedy(const PartitionProblem& problem, const PairTable& pairs);
+/// The same, beginning with the clusters of a legal partition.
+Assignment mergeGreedily(const PartitionProblem& problem, const PairTable& pairs, const Assignment& start);
 
 /// Merges the pairs that share most first, then greedily: what a relaxation says, made whole.
 Assignment solveAlong(const PartitionProblem& problem, const PairTable& pairs,

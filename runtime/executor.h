@@ -57,6 +57,7 @@ struct KernelStatistics {
   std::string name;
   Span span;
   uint64_t launches = 0, elements = 0, segments = 0;
+  uint64_t empty = 0;             ///< times that it was not launched because it had nothing to do
   uint64_t evaluated = 0;         ///< launches of the targets `interp` and `cpu` that the evaluator ran
   double seconds = 0;             ///< of the launches, on the device; with RunOptions::timeKernels
   LaunchWork work;                ///< of the evaluator; of all launches with RunOptions::timeKernels

@@ -78,6 +78,8 @@ void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& ex
     if (failure)
       check(context_, failure, scratch, "the kernel " + plan_.kernels.kernels[i.target].kernel->name);
     recorder_.launched(i.target, extents, shortArrays_, results_);
+  } else {
+    recorder_.leftOut(i.target);
   }
   for (size_t k = 0; k < results_.size(); ++k)
     if (i.results[k] != kNoSlot) stack_.value(i.results[k]) = {{}, std::move(results_[k])};

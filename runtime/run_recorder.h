@@ -23,6 +23,8 @@ class RunRecorder {
   /// After the launch, of whose arrays `shortArrays` are short; `results` by KernelInfo::outputs.
   void launched(uint32_t kernel, const codegen::LaunchExtents& extents,
                 std::span<const lcu::VarId> shortArrays, const std::vector<DeviceRef>& results);
+  /// Not launched: it has no elements.
+  void leftOut(uint32_t kernel) { ++context_.statistics.kernels[kernel].empty; }
   void graded(const lcu::Stmt* stmt, const codegen::LaunchExtents& extents, ScalarType keys);
 
   /// From now on, or no longer, launches can be taken back.

@@ -27,6 +27,8 @@ class Measured:
             if kernel["evaluated"] and self.profile["target"] != "interp":
                 continue  # not what is to be measured
             launches = kernel["launches"]
+            if not launches:
+                continue
             row = (kernel["microseconds"] / launches, (kernel["bytesRead"] + kernel["bytesWritten"]) / launches,
                    kernel["elements"] // launches, kernel["segments"] // launches)
             name = re.sub(r"_\d+", "", kernel["kernel"])  # fused ones: what they begin with

@@ -24,11 +24,18 @@ class Region {
     root.querySelectorAll("input[type=radio]").forEach((radio) => {
       radio.addEventListener("change", () => this.show(radio.value));
     });
+    const fit = root.querySelector(".zoom input");
+    fit.addEventListener("change", () => {
+      root.querySelectorAll(".drawing").forEach((d) => d.classList.toggle("fitted", fit.checked));
+    });
     root.querySelectorAll("g.node").forEach((group) => this.listen(group));
     root.querySelectorAll("tr.pair").forEach((row) => {
       const choose = () => { this.selected = [Number(row.dataset.a), Number(row.dataset.b)]; this.update(); };
       row.addEventListener("click", choose);
-      row.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(); });
+      row.addEventListener("keydown", (event) => {
+        if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(); }
+        if (event.key === "Escape") { this.selected = []; this.update(); }
+      });
     });
     this.show(data.chosen);
   }
@@ -55,6 +62,7 @@ class Region {
   }
   show(strategy) {
     this.strategy = strategy;
+    this.root.querySelector(".ofchosen").hidden = strategy === this.data.chosen;
     this.root.querySelectorAll(".drawing").forEach((d) => { d.hidden = d.dataset.strategy !== strategy; });
     this.root.querySelectorAll("input[type=radio]").forEach((r) => { r.checked = r.value === strategy; });
     this.update();

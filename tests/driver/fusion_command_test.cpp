@@ -255,9 +255,67 @@ TEST_F(FusionCommand, FunctionChoosesRegions) {
   EXPECT_THAT(scale.output, Not(HasSubstr("norm2_")));
   const Outcome none = kelpie("fusion --function=missing -", program);
   EXPECT_EQ(none.status, 1);
-  EXPECT_THAT(none.messages, HasSubstr("no kernel comes from a function missing"));
+  EXPECT_THAT(none.messages, HasSubstr("error: the program defines no function `missing` [K0406]\n"
+                                       "hint: it defines norm2, scale\n"));
+  EXPECT_THAT(kelpie("fusion --function=scales -", program).messages, HasSubstr("did you mean `scale`?"));
   for (const char* format : {"json", "html", "dot"})
     EXPECT_EQ(kelpie("fusion --function=missing --format=" + std::string(format) + " -", program).status, 1);
+}
+
+TEST_F(FusionCommand, FunctionIsNoPrefixOfAnother) {
+  const std::string text =
+      "function a(x) = {y + 1 : y in x};\nfunction a_b(x) = {y * 2 : y in "
+      "x};\na_b(index(10));\na(index(10));\n";
+  const Outcome a = kelpie("fusion --function=a -", text);
+  EXPECT_EQ(a.status, 0) << a.messages;
+  EXPECT_THAT(a.output, HasSubstr("a_map_1"));
+  EXPECT_THAT(a.output, Not(HasSubstr("a_b_map_1")));
+}
+
+/// What has no elements is not launched, which is no reason not to know its size.
+TEST_F(FusionCommand, SizesOfZeroAreKnownAndKernelsNeverLaunchedMarked) {
+  const std::string text =
+      "xs = [] int;\nplus_scan({x * 2 : x in xs});\nif #xs > 3 then sum({x * x : x in xs}) else 0;\n"
+      "plus_scan({x * 2 : x in index(1000)});\n";
+  const Outcome outcome = kelpie("fusion --run --target=interp --format=json -v -", text);
+  ASSERT_EQ(outcome.status, 0) << outcome.messages;
+  EXPECT_THAT(outcome.messages, HasSubstr("<stdin>:2:1: region of main: "));
+  const json report = json::parse(outcome.output);
+  EXPECT_EQ(violation(documentedSchema(), report, "report"), "");
+  const auto regionOf = [&](size_t form) { return report["forms"][form]["report"]["regions"][0]; };
+  for (const size_t form : {1, 2}) {
+    for (const json& cluster : regionOf(form)["clusters"])
+      EXPECT_EQ(cluster.contains("neverLaunched"), cluster["kernel"] != "") << cluster;
+  }
+  for (const json& strategy : regionOf(1)["strategies"]) {
+    EXPECT_EQ(strategy["bytesRead"], 0);
+    EXPECT_LT(strategy["objective"], 100) << "launches alone";
+    EXPECT_EQ(strategy.contains("bound"), strategy["strategy"] == "ilp");
+  }
+  EXPECT_FALSE(regionOf(3)["clusters"][0].contains("neverLaunched"));
+  EXPECT_NE(regionOf(3)["clusters"][0]["code"], "") << "interp has no code of its own: CUDA's is shown";
+  EXPECT_THAT(kelpie("fusion --run --target=interp -", text).output, HasSubstr("measured: not launched"));
+}
+
+TEST_F(FusionCommand, FormsThatFailAreMarkedAndTheOthersReported) {
+  const std::string text =
+      "xs = index(100);\n{100 / (x - 5) : x in xs};\nxs = {x + 1 : x in take(xs, 200)};\nsum(xs);\n"
+      "max_val({x * x : x in index(50)});\n";
+  const Outcome outcome = kelpie("fusion --run --target=interp --format=json -", text);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.messages.find("division by zero"), outcome.messages.rfind("division by zero"))
+      << outcome.messages;
+  const json report = json::parse(outcome.output);
+  EXPECT_EQ(violation(documentedSchema(), report, "report"), "");
+  std::vector<std::string> failures;
+  for (const json& form : report["forms"]) failures.push_back(form.value("failure", ""));
+  EXPECT_THAT(failures, testing::ElementsAre("", "division by zero", HasSubstr("take"),
+                                             "this form reads a variable that has no value", ""));
+  EXPECT_TRUE(report["forms"][4]["report"]["regions"][0]["clusters"][0].contains("measured"));
+  const Outcome shown = kelpie("fusion --run --target=cpu -", text);
+  EXPECT_THAT(shown.output, HasSubstr("it\nfailed when it ran: division by zero\n"));
+  EXPECT_THAT(kelpie("fusion --run --target=cpu --format=html -", text).output,
+              HasSubstr("failed when it ran: division by zero"));
 }
 
 TEST_F(FusionCommand, FunctionsThatNoFormCallsAreReported) {
@@ -295,6 +353,10 @@ TEST_F(FusionCommand, WrongUsageIsExplained) {
   EXPECT_THAT(messagesOf("--profile=" + path("profile")), HasSubstr("--profile requires --run"));
   EXPECT_THAT(messagesOf("--fusion-sizes=" + path("missing")), HasSubstr("cannot read it"));
   EXPECT_THAT(messagesOf("--fusion-sizes=" + path("input")), HasSubstr("not a profile: it is not JSON\n"));
+  write("broken", R"({"kelpieProfile": 3, "kernels": [{"kernel": 7}]})");
+  EXPECT_THAT(messagesOf("--fusion-sizes=" + path("broken")),
+              HasSubstr("not a profile: key 'launches' not found\n"));
+  EXPECT_THAT(messagesOf("-o ''"), HasSubstr("--output: a file has a name"));
   EXPECT_EQ(kelpie("fusion " + path("missing.nesl")).status, 2);
 }
 
@@ -347,6 +409,7 @@ TEST_F(FusionCommand, GraphsAndPagesAreWritten) {
   const std::string page = read("report.html");
   EXPECT_THAT(page, HasSubstr("<!DOCTYPE html>"));
   EXPECT_THAT(page, HasSubstr("__global__"));  // the generated kernels
+  EXPECT_THAT(page, HasSubstr("print-color-adjust: exact"));
   for (const char* part : {"radio", "apart, and why", "JSON.parse", "norm2_reduce_1"})
     EXPECT_THAT(page, HasSubstr(part));
   for (const char* remote : {"src=", "@import", "<link", "fetch("}) EXPECT_THAT(page, Not(HasSubstr(remote)));
@@ -354,6 +417,33 @@ TEST_F(FusionCommand, GraphsAndPagesAreWritten) {
     EXPECT_THAT(page, HasSubstr("<svg"));
   }
   EXPECT_EQ(kelpie("fusion -o " + path("no/such/folder") + " -", program).status, 2);
+}
+
+TEST_F(FusionCommand, KernelsShowTheirPartOfTheLine) {
+  std::string sum = "sum({x";
+  for (int k = 0; k < 40; ++k) sum += "\t+ x * x";
+  const std::string text = "tt = {c : c in \"" + std::string(3, ' ') +
+                           "漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字\" | c /= `a};\n" +
+                           sum + " : x in index(1000)}) + max_val({y * 3 : y in index(50)});\n" +
+                           "{sum({y : y in [0:x] | y > 2}) : x in index(9)};\n";
+  for (const char* strategy : {"ilp", "none", "delayed"}) {
+    std::stringstream report(kelpie("fusion --strategy=" + std::string(strategy) + " -", text).output);
+    std::string all = report.str();
+    EXPECT_THAT(all, HasSubstr("max_val({y * 3"));
+    EXPECT_THAT(all, Not(HasSubstr("generator")));
+    for (std::string line; std::getline(report, line);) {
+      EXPECT_FALSE(line.ends_with(' ')) << line;
+      EXPECT_THAT(line, Not(HasSubstr("\t")));
+      const bool made = line.starts_with("  │ MAP") || line.starts_with("  │ ONCE");
+      EXPECT_TRUE(!made || line.find(" | ") != line.npos) << line;
+      const auto columns = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; });
+      EXPECT_LE(columns, 100) << line;
+    }
+    EXPECT_THAT(all, Not(testing::ContainsRegex("┌ kernel [0-9]+\n  │ MAP"))) << "over nothing";
+  }
+  EXPECT_THAT(kelpie("fusion -", "3;\n").output, HasSubstr("there is nothing to fuse"));
+  EXPECT_THAT(kelpie("fusion --format=dot -", "sum(index(10));\n").output,
+              HasSubstr("<stdin>:1:1: sum(index(10));"));
 }
 
 TEST_F(FusionCommand, TextFitsAHundredColumns) {

@@ -58,6 +58,19 @@ none.dispatchEvent(new Event("change", {bubbles: true}));
 seen.strategies = drawn().map((d) => d.dataset.strategy);
 seen.togetherInNone = details();
 press("Enter", section.querySelector("tr.pair"));
+seen.note = section.querySelector(".ofchosen").innerText;
+const row = section.querySelector("tr.pair");
+press("Escape", row);
+seen.clearedByRow = details();
+press(" ", row);
+seen.bySpace = details();
+const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
+seen.repeatedIds = ids.filter((id, k) => ids.indexOf(id) !== k);
+const svg = drawn()[0].querySelector("svg");
+const whole = svg.getBoundingClientRect().width, box = drawn()[0].clientWidth;
+section.querySelector(".zoom input").click();
+seen.widths = [whole, parseFloat(svg.getAttribute("width")) * 4 / 3, svg.getBoundingClientRect().width, box];
+seen.page = document.body.innerText;
 seen.row = section.querySelector("tr.pair").cells[1].innerText;
 seen.ofRow = details();
 } catch (error) {
@@ -76,7 +89,7 @@ class Page(unittest.TestCase):
     def setUpClass(cls):
         with tempfile.TemporaryDirectory() as folder:
             page = os.path.join(folder, "page.html")
-            subprocess.run([KELPIE, "fusion", "--format=html", "-o", page, "-"], input=PROGRAM, text=True, check=True)
+            subprocess.run([KELPIE, "fusion", "--compare", "--format=html", "-o", page, "-"], input=PROGRAM, text=True, check=True)
             with open(page, encoding="utf-8") as file:
                 text = file.read()
             with open(page, "w", encoding="utf-8") as file:
@@ -112,6 +125,25 @@ class Page(unittest.TestCase):
 
     def test_rows_of_the_list_can_be_chosen(self):
         self.assertIn(self.seen["row"], self.seen["ofRow"])
+        self.assertIn("Choose a kernel", self.seen["clearedByRow"])
+        self.assertEqual(self.seen["bySpace"], self.seen["ofRow"])
+
+    def test_what_follows_is_of_the_chosen_strategy(self):
+        self.assertIn("What follows is of ilp", self.seen["note"])
+        self.assertIn("kernels of ilp", self.seen["page"])
+        self.assertIn("1: norm2_reduce_1_filter_2", self.seen["page"])
+
+    def test_drawings_keep_their_size_unless_the_whole_is_wanted(self):
+        shown, own, whole, box = self.seen["widths"]
+        self.assertAlmostEqual(shown, own, delta=1)
+        self.assertLessEqual(whole, box)
+
+    def test_all_ids_differ(self):
+        self.assertEqual(self.seen["repeatedIds"], [])
+
+    def test_totals_and_what_is_not_stored_are_there(self):
+        self.assertIn("all regions, each once", self.seen["page"])
+        self.assertIn("not stored but computed by", self.seen["page"])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "fusion/source_excerpt.h"
 #include "tests/ir/norm2.h"
 
 namespace kelpie::fusion {
@@ -28,7 +29,7 @@ FusionReport reportOf(Strategy strategy) {
 
 SourceLine lookup(Span span) {
   return {"norm2.nesl:" + std::to_string(span.begin) + ":1", static_cast<int>(span.begin),
-          "  line of the source"};
+          "  line of the source", 0};
 }
 
 TEST(Report, TextShowsClustersStrategiesAndReasons) {
@@ -46,6 +47,18 @@ TEST(Report, TextShowsClustersStrategiesAndReasons) {
     EXPECT_LE(columns, 100u) << text.substr(begin, end - begin);
     begin = end + 1;
   }
+}
+
+TEST(Report, ExcerptsHoldThePlaceAndCutNoCharacter) {
+  EXPECT_EQ(excerpt("  sum(xs);  \n", 2, 20), "sum(xs);");
+  EXPECT_EQ(excerpt("x\t+ y", 0, 20), "x + y");
+  EXPECT_EQ(excerpt("abcdefghijklmnop", 0, 8), "abcde...");
+  EXPECT_EQ(excerpt("abcdefghijklmnop", 14, 9), "...klmnop");
+  EXPECT_EQ(excerpt("abcdefghijklmnopqrstuvwxyz", 13, 12), "...lmnopq...");
+  EXPECT_EQ(excerpt("ab漢字漢字漢字", 0, 9), "ab漢字...") << "two columns each";
+  EXPECT_EQ(excerpt("Größe Größe", 0, 8), "Größe...");
+  EXPECT_EQ(excerpt("a\xff\xfe b", 0, 20), "a\xff\xfe b") << "no UTF-8 at all";
+  EXPECT_EQ(excerpt(" \t ", 1, 20), "");
 }
 
 TEST(Report, PairsThatAStrategyMissesAreNoMatterOfCost) {
