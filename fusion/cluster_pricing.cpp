@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 
+#include "fusion/priced_network.h"
+
 namespace kelpie::fusion {
 namespace {
 
@@ -82,34 +84,11 @@ class ClusterPricing::Search {
          double limit, int64_t& steps)
       : pricing_(pricing),
         network_(network),
-        cut_(network_.cut),
-        always_(network_.always + whole(-prices.cluster)),
+        priced_(pricing.problem_, pricing.tables_.scale, network, prices),
         clusterPrice_(prices.cluster),
-        costly_(network_.nodes.size()),
-        state_(network_.nodes.size(), Free),
-        budget_(pricing.problem_.budget - pricing.problem_.weight[network_.nodes[0]]),
         limit_(limit),
         steps_(steps),
-        open_(limit) {
-    for (int v = 0; v < network_.size(); ++v) {
-      price_.push_back(prices.node[network_.nodes[v]]);
-      weight_.push_back(v == 0 ? 0 : pricing_.problem_.weight[network_.nodes[v]]);
-      const int64_t cost = network_.own[v] + whole(-price_[v]);
-      if (v > 0 && cost > 0) {
-        cut_.raise(network_.out[v], cost);
-      } else {
-        always_ += cost;
-        if (v > 0) cut_.raise(network_.in[v], -cost);
-      }
-    }
-    std::vector<int> number(pricing_.problem_.nodes, -1);
-    for (int v = 0; v < network_.size(); ++v) number[network_.nodes[v]] = v;
-    for (const ClusterPrices::Pair& p : prices.pairs) addPair(number[p.a], number[p.b], p.cost);
-    for (const ClusterPrices::Star& s : prices.stars) addStar(s, number);
-    state_[0] = In;
-    chargePairs(0);
-    withoutPrice_ = cut_.state();
-  }
+        open_(limit) {}
 
   /// Improves on the limit until nothing is below it.
   Cheapest cheapest() {
@@ -125,9 +104,9 @@ class ClusterPricing::Search {
     const double limit = limit_;
     std::vector<int> number(pricing_.problem_.nodes, -1);
     for (int v = 0; v < n; ++v) number[network_.nodes[v]] = v;
-    NodeSet seenIn(state_.size()), seenOut(state_.size());
+    NodeSet seenIn(static_cast<size_t>(network_.size())), seenOut(static_cast<size_t>(network_.size()));
     const auto witness = [&](const std::vector<int>& members) {
-      NodeSet in(state_.size());
+      NodeSet in(static_cast<size_t>(network_.size()));
       for (int v : members) in.add(number[v]);
       for (int v = 0; v < n; ++v) (in.has(v) ? seenIn : seenOut).add(v);
       result.any = true;
@@ -145,17 +124,17 @@ class ClusterPricing::Search {
       if (!best_.members.empty()) witness(best_.members);
       return cutShort_ || !best_.members.empty();
     };
-    const Place start = place();
+    const Place start = priced_.place();
     if (!result.any) {
       result.any = possible();
-      comeBack(start);
+      priced_.comeBack(start);
     }
     for (int v = 1; v < n && result.any; ++v) {
       for (const State side : {In, Out}) {
         if ((side == In ? seenIn : seenOut).has(v)) continue;
-        if (!fix(v, side) || !possible())
+        if (!priced_.fix(v, side) || !possible())
           (side == In ? result.without : result.with).push_back(network_.nodes[v]);
-        comeBack(start);
+        priced_.comeBack(start);
       }
     }
     return result;
@@ -169,145 +148,9 @@ class ClusterPricing::Search {
   }
 
  private:
-  enum State : uint8_t { Free, In, Out };
-  struct Star {
-    int node;
-    NodeSet others;
-    double cost;
-  };
-  /// In the tree of the search.
-  struct Place {
-    MinimumCut::State flow;
-    double budgetPrice;
-    std::vector<State> state;
-    std::vector<int> decisions;
-  };
-  /// To raise once a node is in for certain, unless `other` was before.
-  struct Charge {
-    int other;  ///< negative: nobody
-    int arc;
-    int64_t cost;
-  };
-
-  int64_t whole(double cost) const { return static_cast<int64_t>(std::floor(cost * pricing_.tables_.scale)); }
-
-  /// Numbers of this network; negative: not here.
-  void addPair(int a, int b, double price) {
-    if (a < 0 || b < 0 || network_.conflicts[a].has(b)) return;
-    pairs_.push_back({a, b, price});
-    const int64_t cost = whole(price);
-    if (price >= 0) {
-      costly_[a].push_back({b, network_.out[b], cost});
-      costly_[b].push_back({a, network_.out[a], cost});
-      return;
-    }
-    always_ += cost;
-    const int both = cut_.addNode();
-    cut_.addArc(MinimumCut::kSource, both, -cost);
-    for (int v : {a, b}) cut_.addArc(both, ClusterNetwork::vertex(v), MinimumCut::kInfinite);
-  }
-
-  void addStar(const ClusterPrices::Star& priced, const std::vector<int>& number) {
-    const int node = number[priced.star.node];
-    if (node < 0) return;
-    std::vector<int> others;
-    for (int v : priced.star.others) {
-      if (number[v] >= 0 && !network_.conflicts[node].has(number[v])) others.push_back(number[v]);
-    }
-    if (others.size() == 1) addPair(node, others[0], priced.cost);
-    if (others.size() < 2) return;
-    Star star{node, NodeSet(state_.size()), priced.cost};
-    const int some = cut_.addNode();
-    for (int v : others) {
-      star.others.add(v);
-      cut_.addArc(ClusterNetwork::vertex(v), some, MinimumCut::kInfinite);
-    }
-    costly_[node].push_back({-1, cut_.addArc(some, MinimumCut::kSink, 0), whole(priced.cost)});
-    stars_.push_back(std::move(star));
-  }
-
-  /// Once v is in for certain, what it costs to have another with it is a cost of the other.
-  void chargePairs(int v) {
-    for (const auto& [other, arc, cost] : costly_[v]) {
-      if (other < 0 || state_[other] != In) cut_.raise(arc, cost);
-    }
-  }
-
-  Place place() const { return {cut_.state(), budgetPrice_, state_, decisions_}; }
-  void comeBack(const Place& place) {
-    cut_.restore(place.flow);
-    budgetPrice_ = place.budgetPrice;
-    state_ = place.state;
-    decisions_ = place.decisions;
-  }
-
-  void decide(int v, State state) {
-    state_[v] = state;
-    decisions_.push_back(v);
-    cut_.raise(state == In ? network_.in[v] : network_.out[v], MinimumCut::kInfinite);
-    if (state == Out) return;
-    chargePairs(v);
-    for (const ClusterNetwork::Edge& e : network_.edges) {
-      if (network_.after[v].has(e.from)) cut_.open(e.takesFrom);
-      if (network_.before[v].has(e.to)) cut_.open(e.takesTo);
-    }
-  }
-
-  /// False when that breaks a rule.
-  bool fix(int v, State state) {
-    decide(v, state);
-    if (state == Out) return true;
-    for (int w = 0; w < network_.size(); ++w) {
-      if (state_[w] == Out || !network_.conflicts[v].has(w)) continue;
-      if (state_[w] == In) return false;
-      fix(w, Out);
-    }
-    return true;
-  }
-
-  // ---- the price of the budget ----
-
-  /// The most that a cluster here can take of the budget; the representative's share aside.
-  double takenAtMost() const {
-    double total = 0;
-    for (int v = 0; v < network_.size(); ++v) total += state_[v] == Out ? 0 : weight_[v];
-    return std::min(total, budget_);
-  }
-  double taken(const NodeSet& in) const {
-    double total = 0;
-    for (int v = 0; v < network_.size(); ++v) total += in.has(v) ? weight_[v] : 0;
-    return total;
-  }
-  /// Prices ascend: the flow stays.
-  void priceBudget(double price) {
-    for (int v = 1; v < network_.size(); ++v) {
-      const auto at = [&](double price) { return static_cast<int64_t>(std::floor(price * weight_[v])); };
-      if (weight_[v] > 0) cut_.raise(network_.out[v], at(price) - at(budgetPrice_));
-    }
-    budgetPrice_ = price;
-  }
-  void forgetBudgetPrice() {
-    const std::vector<int> decisions = std::move(decisions_);
-    const std::vector<State> state = state_;
-    decisions_.clear();
-    std::fill(state_.begin() + 1, state_.end(), Free);
-    cut_.restore(withoutPrice_);
-    budgetPrice_ = 0;
-    for (int v : decisions) decide(v, state[v]);
-  }
-
-  /// What is below all clusters here, when the cut is known, in whole costs above `always_`.
-  int64_t least(int64_t cut) const {
-    return cut - static_cast<int64_t>(std::ceil(budgetPrice_ * takenAtMost()));
-  }
-
-  NodeSet sourceSide() const {
-    NodeSet in(state_.size());
-    for (int v = 0; v < network_.size(); ++v) {
-      if (cut_.onSourceSide(ClusterNetwork::vertex(v))) in.add(v);
-    }
-    return in;
-  }
+  using State = PricedNetwork::State;
+  using Place = PricedNetwork::Place;
+  static constexpr State Free = PricedNetwork::Free, In = PricedNetwork::In, Out = PricedNetwork::Out;
 
   /// Where the best price of the budget is.
   struct BudgetPrice {
@@ -325,30 +168,30 @@ class ClusterPricing::Search {
         return (other.value - value + slope * price - other.slope * other.price) / (slope - other.slope);
       }
     };
-    BudgetPrice result{false, bound, in, place(), in, NodeSet(state_.size())};
-    const double atMost = takenAtMost();
-    Line left{budgetPrice_, static_cast<double>(bound), taken(in) - atMost},
+    BudgetPrice result{false, bound, in, priced_.place(), in, NodeSet(static_cast<size_t>(network_.size()))};
+    const double atMost = priced_.takenAtMost();
+    Line left{priced_.budgetPrice(), static_cast<double>(bound), priced_.taken(in) - atMost},
         right{0, static_cast<double>(enough), 0};
     for (int k = 0; k < kMostBudgetPrices && steps_ > 0; ++k) {
       const double price = left.meets(right);
       if (!(price > left.price * (1 + 1e-9)) || price > kGreatestPrice) break;
-      comeBack(result.low);
-      priceBudget(price);
+      priced_.comeBack(result.low);
+      priced_.priceBudget(price);
       --steps_;
-      const auto credit = static_cast<int64_t>(std::ceil(price * atMost));
-      const int64_t cut = cut_.augment(enough + credit);
+      const int64_t credit = priced_.credit();
+      const int64_t cut = priced_.augment(enough + credit);
       if (cut >= enough + credit) {
         result.nothing = true;
         return result;
       }
-      const NodeSet here = sourceSide();
-      const Line line{price, static_cast<double>(cut - credit), taken(here) - atMost};
+      const NodeSet here = priced_.sourceSide();
+      const Line line{price, static_cast<double>(cut - credit), priced_.taken(here) - atMost};
       if (cut - credit > result.bound) {
         result.bound = cut - credit;
         result.in = here;
       }
       if (line.slope > 0) {
-        result.low = place();
+        result.low = priced_.place();
         result.over = here;
         left = line;
       } else {
@@ -357,13 +200,14 @@ class ClusterPricing::Search {
       }
       if (line.slope == 0) break;
     }
-    comeBack(result.low);
+    priced_.comeBack(result.low);
     return result;
   }
 
-  /// What is needed for that nothing is below the limit, in whole costs above `always_`; 0 if nothing is.
+  /// What is needed for that nothing is below the limit, in whole costs above `priced_.always()`; 0 if
+  /// nothing is.
   int64_t roomInWhole() const {
-    const double room = limit_ * pricing_.tables_.scale - static_cast<double>(always_);
+    const double room = limit_ * pricing_.tables_.scale - static_cast<double>(priced_.always());
     return static_cast<int64_t>(std::clamp(std::ceil(room), 0.0, std::exp2(57)));
   }
 
@@ -394,15 +238,15 @@ class ClusterPricing::Search {
         cutShort_ = true;
         int64_t least = next->bound;
         for (const Open& o : open) least = std::min(least, o.bound);
-        open_ = static_cast<double>(always_ + least) / pricing_.tables_.scale;
+        open_ = static_cast<double>(priced_.always() + least) / pricing_.tables_.scale;
         return;
       }
       const Open here = std::move(*next);
       next.reset();
       if (here.bound >= roomInWhole()) continue;
       for (const State choice : {In, Out}) {
-        comeBack(here.place);
-        if (!fix(here.node, choice)) continue;
+        priced_.comeBack(here.place);
+        if (!priced_.fix(here.node, choice)) continue;
         std::optional<Open> half = look();
         if (!half) continue;
         if (next && half->bound < next->bound) std::swap(next, half);
@@ -420,18 +264,18 @@ class ClusterPricing::Search {
   std::optional<Open> look() {
     const int64_t enough = roomInWhole();
     if (enough <= 0) return std::nullopt;
-    if (budgetPrice_ > 0 && takenAtMost() < budget_) forgetBudgetPrice();
+    if (priced_.budgetPrice() > 0 && priced_.takenAtMost() < priced_.budget()) priced_.forgetBudgetPrice();
     --steps_;
-    const int64_t credit = -least(0);
-    int64_t bound = cut_.augment(enough + credit) - credit;
+    const int64_t credit = priced_.credit();
+    int64_t bound = priced_.augment(enough + credit) - credit;
     if (bound >= enough) return std::nullopt;
-    NodeSet in = sourceSide();
-    over_ = under_ = NodeSet(state_.size());
-    priced_ = budgetPrice_ > 0;
-    if (budget_ > 0 && taken(in) > budget_) {
+    NodeSet in = priced_.sourceSide();
+    over_ = under_ = NodeSet(static_cast<size_t>(network_.size()));
+    atPrice_ = priced_.budgetPrice() > 0;
+    if (priced_.budget() > 0 && priced_.taken(in) > priced_.budget()) {
       BudgetPrice found = findBudgetPrice(in, bound, enough);
       if (found.nothing) return std::nullopt;
-      priced_ = true;
+      atPrice_ = true;
       bound = found.bound;
       in = std::move(found.in);
       over_ = std::move(found.over);
@@ -440,14 +284,14 @@ class ClusterPricing::Search {
     const int v = nodeToBranchOn(in);
     if (v == kNone) record(in);
     if (v == kNone || v == kIllegal) return std::nullopt;
-    return Open{bound, v, looked_++, place()};
+    return Open{bound, v, looked_++, priced_.place()};
   }
 
   static constexpr int kNone = -1, kIllegal = -2;
 
   int firstFree(std::initializer_list<int> nodes) const {
     for (int v : nodes) {
-      if (state_[v] == Free) return v;
+      if (priced_.state(v) == Free) return v;
     }
     return kIllegal;
   }
@@ -461,7 +305,7 @@ class ClusterPricing::Search {
     for (int v = 0; v < n; ++v) {
       if (!in.has(v)) continue;
       weight += pricing_.problem_.weight[network_.nodes[v]];
-      const int conflicts = state_[v] == Free ? in.common(network_.conflicts[v]) : 0;
+      const int conflicts = priced_.state(v) == Free ? in.common(network_.conflicts[v]) : 0;
       if (conflicts > most) {
         most = conflicts;
         worst = v;
@@ -477,7 +321,7 @@ class ClusterPricing::Search {
       const int v = heaviestFree();
       return v == kNone ? kIllegal : v;
     }
-    if (const int v = priced_ ? heaviestFree() : kNone; v != kNone) {
+    if (const int v = atPrice_ ? heaviestFree() : kNone; v != kNone) {
       if (!found_) offer(in);
       return v;
     }
@@ -486,14 +330,14 @@ class ClusterPricing::Search {
       return v;
     }
     for (int v = 0; v < n && found_; ++v) {
-      if (state_[v] == Free) return v;
+      if (priced_.state(v) == Free) return v;
     }
     return kNone;
   }
 
   /// The node at the end of most paths that leave and come back; kNone if there are none.
   int mostOnBrokenPaths(const NodeSet& in) {
-    waiting_.assign(state_.size(), 0.0);
+    waiting_.assign(static_cast<size_t>(network_.size()), 0.0);
     bool broken = false;
     for (int w = 0; w < network_.size(); ++w) {
       if (in.has(w) || !in.meets(network_.before[w]) || !in.meets(network_.after[w])) continue;
@@ -501,7 +345,7 @@ class ClusterPricing::Search {
       const NodeSet before = in & network_.before[w], after = in & network_.after[w];
       const double b = before.common(before), a = after.common(after);
       for (int v = 0; v < network_.size(); ++v) {
-        if (state_[v] != Free) continue;
+        if (priced_.state(v) != Free) continue;
         if (before.has(v)) waiting_[v] += a;
         if (after.has(v)) waiting_[v] += b;
       }
@@ -516,8 +360,8 @@ class ClusterPricing::Search {
     int heaviest = kNone;
     double most = 0;
     for (int v = 0; v < network_.size(); ++v) {
-      if (state_[v] != Free || weight_[v] <= 0) continue;
-      const double rank = weight_[v] + (over_.has(v) && !under_.has(v) ? 1e9 : 0);
+      if (priced_.state(v) != Free || priced_.weight(v) <= 0) continue;
+      const double rank = priced_.weight(v) + (over_.has(v) && !under_.has(v) ? 1e9 : 0);
       if (rank <= most) continue;
       heaviest = v;
       most = rank;
@@ -527,14 +371,15 @@ class ClusterPricing::Search {
 
   /// The node that most costs of pairs and stars wait for; kNone if all are charged.
   int mostUncharged(const NodeSet& in) {
-    waiting_.assign(state_.size(), 0.0);
-    for (const ClusterPrices::Pair& p : pairs_) {
-      if (p.cost <= 0 || !in.has(p.a) || !in.has(p.b) || state_[p.a] == In || state_[p.b] == In) continue;
+    waiting_.assign(static_cast<size_t>(network_.size()), 0.0);
+    for (const ClusterPrices::Pair& p : priced_.pairs()) {
+      if (p.cost <= 0 || !in.has(p.a) || !in.has(p.b) || priced_.state(p.a) == In || priced_.state(p.b) == In)
+        continue;
       waiting_[p.a] += p.cost;
       waiting_[p.b] += p.cost;
     }
-    for (const Star& s : stars_) {
-      if (in.has(s.node) && state_[s.node] != In && in.meets(s.others)) waiting_[s.node] += s.cost;
+    for (const PricedNetwork::Star& s : priced_.stars()) {
+      if (in.has(s.node) && priced_.state(s.node) != In && in.meets(s.others)) waiting_[s.node] += s.cost;
     }
     const auto most = std::max_element(waiting_.begin(), waiting_.end());
     return *most > 0 ? static_cast<int>(most - waiting_.begin()) : kNone;
@@ -558,9 +403,10 @@ class ClusterPricing::Search {
   void offer(const NodeSet& in) {
     std::vector<int> members = membersOf(in);
     double cost = pricing_.costOf(members) - clusterPrice_;
-    for (int v = 0; v < network_.size(); ++v) cost -= in.has(v) ? price_[v] : 0;
-    for (const ClusterPrices::Pair& p : pairs_) cost += in.has(p.a) && in.has(p.b) ? p.cost : 0;
-    for (const Star& s : stars_) cost += in.has(s.node) && in.meets(s.others) ? s.cost : 0;
+    for (int v = 0; v < network_.size(); ++v) cost -= in.has(v) ? priced_.price(v) : 0;
+    for (const ClusterPrices::Pair& p : priced_.pairs()) cost += in.has(p.a) && in.has(p.b) ? p.cost : 0;
+    for (const PricedNetwork::Star& s : priced_.stars())
+      cost += in.has(s.node) && in.meets(s.others) ? s.cost : 0;
     if (cost >= limit_) return;
     limit_ = oneIsEnough_ ? -1e300 : cost;
     if (!best_.members.empty()) best_.others.push_back(std::move(best_.members));
@@ -570,22 +416,11 @@ class ClusterPricing::Search {
 
   const ClusterPricing& pricing_;
   const ClusterNetwork& network_;
-  MinimumCut cut_;
-  int64_t always_;
+  PricedNetwork priced_;
   const double clusterPrice_;
-  std::vector<double> price_;
-  std::vector<ClusterPrices::Pair> pairs_;
-  std::vector<Star> stars_;  ///< of two others or more
-  std::vector<std::vector<Charge>> costly_;
   std::vector<double> waiting_;  ///< scratch
-  std::vector<State> state_;
-  std::vector<int> decisions_;  ///< in order
-  const double budget_;         ///< that the representative leaves
-  std::vector<double> weight_;  ///< by node; 0 of the representative
-  double budgetPrice_ = 0;      ///< for one of weight, in whole costs
-  MinimumCut::State withoutPrice_;
-  NodeSet over_, under_;  ///< BudgetPrice of the place looked at
-  bool priced_ = false;   ///< the bound of the place looked at has a price of the budget in it
+  NodeSet over_, under_;         ///< BudgetPrice of the place looked at
+  bool atPrice_ = false;         ///< the bound of the place looked at has a price of the budget in it
   int looked_ = 0;
   double limit_;
   int64_t& steps_;
