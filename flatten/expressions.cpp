@@ -6,7 +6,6 @@
 
 namespace kelpie::flatten {
 
-
 Value Flattener::atom(const core::Atom& a, Context& context, Frame& frame) {
   if (a.isConstant()) return {arena().constant(a.constant())};
   auto found = frame.find(a.var());

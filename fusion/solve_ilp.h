@@ -6,13 +6,15 @@
 //   2. Decomposition. Pairs that can share a cluster span components, solved apart; if together their
 //   clusters
 //      form a cycle, the components on it are joined and solved again.
-//   3. A combinatorial lower bound (lower_bound.h). When the greedy clustering, improved, meets it, nothing is
+//   3. A combinatorial lower bound (lower_bound.h). When the greedy clustering, improved, meets it, nothing
+//   is
 //      left to solve.
-//   4. Stages (solve_stages.h): where few clusters suffice, the best one is found and proven over their order.
+//   4. Stages (solve_stages.h): where few clusters suffice, the best one is found and proven over their
+//   order.
 //
 // What remains is annealed (anneal.h) and solved by branch and price over whole clusters (cluster_search.h).
-// The search starts from the incumbent and is bounded in time; what comes out is legal in any case and carries
-// its proven bound.
+// The search starts from the incumbent and is bounded in time; what comes out is legal in any case and
+// carries its proven bound.
 #pragma once
 
 #include "fusion/partition.h"

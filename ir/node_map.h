@@ -33,7 +33,8 @@ class NodeMap {
     ++size_;
     return true;
   }
-  /// The value of `key`, default-constructed first if absent. The reference is valid until the next insertion.
+  /// The value of `key`, default-constructed first if absent. The reference is valid until the next
+  /// insertion.
   Value& operator[](ExprRef key) {
     insert(key, Value());
     return *find(key);

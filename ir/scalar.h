@@ -19,10 +19,13 @@ constexpr bool isInt(ScalarType t) { return t == ScalarType::Int32 || t == Scala
 constexpr int sizeOf(ScalarType t) {
   switch (t) {
     case ScalarType::Bool:
-    case ScalarType::Char: return 1;
+    case ScalarType::Char:
+      return 1;
     case ScalarType::Int32:
-    case ScalarType::Float32: return 4;
-    default: return 8;
+    case ScalarType::Float32:
+      return 4;
+    default:
+      return 8;
   }
 }
 std::string_view toString(ScalarType t);  ///< "bool" "char" "int32" "int64" "float32" "float64"
@@ -57,17 +60,50 @@ struct Scalar {
 /// counts, ...) are separate, made before the operation, so that an operation itself never faults.
 enum class ScalarOp : uint8_t {
   // Two operands of one type, result of that type. Ints wrap.
-  Add, Sub, Mul,   // int, float
-  Div, Rem,        // int: truncating, x/0 = 0 and x rem 0 = 0 by definition; Div also float (IEEE)
-  Max, Min,        // int, float, char: `a > b ? a : b`, `a < b ? a : b` (the second when unordered)
-  And, Or, Xor,    // bool, int (bitwise)
-  ShiftLeft, ShiftRight,  // int; count taken modulo the width; right shift is arithmetic
+  // int, float:
+  Add,
+  Sub,
+  Mul,
+  // int: truncating, x/0 = 0 and x rem 0 = 0 by definition; Div also float (IEEE):
+  Div,
+  Rem,
+  // int, float, char: `a > b ? a : b`, `a < b ? a : b` (the second when unordered):
+  Max,
+  Min,
+  // bool, int (bitwise):
+  And,
+  Or,
+  Xor,
+  // int; count taken modulo the width; right shift is arithmetic:
+  ShiftLeft,
+  ShiftRight,
   // Two operands of one type, result bool.
-  Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual,  // any scalar type
+  // any scalar type:
+  Equal,
+  NotEqual,
+  Less,
+  LessEqual,
+  Greater,
+  GreaterEqual,
   // One operand, result of its type.
-  Not,             // bool, int (one's complement)
-  Negate,          // int, float; float is 0 - a, so -0.0 never arises
-  Sqrt, Exp, Ln, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Floor,  // float
+  // bool, int (one's complement):
+  Not,
+  // int, float; float is 0 - a, so -0.0 never arises:
+  Negate,
+  // float:
+  Sqrt,
+  Exp,
+  Ln,
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Sinh,
+  Cosh,
+  Tanh,
+  Floor,
 };
 
 constexpr int arity(ScalarOp op) { return op < ScalarOp::Not ? 2 : 1; }

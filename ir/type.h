@@ -22,13 +22,14 @@ using Row = std::vector<CoreType>;
 class CoreType {
  public:
   CoreType() = default;
-  CoreType(ScalarType scalar) : scalar_(scalar) {}  // NOLINT(google-explicit-constructor): a scalar type is a type
+  // NOLINTNEXTLINE(google-explicit-constructor): a scalar type is a type
+  CoreType(ScalarType scalar) : scalar_(scalar) {}
   static CoreType sequence(Row elements);
 
   bool isScalar() const { return !elements_; }
   bool isSequence() const { return elements_ != nullptr; }
-  ScalarType scalar() const { return scalar_; }         ///< requires isScalar()
-  const Row& elements() const { return *elements_; }    ///< requires isSequence()
+  ScalarType scalar() const { return scalar_; }       ///< requires isScalar()
+  const Row& elements() const { return *elements_; }  ///< requires isSequence()
   /// Scalar 0; a sequence is one deeper than its deepest component.
   int depth() const;
 

@@ -5,10 +5,10 @@
 // thread's frame, in memory. A few bytes of that cost nothing; a loop over elements that goes to memory for
 // more is slower than with fewer blocks. On an H200, 2/3 of the blocks made these kernels of segments faster,
 // to a share of their time: frames of 200 bytes 0.60, 136 bytes 0.74, 112 bytes 0.71 and 0.77, 72 bytes 0.74;
-// 104 bytes 0.86. Of those with frames of 32 bytes and less most became slower; of those with 64 one took 0.93,
-// another (running sums of numbers times one of their segment) 1.08 to 1.11.
-// Flat scans and filters wait for other tiles, and want many at work: one with a frame of 432 bytes took 0.40
-// of its time, one of 224 bytes 0.71, two of 144 and 160 bytes 1.22 and 1.24.
+// 104 bytes 0.86. Of those with frames of 32 bytes and less most became slower; of those with 64 one took
+// 0.93, another (running sums of numbers times one of their segment) 1.08 to 1.11. Flat scans and filters
+// wait for other tiles, and want many at work: one with a frame of 432 bytes took 0.40 of its time, one of
+// 224 bytes 0.71, two of 144 and 160 bytes 1.22 and 1.24.
 //
 // In:  code of one kernel (an ELF file, as NVRTC makes it) and its source. Out: numbers; nothing is compiled
 // here.

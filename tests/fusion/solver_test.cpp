@@ -176,7 +176,8 @@ PartitionProblem straightLine(int nodes, uint32_t seed, double load) {
   return p;
 }
 
-/// Large clusters, a budget that binds, few stages: column generation alone left seven of these open after 10 s.
+/// Large clusters, a budget that binds, few stages: column generation alone left seven of these open after 10
+/// s.
 TEST(SolveIlp, ProvesStraightLinesOfOneLength) {
   for (const double load : {0.0187, 18.7}) {
     for (uint32_t seed = 0; seed < 8; ++seed) {
