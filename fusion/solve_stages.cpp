@@ -90,11 +90,17 @@ class StageProgram {
     glp_smcp simplex;
     glp_init_smcp(&simplex);
     simplex.msg_lev = GLP_MSG_OFF;
-    simplex.presolve = GLP_ON;
-    simplex.tm_lim = deadline.millisecondsLeft();
-    const int relaxed = glp_simplex(lp_.get(), &simplex);
-    if (relaxed == GLP_ENOPFS) return {true, std::nullopt};
-    if (relaxed != 0 || glp_get_status(lp_.get()) != GLP_OPT) return result;
+    // The presolver's bases make the search shorter; but where it does not see by itself that nothing is
+    // feasible, its answer is undefined.
+    for (const int presolve : {GLP_ON, GLP_OFF}) {
+      simplex.presolve = presolve;
+      simplex.tm_lim = deadline.millisecondsLeft();
+      const int relaxed = glp_simplex(lp_.get(), &simplex);
+      if (relaxed == GLP_ENOPFS || (relaxed == 0 && glp_get_status(lp_.get()) == GLP_NOFEAS))
+        return {true, std::nullopt};
+      if (relaxed == 0 && glp_get_status(lp_.get()) == GLP_OPT) break;
+    }
+    if (glp_get_status(lp_.get()) != GLP_OPT) return result;
     if (launches + glp_get_obj_val(lp_.get()) / scale_ >= below - kNothing * (1 + below))
       return {true, std::nullopt};
     Callback callback{*this, (below - launches) * scale_, kMostPrograms};
@@ -110,9 +116,8 @@ class StageProgram {
     search.cb_func = [](glp_tree* tree, void* info) { static_cast<Callback*>(info)->at(tree); };
     const int status = glp_intopt(lp_.get(), &search);
     const int found = glp_mip_status(lp_.get());
-    result.complete = status == GLP_ENOPFS || (status == 0 && (found == GLP_OPT || found == GLP_NOFEAS)) ||
-                      callback.nothingLeft;
-    if (status != GLP_ENOPFS && (found == GLP_OPT || found == GLP_FEAS)) result.cluster = partition();
+    result.complete = (status == 0 && (found == GLP_OPT || found == GLP_NOFEAS)) || callback.nothingLeft;
+    if (found == GLP_OPT || found == GLP_FEAS) result.cluster = partition();
     return result;
   }
 
