@@ -26,9 +26,25 @@ class Annealer {
   }
 
   Assignment run(double seconds) {
-    constexpr double kHottest = 2, kColdest = 0.1;  // in units of the typical cost of one decision
     const Deadline deadline(seconds);
-    const double unit = typicalCost();
+    const double whole = meanCost(), fine = medianOfLoads();
+    cool(whole, deadline);
+    // Where loads cost a small part of a launch, they have made no difference yet.
+    if (fine < kFine * whole) {
+      load(best_);
+      cool(fine, deadline);
+    }
+    return normalised(best_);
+  }
+
+ private:
+  static constexpr double kFine = 0.2;
+  static constexpr int64_t kRound = 1024;  ///< moves between two looks at the clock
+  static constexpr int64_t kMovesOfANodeByNodes = 30, kMostMovesOfANode = 10'000, kMostMoves = 20'000'000;
+
+  /// `unit`: what a decision typically costs.
+  void cool(double unit, const Deadline& deadline) {
+    constexpr double kHottest = 2, kColdest = 0.1;  // in these units
     const int64_t nodes = static_cast<int64_t>(movable_.size());
     // What is small is solved exactly at once; a good beginning is worth time where that takes long.
     const int64_t ofANode = std::min(kMostMovesOfANode, nodes * std::max(kMovesOfANodeByNodes, nodes / 4));
@@ -51,12 +67,7 @@ class Annealer {
         moveNode(temperature);
       }
     }
-    return normalised(best_);
   }
-
- private:
-  static constexpr int64_t kRound = 1024;  ///< moves between two looks at the clock
-  static constexpr int64_t kMovesOfANodeByNodes = 30, kMostMovesOfANode = 10'000, kMostMoves = 20'000'000;
 
   void indexNeighbours() {
     const int n = problem_.nodes;
@@ -123,18 +134,36 @@ class Annealer {
     for (size_t k = 0; k < order.size(); ++k) place_[order[k]] = static_cast<double>(k);
     free_.clear();
     for (int c = n - 1; c >= static_cast<int>(order.size()); --c) free_.push_back(c);
+    accessCost_.clear();
+    storeCost_.clear();
     for (size_t k = 0; k < problem_.accesses.size(); ++k) accessCost_.push_back(costOfAccess(k));
     for (size_t k = 0; k < problem_.stores.size(); ++k) storeCost_.push_back(costOfStore(k));
     best_ = cluster_;
+    above_ = 0;
   }
 
-  double typicalCost() const {
+  /// Of launches and loads: what keeps clusters apart or together at first.
+  double meanCost() const {
     std::vector<double> costs;
     for (int v : movable_) costs.push_back(problem_.launch[v]);
     for (const Access& a : problem_.accesses) costs.push_back(a.cost);
     if (costs.empty()) return 1;
     return std::max(1e-9,
                     std::accumulate(costs.begin(), costs.end(), 0.0) / static_cast<double>(costs.size()));
+  }
+
+  /// Of those that matter.
+  double medianOfLoads() const {
+    constexpr double kLeast = 1e-3;  // of the greatest
+    std::vector<double> costs;
+    double greatest = 0;
+    for (const Access& a : problem_.accesses) greatest = std::max(greatest, a.cost);
+    for (const Access& a : problem_.accesses)
+      if (a.cost > kLeast * greatest) costs.push_back(a.cost);
+    if (costs.empty()) return meanCost();
+    const auto middle = costs.begin() + static_cast<int64_t>(costs.size() / 2);
+    std::nth_element(costs.begin(), middle, costs.end());
+    return *middle;
   }
 
   int number(int low, int high) {

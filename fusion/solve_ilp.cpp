@@ -8,61 +8,13 @@
 #include "fusion/contraction.h"
 #include "fusion/deadline.h"
 #include "fusion/lower_bound.h"
+#include "fusion/restricted_problem.h"
+#include "fusion/solve_again.h"
 #include "fusion/solve_greedy.h"
 #include "fusion/solve_stages.h"
 
 namespace kelpie::fusion {
 namespace {
-
-/// The problem on some nodes, when these and no others may share clusters with each other.
-PartitionProblem restricted(const PartitionProblem& problem, const PairTable& pairs,
-                            const std::vector<int>& nodes) {
-  PartitionProblem part;
-  part.nodes = static_cast<int>(nodes.size());
-  part.budget = problem.budget;
-  std::vector<int> local(problem.nodes, -1);
-  for (int v : nodes) {
-    local[v] = static_cast<int>(part.launch.size());
-    part.launch.push_back(problem.launch[v]);
-    part.weight.push_back(problem.weight[v]);
-  }
-  for (const PartitionEdge& e : problem.edges) {
-    if (local[e.from] >= 0 && local[e.to] >= 0) part.edges.push_back({local[e.from], local[e.to], e.fusible});
-  }
-  for (int a : nodes) {
-    for (int b : nodes) {
-      if (a == b || pairs.canShare(a, b)) continue;
-      // Paths between them may lead through nodes that are not here; what remains of them is the order.
-      if (pairs.reaches(a, b)) {
-        part.edges.push_back({local[a], local[b], false});
-      } else if (a < b && !pairs.reaches(b, a)) {
-        part.forbidden.emplace_back(local[a], local[b]);
-      }
-    }
-  }
-  for (const Requirement& r : problem.requirements) {
-    if (local[r.a] < 0 || local[r.b] < 0 || local[r.third] < 0 || !pairs.canShare(r.a, r.b)) continue;
-    part.requirements.push_back({local[r.a], local[r.b], local[r.third]});
-  }
-  const auto readersHere = [&](const std::vector<int>& readers) {
-    std::vector<int> here;
-    for (int r : readers) {
-      if (local[r] >= 0) here.push_back(local[r]);
-    }
-    return here;
-  };
-  for (const Access& a : problem.accesses) {
-    Access access{a.producer < 0 ? -1 : local[a.producer], readersHere(a.readers), a.cost};
-    if (!access.readers.empty()) part.accesses.push_back(std::move(access));
-  }
-  for (const Store& s : problem.stores) {
-    if (local[s.producer] < 0) continue;
-    Store store{local[s.producer], readersHere(s.readers), s.outlives, s.cost};
-    store.outlives |= store.readers.size() < s.readers.size();
-    part.stores.push_back(std::move(store));
-  }
-  return part;
-}
 
 /// Components of the graph whose edges are the pairs that can share a cluster; component[v], normalised.
 Assignment sharingComponents(const PairTable& pairs, int nodes) {
@@ -114,8 +66,12 @@ struct Solved {
   double cost = 0, bound = 0;
 };
 
-constexpr double kShareOfAnnealing = 0.25;  ///< of the time, at most
-constexpr double kShareOfStages = 0.6;      ///< the same
+constexpr double kShareOfAnnealing = 0.25;    ///< of the time, at most
+constexpr double kShareOfSolvingAgain = 0.2;  ///< the same
+/// The same. What is left is for whole clusters, which are found slowly where they are large and many.
+constexpr double kShareOfStages = 0.75;
+/// Of so many nodes on average, clusters are worth solving again by stages; of fewer, all are found sooner.
+constexpr int kLargeClusters = 8;
 /// Regions of so many nodes are proven in seconds, and parts find their own beginning; beyond, what is found
 /// for the whole first makes a schedule of 900 nodes 1 % cheaper.
 constexpr int kNodesProven = 300;
@@ -140,6 +96,9 @@ Solved solvePart(const PartitionProblem& part, Assignment start, double lower, d
     if (proven()) return {start, cost, cost};
   }
   start = improve(part, pairs, anneal(part, pairs, start, kShareOfAnnealing * seconds));
+  const int clusters = 1 + *std::max_element(start.begin(), start.end());
+  if (shortcut && part.nodes >= kLargeClusters * clusters)
+    start = solveAgain(part, pairs, start, Deadline(kShareOfSolvingAgain * seconds));
   cost = costOf(part, start);
   if (proven()) return {start, cost, cost};
   const ClusterSearchResult search = searchClusters(part, start, lower, deadline.secondsLeft(), fewest);

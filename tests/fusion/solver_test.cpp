@@ -11,6 +11,7 @@
 #include "fusion/anneal.h"
 #include "fusion/emit_lp.h"
 #include "fusion/order_cuts.h"
+#include "fusion/solve_again.h"
 #include "fusion/solve_greedy.h"
 #include "fusion/solve_ilp.h"
 #include "fusion/solve_stages.h"
@@ -211,6 +212,54 @@ TEST(SolveStages, FindsTheBestOfFewClusters) {
   }
   EXPECT_GT(improved, 80);
   EXPECT_GT(proven, 60);
+}
+
+/// Of a search that is cut short, too.
+TEST(SolveStages, BoundsWhatIsLeftWhenTheTimeIsUp) {
+  int raised = 0;
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    SCOPED_TRACE(seed);
+    const PartitionProblem problem = straightLine(64, seed, 0.0187);
+    const PairTable pairs(problem);
+    const Partition best = solveIlp(problem, pairs, {20, true, true});
+    ASSERT_TRUE(best.proven());
+    const Assignment start = improve(problem, pairs, separate(problem.nodes));
+    double last = 0;
+    for (const double seconds : {0.005, 0.02, 0.08, 0.3}) {
+      const StagedPartition staged = solveStages(problem, pairs, start, Deadline(seconds));
+      const double cost = costOf(problem, staged.cluster);
+      EXPECT_EQ(illegal(problem, staged.cluster), std::nullopt);
+      EXPECT_LE(std::min(staged.bound, cost), best.cost + 1e-6) << seconds;
+      raised += std::min(staged.bound, cost) > last + 1e-9;
+      last = std::min(staged.bound, cost);
+    }
+  }
+  EXPECT_GT(raised, 4);
+}
+
+/// Parts that leave most of a problem as it is: what comes of them is legal, and in small problems often the best.
+TEST(SolveAgain, MakesPartsCheaperAndStaysLegal) {
+  int improved = 0, best = 0, rounds = 0;
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    for (const PartitionProblem& problem :
+         {straightLine(9, seed, seed % 2 ? 0.5 : 20),
+          ShapedProblem(kRegionShapes[seed % std::size(kRegionShapes)], 9, seed).problem(),
+          straightLine(48, seed, seed % 2 ? 0.0187 : 18.7),
+          ShapedProblem(kRegionShapes[seed % std::size(kRegionShapes)], 48, seed).problem()}) {
+      const PairTable pairs(problem);
+      const Assignment start = separate(problem.nodes);
+      const Assignment again = solveAgain(problem, pairs, start, Deadline(0.5), problem.nodes < 10 ? 5 : 16);
+      ASSERT_EQ(illegal(problem, again), std::nullopt);
+      EXPECT_LE(costOf(problem, again), costOf(problem, start) + 1e-9);
+      improved += costOf(problem, again) < costOf(problem, start) - 1e-6;
+      if (problem.nodes > 9) continue;
+      ++rounds;
+      best += costOf(problem, again) < exhaustiveOptimum(problem) + 1e-6;
+    }
+  }
+  EXPECT_GT(improved, 120);
+  EXPECT_GT(best, rounds / 3);
 }
 
 class EmitLp : public testing::Test {

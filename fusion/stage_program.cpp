@@ -1,0 +1,221 @@
+#include "fusion/stage_program.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace kelpie::fusion {
+namespace {
+
+constexpr double kGreatestCost = 1e4;  ///< costs are scaled to that: GLPK's tolerances are absolute
+constexpr double kBroken = 1e-5;       ///< by more than that: a requirement
+
+}  // namespace
+
+StageWindows::StageWindows(const PartitionProblem& problem, const PairTable& pairs, int stages)
+    : first(problem.nodes, 1), last(problem.nodes, stages) {
+  std::vector<int> order(problem.nodes);
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return pairs.rank(a) < pairs.rank(b); });
+  const auto apart = [&](int u, int v) { return pairs.canShare(u, v) ? 0 : 1; };
+  for (int v : order) {
+    for (int u = 0; u < problem.nodes; ++u)
+      if (pairs.reaches(u, v)) first[v] = std::max(first[v], first[u] + apart(u, v));
+  }
+  std::reverse(order.begin(), order.end());
+  for (int u : order) {
+    for (int v = 0; v < problem.nodes; ++v)
+      if (pairs.reaches(u, v)) last[u] = std::min(last[u], last[v] - apart(u, v));
+  }
+}
+
+bool StageWindows::possible() const {
+  return std::equal(first.begin(), first.end(), last.begin(), std::less_equal<>());
+}
+
+int StageWindows::fewest() const { return first.empty() ? 0 : *std::max_element(first.begin(), first.end()); }
+
+StageProgram::StageProgram(const PartitionProblem& problem, const PairTable& pairs, int stages)
+    : problem_(problem),
+      pairs_(pairs),
+      stages_(stages),
+      windows_(problem, pairs, stages),
+      launches_(stages * problem.launch[0]),
+      lp_(glp_create_prob(), glp_delete_prob),
+      after_(static_cast<size_t>(problem.nodes) * stages, 0) {
+  glp_set_obj_dir(lp_.get(), GLP_MIN);
+  if (!windows_.possible()) return;
+  double greatest = problem.launch[0];
+  for (const Access& a : problem.accesses) greatest = std::max(greatest, a.cost);
+  for (const Store& s : problem.stores) greatest = std::max(greatest, s.cost);
+  scale_ = kGreatestCost / std::max(greatest, 1e-300);
+  addNodes();
+  addOrder();
+  addRules();
+  addLoads();
+  addStores();
+}
+
+/// Adds `times` whether the node is in a stage behind k.
+void StageProgram::addAfter(Sum& sum, int node, int k, double times) const {
+  if (k < windows_.first[node]) {
+    sum.constant += times;
+  } else if (k < windows_.last[node]) {
+    sum.terms[after_[static_cast<size_t>(node) * stages_ + k]] += times;
+  }
+}
+/// The same for whether it is in stage k.
+void StageProgram::addIn(Sum& sum, int node, int k, double times) const {
+  addAfter(sum, node, k - 1, times);
+  addAfter(sum, node, k, -times);
+}
+
+int StageProgram::column(double least, double cost, bool whole) {
+  const int column = glp_add_cols(lp_.get(), 1);
+  glp_set_col_bnds(lp_.get(), column, least == 1 ? GLP_FX : GLP_DB, least, 1);
+  glp_set_obj_coef(lp_.get(), column, cost * scale_);
+  if (whole) glp_set_col_kind(lp_.get(), column, GLP_IV);
+  return column;
+}
+
+void StageProgram::atMost(glp_prob* lp, const Sum& sum, double most) {
+  std::vector<int> columns(1);
+  std::vector<double> values(1);
+  double greatest = sum.constant;
+  for (const auto& [column, value] : sum.terms) {
+    if (value == 0) continue;
+    columns.push_back(column);
+    values.push_back(value);
+    greatest += std::max(0.0, value);
+  }
+  if (greatest <= most) return;
+  const int row = glp_add_rows(lp, 1);
+  glp_set_row_bnds(lp, row, GLP_UP, 0, most - sum.constant);
+  glp_set_mat_row(lp, row, static_cast<int>(columns.size()) - 1, columns.data(), values.data());
+}
+
+void StageProgram::addNodes() {
+  for (int v = 0; v < problem_.nodes; ++v) {
+    for (int k = windows_.first[v]; k < windows_.last[v]; ++k) {
+      variables_.push_back(column(0, 0, true));
+      after_[static_cast<size_t>(v) * stages_ + k] = variables_.back();
+      Sum sum;
+      addAfter(sum, v, k, 1);
+      addAfter(sum, v, k - 1, -1);
+      atMost(sum, 0);
+    }
+  }
+}
+
+/// u is in no later stage than v, or in an earlier one.
+void StageProgram::addOrder(int u, int v, bool earlier) {
+  for (int k = 1; k <= stages_; ++k) {
+    Sum sum;
+    addAfter(sum, u, earlier ? k - 1 : k, 1);
+    addAfter(sum, v, k, -1);
+    atMost(sum, 0);
+  }
+}
+
+void StageProgram::addOrder() {
+  for (const PartitionEdge& e : problem_.edges)
+    if (pairs_.canShare(e.from, e.to)) addOrder(e.from, e.to, false);
+  // Of what a path parts, those pairs that do not follow from others on the path.
+  for (int u = 0; u < problem_.nodes; ++u) {
+    for (int v = 0; v < problem_.nodes; ++v) {
+      if (!pairs_.reaches(u, v) || pairs_.canShare(u, v)) continue;
+      bool follows = false;
+      for (int w = 0; w < problem_.nodes && !follows; ++w) {
+        follows =
+            pairs_.reaches(u, w) && pairs_.reaches(w, v) && !(pairs_.canShare(u, w) && pairs_.canShare(w, v));
+      }
+      if (!follows) addOrder(u, v, true);
+    }
+  }
+}
+
+StageProgram::Sum StageProgram::requirement(const Requirement& r, int k) const {
+  Sum sum;
+  addIn(sum, r.a, k, 1);
+  addIn(sum, r.b, k, 1);
+  addIn(sum, r.third, k, -1);
+  return sum;
+}
+bool StageProgram::addBrokenRequirements(glp_prob* lp) const {
+  const int before = glp_get_num_rows(lp);
+  for (const Requirement& r : problem_.requirements) {
+    for (int k = 1; k <= stages_ && pairs_.canShare(r.a, r.b); ++k) {
+      if (!mayBeIn(r.a, k) || !mayBeIn(r.b, k)) continue;
+      const Sum sum = requirement(r, k);
+      double value = sum.constant;
+      for (const auto& [column, times] : sum.terms) value += times * glp_get_col_prim(lp, column);
+      if (value > 1 + kBroken) atMost(lp, sum, 1);
+    }
+  }
+  return glp_get_num_rows(lp) > before;
+}
+
+/// About who shares a stage: pairs and the budget.
+void StageProgram::addRules() {
+  for (int k = 1; k <= stages_; ++k) {
+    for (int a = 0; a < problem_.nodes; ++a) {
+      for (int b = 0; b < a; ++b) {
+        if (pairs_.canShare(a, b) || pairs_.reaches(a, b) || pairs_.reaches(b, a)) continue;
+        Sum sum;
+        addIn(sum, a, k, 1);
+        addIn(sum, b, k, 1);
+        atMost(sum, 1);
+      }
+    }
+    Sum taken;
+    for (int v = 0; v < problem_.nodes; ++v)
+      addIn(taken, v, k, std::min(problem_.weight[v], problem_.budget));
+    atMost(taken, problem_.budget);
+  }
+}
+
+/// Paid in each stage that has a reader and not the producer.
+void StageProgram::addLoads() {
+  for (const Access& a : problem_.accesses) {
+    for (int k = 1; k <= stages_; ++k) {
+      int load = 0;
+      for (int r : a.readers) {
+        if (!mayBeIn(r, k)) continue;
+        if (load == 0) load = column(0, a.cost, false);
+        Sum sum;
+        addIn(sum, r, k, 1);
+        if (a.producer >= 0) addIn(sum, a.producer, k, -1);
+        sum.terms[load] -= 1;
+        atMost(sum, 0);
+      }
+    }
+  }
+}
+
+/// Paid if a reader is in a later stage than the producer.
+void StageProgram::addStores() {
+  for (const Store& s : problem_.stores) {
+    const int store = column(s.outlives ? 1 : 0, s.cost, false);
+    for (int r : s.readers) {
+      for (int k = 1; k < stages_ && !s.outlives; ++k) {
+        Sum sum;
+        addAfter(sum, r, k, 1);
+        addAfter(sum, s.producer, k, -1);
+        sum.terms[store] -= 1;
+        atMost(sum, 0);
+      }
+    }
+  }
+}
+
+Assignment StageProgram::partition(glp_prob* lp, double (*value)(glp_prob*, int)) const {
+  Assignment cluster(problem_.nodes, 0);
+  for (int v = 0; v < problem_.nodes; ++v) {
+    cluster[v] = windows_.first[v];
+    for (int k = windows_.first[v]; k < windows_.last[v]; ++k)
+      cluster[v] += value(lp, after_[static_cast<size_t>(v) * stages_ + k]) > 0.5 ? 1 : 0;
+  }
+  return normalised(cluster);
+}
+
+}  // namespace kelpie::fusion

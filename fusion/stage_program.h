@@ -1,0 +1,82 @@
+// The integer program of clusterings into a number of stages, as a GLPK problem; see solve_stages.h for its
+// variables.
+//
+// Rows: a stage is behind all before it; order along edges and blocking paths; pairs that exclude each other,
+// and the budget, in each stage; a load is paid in each stage that has a reader and not the producer; a
+// store, if a reader is in a later stage than the producer. Requirements are many, of which few would ever be
+// broken: they are added where they are.
+#pragma once
+
+#include <glpk.h>
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "fusion/partition.h"
+
+namespace kelpie::fusion {
+
+/// First and last stage of each node, of `stages`.
+struct StageWindows {
+  std::vector<int> first, last;
+
+  StageWindows(const PartitionProblem& problem, const PairTable& pairs, int stages);
+  bool possible() const;
+  /// How many stages are needed.
+  int fewest() const;
+};
+
+class StageProgram {
+ public:
+  StageProgram(const PartitionProblem& problem, const PairTable& pairs, int stages);
+
+  /// False if some node has no stage: there is no program then.
+  bool possible() const { return windows_.possible(); }
+  glp_prob* lp() const { return lp_.get(); }
+  int rows() const { return glp_get_num_rows(lp_.get()); }
+  /// The variables that are 0 or 1 in a partition; all else follows.
+  const std::vector<int>& variables() const { return variables_; }
+
+  /// Of a value of the objective: what the partition costs.
+  double cost(double objective) const { return launches_ + objective / scale_; }
+  double objective(double cost) const { return (cost - launches_) * scale_; }
+
+  /// To `lp`, which is this program or a copy of it, of what its relaxation breaks. Whether there are any.
+  bool addBrokenRequirements(glp_prob* lp) const;
+  /// By the values of the variables in `lp`.
+  Assignment partition(glp_prob* lp, double (*value)(glp_prob*, int)) const;
+
+ private:
+  /// A sum of variables and a constant.
+  struct Sum {
+    std::map<int, double> terms;  ///< by column
+    double constant = 0;
+  };
+  void addAfter(Sum& sum, int node, int k, double times) const;
+  void addIn(Sum& sum, int node, int k, double times) const;
+  bool mayBeIn(int node, int k) const { return windows_.first[node] <= k && k <= windows_.last[node]; }
+  int column(double least, double cost, bool whole);
+  static void atMost(glp_prob* lp, const Sum& sum, double most);
+  void atMost(const Sum& sum, double most) { atMost(lp_.get(), sum, most); }
+
+  void addNodes();
+  void addOrder(int u, int v, bool earlier);
+  void addOrder();
+  void addRules();
+  void addLoads();
+  void addStores();
+  Sum requirement(const Requirement& r, int k) const;
+
+  const PartitionProblem& problem_;
+  const PairTable& pairs_;
+  const int stages_;
+  const StageWindows windows_;
+  const double launches_;
+  std::unique_ptr<glp_prob, void (*)(glp_prob*)> lp_;
+  std::vector<int> after_;  ///< by node and stage: the column; 0 where it is known
+  std::vector<int> variables_;
+  double scale_ = 1;
+};
+
+}  // namespace kelpie::fusion
