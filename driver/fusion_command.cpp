@@ -68,6 +68,38 @@ std::string totals(const std::vector<fusion::FormReport>& forms) {
 
 }  // namespace
 
+namespace {
+
+void addCode(fusion::FusionReport& report, const lcu::Program& program, const Pipeline& pipeline,
+             const std::string& target) {
+  const auto code = pipeline.generateKernels(program, target == "cpu" ? "cpu" : "cuda");
+  for (fusion::RegionReport& region : report.regions)
+    for (fusion::ClusterReport& cluster : region.clusters)
+      if (const auto it = code.find(cluster.kernel); it != code.end()) cluster.code = it->second;
+}
+
+/// For each strategy but the chosen one the report with its kernels.
+std::vector<fusion::FusionReport> reportsOfOthers(const core::Program& program, const Pipeline& pipeline,
+                                                  const flatten::KnownGlobals& globals,
+                                                  const fusion::FusionReport& chosen,
+                                                  const std::string& target) {
+  std::vector<fusion::FusionReport> reports;
+  if (chosen.regions.empty()) return reports;
+  for (size_t s = 0; s < chosen.regions[0].strategies.size(); ++s) {
+    fusion::GivenSchedule given;
+    given.strategy = chosen.regions[0].strategies[s].strategy;
+    if (given.strategy == chosen.regions[0].chosen) continue;
+    for (const fusion::RegionReport& region : chosen.regions)
+      given.clusters.push_back(region.strategies[s].cluster);
+    lcu::Program flat = pipeline.flatten(program, globals);
+    reports.push_back(pipeline.fuseAs(given, flat, globals));
+    addCode(reports.back(), flat, pipeline, target);
+  }
+  return reports;
+}
+
+}  // namespace
+
 std::optional<Diagnostic> undefinedFunction(const std::vector<FormResult>& forms, const std::string& function,
                                             const Environment& environment) {
   std::set<std::string> defined;
@@ -123,16 +155,17 @@ std::vector<fusion::FormReport> fusionReports(const std::vector<FormResult>& for
       globals = [&](uint32_t cell) { return runs->cells.at(cell); };
     lcu::Program program = pipeline.flatten(*form.program, globals);
     fusion::FusionReport report = pipeline.fuse(program, globals);
-    if (request.format == FusionFormat::Json || request.format == FusionFormat::Html) {
-      const auto code = pipeline.generateKernels(program, request.target == "cpu" ? "cpu" : "cuda");
-      for (fusion::RegionReport& region : report.regions)
-        for (fusion::ClusterReport& cluster : region.clusters)
-          if (const auto it = code.find(cluster.kernel); it != code.end()) cluster.code = it->second;
-    }
+    if (request.format == FusionFormat::Json || request.format == FusionFormat::Html)
+      addCode(report, program, pipeline, request.target);
+    std::vector<fusion::FusionReport> others;
+    if (request.format == FusionFormat::Html)
+      others = reportsOfOthers(*form.program, pipeline, globals, report, request.target);
     if (ran) addMeasured(report, runs->byProgram.at(&*form.program));
-    std::erase_if(report.regions, [&](const auto& region) { return !concerns(region, request.function); });
+    const auto unwanted = [&](const auto& region) { return !concerns(region, request.function); };
+    std::erase_if(report.regions, unwanted);
+    for (fusion::FusionReport& other : others) std::erase_if(other.regions, unwanted);
     if (report.regions.empty() && !request.function.empty()) continue;
-    reports.push_back({sources.describe(form.span), form.name, std::move(report), {}});
+    reports.push_back({sources.describe(form.span), form.name, std::move(report), std::move(others), {}});
     if (runs)
       if (const auto failed = runs->failed.find(&*form.program); failed != runs->failed.end())
         reports.back().failure = failed->second;

@@ -68,7 +68,19 @@ lcu::Program Pipeline::flatten(const core::Program& program, const flatten::Know
 }
 
 fusion::FusionReport Pipeline::fuse(lcu::Program& program, const flatten::KnownGlobals& globals) const {
+  return fuse(program, globals, options_.fusion);
+}
+
+fusion::FusionReport Pipeline::fuseAs(const fusion::GivenSchedule& schedule, lcu::Program& program,
+                                      const flatten::KnownGlobals& globals) const {
   fusion::FusionOptions options = options_.fusion;
+  options.observe = nullptr;
+  options.given = schedule;
+  return fuse(program, globals, std::move(options));
+}
+
+fusion::FusionReport Pipeline::fuse(lcu::Program& program, const flatten::KnownGlobals& globals,
+                                    fusion::FusionOptions options) const {
   if (globals) options.globals = sizesOf(program, globals);
   for (const std::string& place : {sources_.describe(program.span), std::string()}) {
     const auto known = options_.known.find(place);

@@ -42,6 +42,10 @@ class Pipeline {
   lcu::Program flatten(const core::Program& program, const flatten::KnownGlobals& globals = {}) const;
   /// `globals` tell fusion sizes.
   fusion::FusionReport fuse(lcu::Program& program, const flatten::KnownGlobals& globals = {}) const;
+  /// What fuse() reports of another strategy, whose clusters its report has: the same regions with that
+  /// strategy's kernels. `program` as it was flattened; globals as then.
+  fusion::FusionReport fuseAs(const fusion::GivenSchedule& schedule, lcu::Program& program,
+                              const flatten::KnownGlobals& globals = {}) const;
   /// The source of all kernels for the target "cuda" or "cpu".
   std::string generate(const lcu::Program& program, const std::string& target) const;
   /// The same of each kernel alone, by its name.
@@ -52,6 +56,9 @@ class Pipeline {
   std::string describe(Span span) const;
 
  private:
+  fusion::FusionReport fuse(lcu::Program& program, const flatten::KnownGlobals& globals,
+                            fusion::FusionOptions options) const;
+
   const SourceManager& sources_;
   PipelineOptions options_;
 };

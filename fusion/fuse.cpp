@@ -178,8 +178,9 @@ class Fuser {
     const CostModel& predictor = predictor_ ? *predictor_ : model;
     const RegionProblem predicted = predictor_ ? regionProblem(block, graph, program_, predictor) : problem;
     RegionReport report = describeRegion(name, graph, program_, options_.explain);
-    report.chosen = options_.strategy;
     if (options_.observe) options_.observe(report, problem.problem, pairs);
+    if (options_.given) return given(block, graph, predicted, predictor, std::move(report));
+    report.chosen = options_.strategy;
     Partition chosen;
     std::vector<Partition> solved;
     for (Strategy s : {Strategy::None, Strategy::Delayed, Strategy::Greedy, Strategy::Ilp}) {
@@ -197,6 +198,20 @@ class Fuser {
       report.explained = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
     schedule(block, graph, predicted, chosen.cluster, predictor, report);
+    report_.regions.push_back(std::move(report));
+  }
+
+  void given(lcu::Block& block, const DependenceGraph& graph, const RegionProblem& problem,
+             const CostModel& predictor, RegionReport report) {
+    const size_t number = report_.regions.size();
+    Partition partition;
+    if (number < options_.given->clusters.size()) partition.cluster = options_.given->clusters[number];
+    if (partition.cluster.size() != graph.nodes.size())
+      throw InternalError("fusion: a given schedule is of another program");
+    partition.cost = costOf(problem.problem, partition.cluster);
+    report.chosen = options_.given->strategy;
+    report.strategies.push_back(describeStrategy(report.chosen, partition, problem, predictor));
+    schedule(block, graph, problem, partition.cluster, predictor, report);
     report_.regions.push_back(std::move(report));
   }
 

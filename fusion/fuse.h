@@ -43,6 +43,12 @@ struct KnownSizes {
 
 struct RegionReport;
 
+/// What a strategy chose before, to make its kernels without another search.
+struct GivenSchedule {
+  Strategy strategy = Strategy::None;
+  std::vector<std::vector<int>> clusters;  ///< of each region in the order of the report: of each node
+};
+
 struct FusionOptions {
   Strategy strategy = Strategy::Ilp;
   TargetCosts costs = cudaCosts();
@@ -56,7 +62,10 @@ struct FusionOptions {
   bool compare = false;  ///< solve every region by every strategy, for the report
   bool explain = false;  ///< fill the report's pairs and shares
   bool remodel = false;  ///< fill the report's `timeWith`
-  KnownSizes known;      ///< from a profile
+  /// Takes the place of the strategy where regions are solved; pairs are not explained. From the report of
+  /// the same program with otherwise the same options.
+  std::optional<GivenSchedule> given;
+  KnownSizes known;  ///< from a profile
   /// Of variables that hold globals: the value of a host scalar, the number of elements of an array. Only for
   /// predictions; the schedule does not depend on them.
   std::unordered_map<lcu::VarId, double> globals;

@@ -68,7 +68,8 @@ class Page {
                          [&](const StrategyReport& s) { return s.strategy == region.chosen; });
   }
 
-  void region(const RegionReport& region, size_t form, size_t number) {
+  void region(const FormReport& of, size_t form, size_t number) {
+    const RegionReport& region = of.report.regions[number];
     const auto kernels =
         std::count_if(region.nodes.begin(), region.nodes.end(), [](const NodeReport& n) { return n.kernel; });
     const auto chosen = std::find_if(region.strategies.begin(), region.strategies.end(),
@@ -82,22 +83,36 @@ class Page {
                     region.chosen != Strategy::Ilp ? ""
                     : chosen->gap <= 1e-9          ? ", proven optimal"
                                           : fmt::format(", at most {:.2f}% from optimal", 100 * chosen->gap));
-    drawings(region, fmt::format("r{}-{}", form, number));
+    std::vector<const RegionReport*> views;  // by strategy: the region with its kernels
+    for (const StrategyReport& s : region.strategies) {
+      const RegionReport* view = s.strategy == region.chosen ? &region : nullptr;
+      for (const FusionReport& other : of.others)
+        if (other.regions[number].chosen == s.strategy) view = &other.regions[number];
+      views.push_back(view);
+    }
+    drawings(region, views, fmt::format("r{}-{}", form, number));
     strategies(region);
-    const char* name = toString(region.chosen);
-    out += fmt::format(
-        "<p class=\"ofchosen\" hidden>What follows is of {}, whose kernels were made; run the command with "
-        "--strategy for another.</p>\n",
-        name);
-    bars(region, name);
-    whyNot(region, name);
+    for (size_t s = 0; s < views.size(); ++s) {
+      const StrategyReport& strategy = region.strategies[s];
+      const char* name = toString(strategy.strategy);
+      out += fmt::format("<div class=\"ofstrategy\" data-strategy=\"{}\"{}>\n", name,
+                         strategy.strategy == region.chosen ? "" : " hidden");
+      if (views[s]) {
+        bars(*views[s], name);
+      } else {
+        out += fmt::format("<p>The kernels of {} were not made.</p>\n", name);
+      }
+      whyNot(region, strategy);
+      out += "</div>\n";
+    }
     out += "</section>\n";
   }
 
   std::string out;
 
  private:
-  void drawings(const RegionReport& region, const std::string& id) {
+  void drawings(const RegionReport& region, const std::vector<const RegionReport*>& views,
+                const std::string& id) {
     out += "<fieldset><legend>clusters of</legend>";
     for (const StrategyReport& s : region.strategies) {
       const char* name = toString(s.strategy);
@@ -107,10 +122,12 @@ class Page {
     out +=
         "<label class=\"zoom\"><input type=\"checkbox\"> whole drawing</label></fieldset>\n<div "
         "class=\"columns\"><div>\n";
-    for (const StrategyReport& s : region.strategies) {
+    for (size_t k = 0; k < views.size(); ++k) {
+      const StrategyReport& s = region.strategies[k];
       const char* name = toString(s.strategy);
       const std::string prefix = fmt::format("{}-{}-", id, name);
-      const std::string svg = withOwnIds(inlineSvg(draw_(regionDot(region, s, prefix))), prefix);
+      const RegionReport& view = views[k] ? *views[k] : region;
+      const std::string svg = withOwnIds(inlineSvg(draw_(regionDot(view, s, prefix))), prefix);
       out += fmt::format("<div class=\"drawing\" data-strategy=\"{}\"{}>{}</div>\n", name,
                          s.strategy == region.chosen ? "" : " hidden",
                          svg.empty() ? "<p>Not drawn: Graphviz is not installed here.</p>" : svg);
@@ -155,7 +172,8 @@ class Page {
            "predicted</span>";
     out += measured
                ? "<span><span class=\"bar counted\" style=\"width:1rem\"></span>measured, each launch</span>"
-               : "<span>not run: use --run to measure</span>";
+               : fmt::format("<span>not run: use --run{} to measure</span>",
+                             region.chosen == Strategy::Ilp ? "" : fmt::format(" --strategy={}", strategy));
     out +=
         "</p>\n<table><tr><th>kernel<th>time<th class=\"number\">MB read<th class=\"number\">MB "
         "written</tr>\n";
@@ -178,17 +196,21 @@ class Page {
     out += "</table>\n";
   }
 
-  void whyNot(const RegionReport& region, const char* strategy) {
+  /// Reasons are those of the chosen strategy: what forbids a pair does so in all.
+  void whyNot(const RegionReport& region, const StrategyReport& strategy) {
     std::string rows;
     for (const PairReport& p : region.pairs) {
-      if (p.together || !p.ofInterest) continue;
+      if (strategy.cluster[p.a] == strategy.cluster[p.b] || !p.ofInterest) continue;
+      const std::string reason = p.together ? fmt::format("nothing forbids it: {} has them together ({})",
+                                                          toString(region.chosen), p.rule)
+                                            : p.reason;
       rows += fmt::format(
           "<tr class=\"pair\" tabindex=\"0\" role=\"button\" data-a=\"{}\" data-b=\"{}\"><td>{} × "
           "{}<td>{}</tr>\n",
-          p.a, p.b, escaped(region.nodes[p.a].name), escaped(region.nodes[p.b].name), escaped(p.reason));
+          p.a, p.b, escaped(region.nodes[p.a].name), escaped(region.nodes[p.b].name), escaped(reason));
     }
     if (rows.empty()) return;
-    out += fmt::format("<h3>apart, and why, with {}</h3>\n", strategy) +
+    out += fmt::format("<h3>apart, and why, with {}</h3>\n", toString(strategy.strategy)) +
            "<table><tr><th>kernels<th>reason</tr>\n" + rows + "</table>\n";
   }
 
@@ -209,12 +231,21 @@ std::string reportHtml(const std::string& title, const std::vector<FormReport>& 
   nlohmann::ordered_json data;
   data["forms"] = nlohmann::ordered_json::array();
   for (size_t f = 0; f < forms.size(); ++f) {
-    data["forms"].push_back({{"place", forms[f].place}, {"report", reportAsJson(forms[f].report, lookup)}});
+    data["forms"].push_back({{"place", forms[f].place},
+                             {"report", reportAsJson(forms[f].report, lookup)},
+                             {"others", nlohmann::ordered_json::object()}});
+    for (const FusionReport& other : forms[f].others) {
+      nlohmann::ordered_json regions = reportAsJson(other, lookup)["regions"];
+      nlohmann::ordered_json clusters = nlohmann::ordered_json::array();
+      for (auto& region : regions) clusters.push_back(std::move(region["clusters"]));
+      if (!other.regions.empty())
+        data["forms"].back()["others"][toString(other.regions[0].chosen)] = clusters;
+    }
     page.out += fmt::format("<p>{}: <code>{}</code></p>\n", escaped(forms[f].place), escaped(forms[f].name));
     if (!forms[f].failure.empty())
       page.out += fmt::format("<p>failed when it ran: {}</p>\n", escaped(forms[f].failure));
     for (const std::string& line : notStored(forms[f].report)) page.out += "<p>" + escaped(line) + "</p>\n";
-    for (size_t r = 0; r < forms[f].report.regions.size(); ++r) page.region(forms[f].report.regions[r], f, r);
+    for (size_t r = 0; r < forms[f].report.regions.size(); ++r) page.region(forms[f], f, r);
   }
   if (!totals.empty()) page.out += "<pre>" + escaped(totals) + "</pre>\n";
   std::string text = data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

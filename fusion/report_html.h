@@ -20,6 +20,9 @@ using Drawer = std::function<std::string(const std::string& dot)>;
 struct FormReport {
   std::string place, name;
   FusionReport report;
+  /// The same regions with the kernels of the strategies that were not chosen; without any, the page shows
+  /// kernels of the chosen one alone.
+  std::vector<FusionReport> others;
   std::string failure;  ///< why it failed when it ran; empty: it did not
 };
 

@@ -15,9 +15,11 @@ const time = (us) => us.toFixed(2) + " µs";
 
 // What is shown of one region, for one strategy at a time.
 class Region {
-  constructor(root, data) {
+  // `kernels` by strategy: the clusters with their kernels.
+  constructor(root, data, kernels) {
     this.root = root;
     this.data = data;
+    this.kernels = kernels;
     this.selected = [];
     this.details = root.querySelector(".details");
     this.byStrategy = Object.fromEntries(data.strategies.map((s) => [s.strategy, s]));
@@ -62,8 +64,7 @@ class Region {
   }
   show(strategy) {
     this.strategy = strategy;
-    this.root.querySelector(".ofchosen").hidden = strategy === this.data.chosen;
-    this.root.querySelectorAll(".drawing").forEach((d) => { d.hidden = d.dataset.strategy !== strategy; });
+    this.root.querySelectorAll(".drawing, .ofstrategy").forEach((d) => { d.hidden = d.dataset.strategy !== strategy; });
     this.root.querySelectorAll("input[type=radio]").forEach((r) => { r.checked = r.value === strategy; });
     this.update();
   }
@@ -96,10 +97,10 @@ class Region {
     const parts = [make("h3", {}, node.kind + " " + node.name)];
     if (node.source) parts.push(make("div", {}, node.place), make("pre", {}, node.source));
     if (node.text) parts.push(make("div", {}, "before fusion"), make("pre", {}, node.text));
-    const cluster = this.data.clusters.find((c) => c.nodes.includes(v));
-    if (cluster && cluster.text && this.strategy === this.data.chosen)
+    const cluster = (this.kernels[this.strategy] || []).find((c) => c.nodes.includes(v));
+    if (cluster && cluster.text)
       parts.push(make("div", {}, "its kernel, " + (cluster.rules.join(", ") || "not fused")), make("pre", {}, cluster.text));
-    if (cluster && cluster.code && this.strategy === this.data.chosen) parts.push(this.code(cluster));
+    if (cluster && cluster.code) parts.push(this.code(cluster));
     return parts;
   }
   // The generated kernel: long, so open only where it was opened before.
@@ -122,14 +123,19 @@ class Region {
     else if (!found)
       parts.push(make("p", {}, "not joined by an edge or a common input; in a region of this size only such pairs are examined"));
     else {
-      if (found.together !== together)
-        parts.push(make("p", {}, "With " + this.data.chosen + ", they are " + (found.together ? "together." : "apart.")));
-      parts.push(make("p", {}, found.reason + (found.rule ? " (" + found.rule + ")" : "")));
+      const rule = found.rule ? " (" + found.rule + ")" : "";
+      if (found.together && !together)
+        parts.push(make("p", {}, "nothing forbids it: " + this.data.chosen + " has them together" + rule));
+      else if (together && !found.together) parts.push(make("p", {}, "With " + this.data.chosen + ", they are apart: " + found.reason));
+      else parts.push(make("p", {}, found.reason + rule));
     }
     return parts;
   }
 }
 document.querySelectorAll("section.region").forEach((root) => {
   const [form, region] = root.dataset.region.split(",").map(Number);
-  new Region(root, report.forms[form].report.regions[region]);
+  const { report: { regions }, others } = report.forms[form];
+  const kernels = { [regions[region].chosen]: regions[region].clusters };
+  for (const strategy in others) kernels[strategy] = others[strategy][region];
+  new Region(root, regions[region], kernels);
 });

@@ -57,9 +57,15 @@ none.checked = true;
 none.dispatchEvent(new Event("change", {bubbles: true}));
 seen.strategies = drawn().map((d) => d.dataset.strategy);
 seen.togetherInNone = details();
-press("Enter", section.querySelector("tr.pair"));
-seen.note = section.querySelector(".ofchosen").innerText;
-const row = section.querySelector("tr.pair");
+const shown = () => [...section.querySelectorAll(".ofstrategy")].filter((d) => !d.hidden);
+seen.ofNone = shown().map((d) => d.innerText);
+press("Escape", nodes()[0]);
+node("norm2_map_4").focus();
+press("Enter");
+seen.kernelInNone = details();
+press("Escape");
+const row = shown()[0].querySelector("tr.pair");
+press("Enter", row);
 press("Escape", row);
 seen.clearedByRow = details();
 press(" ", row);
@@ -71,8 +77,12 @@ const whole = svg.getBoundingClientRect().width, box = drawn()[0].clientWidth;
 section.querySelector(".zoom input").click();
 seen.widths = [whole, parseFloat(svg.getAttribute("width")) * 4 / 3, svg.getBoundingClientRect().width, box];
 seen.page = document.body.innerText;
-seen.row = section.querySelector("tr.pair").cells[1].innerText;
+seen.row = row.cells[1].innerText;
 seen.ofRow = details();
+const ilp = section.querySelector("input[value=ilp]");
+ilp.checked = true;
+ilp.dispatchEvent(new Event("change", {bubbles: true}));
+seen.ofIlp = shown().map((d) => d.innerText);
 } catch (error) {
   seen.errors.push(String(error));
 }
@@ -121,17 +131,28 @@ class Page(unittest.TestCase):
     def test_strategies_can_be_switched(self):
         self.assertEqual(self.seen["strategies"], ["none"])
         self.assertIn("in different kernels", self.seen["togetherInNone"])
-        self.assertIn("With ilp, they are together", self.seen["togetherInNone"])
+        self.assertIn("nothing forbids it: ilp has them together (REDUCE+FILTER)", self.seen["togetherInNone"])
 
     def test_rows_of_the_list_can_be_chosen(self):
         self.assertIn(self.seen["row"], self.seen["ofRow"])
         self.assertIn("Choose a kernel", self.seen["clearedByRow"])
         self.assertEqual(self.seen["bySpace"], self.seen["ofRow"])
 
-    def test_what_follows_is_of_the_chosen_strategy(self):
-        self.assertIn("What follows is of ilp", self.seen["note"])
-        self.assertIn("kernels of ilp", self.seen["page"])
-        self.assertIn("1: norm2_reduce_1_filter_2", self.seen["page"])
+    def test_kernels_and_reasons_are_those_of_the_strategy_shown(self):
+        self.assertEqual(len(self.seen["ofNone"]), 1)
+        self.assertEqual(len(self.seen["ofIlp"]), 1)
+        none, ilp = self.seen["ofNone"][0], self.seen["ofIlp"][0]
+        self.assertIn("kernels of none", none)
+        self.assertRegex(none, r"[1-5]: norm2_filter_2\b")
+        self.assertIn("apart, and why, with none", none)
+        self.assertIn("nothing forbids it: ilp has them together", none)
+        self.assertIn("kernels of ilp", ilp)
+        self.assertIn("1: norm2_reduce_1_filter_2", ilp)
+        self.assertNotIn("ilp has them together", ilp)
+
+    def test_a_kernel_shows_the_code_of_the_strategy_shown(self):
+        self.assertIn("its kernel, not fused", self.seen["kernelInNone"])
+        self.assertIn("generated code of norm2_map_4,", self.seen["kernelInNone"])
 
     def test_drawings_keep_their_size_unless_the_whole_is_wanted(self):
         shown, own, whole, box = self.seen["widths"]
