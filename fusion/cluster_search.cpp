@@ -108,22 +108,22 @@ double quantumOf(const PartitionProblem& problem) {
 
 class Search {
  public:
-  Search(const PartitionProblem& problem, const Assignment& incumbent, double lower, double seconds,
-         int fewest)
-      : problem_(problem),
-        deadline_(seconds),
-        fewest_(fewest),
-        cost_(costOf(problem, incumbent)),
-        quantum_(quantumOf(problem)) {
+  Search(const PartitionProblem& problem, const Assignment& incumbent)
+      : problem_(problem), cost_(costOf(problem, incumbent)), quantum_(quantumOf(problem)) {
     result_.cluster = incumbent;
-    result_.bound = lower;
+    open_.push({problem_, separate(problem_.nodes), clustersOf(incumbent), {}, 0, 0, 0});
   }
 
-  ClusterSearchResult run() {
+  const ClusterSearchResult& run(const Assignment& incumbent, double lower, int fewest, double seconds) {
     glp_term_out(GLP_OFF);
-    open_.push(
-        {problem_, separate(problem_.nodes), clustersOf(result_.cluster), {}, result_.bound, 0, fewest_});
-    while (!open_.empty() && !deadline_.passed()) {
+    deadline_ = Deadline(seconds);
+    fewest_ = fewest;
+    if (const double cost = costOf(problem_, incumbent); cost < cost_) {
+      cost_ = cost;
+      result_.cluster = incumbent;
+    }
+    result_.bound = std::max(result_.bound, lower);
+    while (!open_.empty() && !worse(result_.bound) && !deadline_.passed()) {
       Branch branch = open_.top();
       open_.pop();
       if (!worse(branch.bound)) solve(std::move(branch));
@@ -161,12 +161,12 @@ class Search {
              const Together& pair);
 
   const PartitionProblem& problem_;
-  const Deadline deadline_;
-  const int fewest_;
-  double cost_;  ///< of the incumbent
+  Deadline deadline_ = Deadline(0);
+  int fewest_ = 0;  ///< clusters of a better partition, as far as others know
+  double cost_;     ///< of the incumbent
   const double quantum_;
   ClusterSearchResult result_;
-  double unfinished_ = 1e300;  ///< the least bound of branches that time did not suffice for
+  double unfinished_ = 1e300;  ///< the least bound of branches that could not be split
   int branches_ = 0;
   struct ByBound {
     bool operator()(const Branch& a, const Branch& b) const {
@@ -235,6 +235,7 @@ void Search::solve(Branch first) {
 /// Solves the branch, or splits it, or returns what remains of it when much of it is decided.
 std::optional<Branch> Search::advance(Branch branch) {
   const PairTable pairs(branch.problem);
+  branch.fewest = std::max(branch.fewest, fewest_);
   ClusterRelaxation relaxation(branch.problem, pairs, branch.fewest);
   ClusterProgram& program = relaxation.program();
   const auto possible = [&](const std::vector<int>& c) {
@@ -274,7 +275,13 @@ std::optional<Branch> Search::advance(Branch branch) {
   const auto pair =
       std::min_element(together.begin(), together.end(),
                        [&](const Together& a, const Together& b) { return doubt(a) < doubt(b); });
-  if (!finished || deadline_.passed() || pair == together.end()) {
+  if (deadline_.passed()) {  // later from where it is
+    branch.clusters = usefulOf(relaxation);
+    branch.cuts = program.tightCuts();
+    open_.push(std::move(branch));
+    return std::nullopt;
+  }
+  if (!finished || pair == together.end()) {
     unfinished_ = std::min(unfinished_, branch.bound);
     return std::nullopt;
   }
@@ -289,6 +296,7 @@ int Search::fewestClusters(const Branch& branch, const PairTable& pairs,
                            const ClusterRelaxation& relaxation) const {
   constexpr double kFraction = 0.01;  // of a cluster
   constexpr int kMostSurcharges = 3;
+  constexpr double kMostLaunches = 1;  // that one cluster more can make up for
   const auto countOf = [](const ClusterRelaxation& r) {
     double count = 0;
     for (const ClusterShare& c : r.program().shares()) count += c.share;
@@ -297,6 +305,8 @@ int Search::fewestClusters(const Branch& branch, const PairTable& pairs,
   double count = countOf(relaxation), value = relaxation.value(), surcharge = 0;
   const double most = std::floor(count + kFraction);
   if (most >= branch.problem.nodes) return branch.fewest;
+  const double launch = *std::max_element(branch.problem.launch.begin(), branch.problem.launch.end());
+  if (enough() - value > kMostLaunches * launch) return branch.fewest;
   PartitionProblem dearer = branch.problem;
   Clusters clusters = relaxation.program().clusters();
   for (int k = 0; k < kMostSurcharges && count > most + kFraction && !deadline_.passed(); ++k) {
@@ -419,10 +429,18 @@ void Search::split(Branch branch, const PairTable& pairs, const ClusterRelaxatio
 
 }  // namespace
 
-ClusterSearchResult searchClusters(const PartitionProblem& problem, const Assignment& incumbent, double lower,
-                                   double seconds, int fewest) {
-  if (seconds <= 0) return {incumbent, lower, 0, 0, 0};
-  return Search(problem, incumbent, lower, seconds, fewest).run();
+class ClusterSearch::Impl : public Search {
+ public:
+  using Search::Search;
+};
+
+ClusterSearch::ClusterSearch(const PartitionProblem& problem, const Assignment& incumbent)
+    : impl_(std::make_unique<Impl>(problem, incumbent)) {}
+ClusterSearch::~ClusterSearch() = default;
+
+const ClusterSearchResult& ClusterSearch::run(const Assignment& incumbent, double lower, int fewest,
+                                              double seconds) {
+  return impl_->run(incumbent, lower, fewest, seconds);
 }
 
 }  // namespace kelpie::fusion

@@ -2,41 +2,38 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "fusion/anneal.h"
-#include "fusion/cluster_search.h"
 #include "fusion/contraction.h"
 #include "fusion/deadline.h"
 #include "fusion/lower_bound.h"
 #include "fusion/restricted_problem.h"
-#include "fusion/solve_again.h"
 #include "fusion/solve_greedy.h"
-#include "fusion/solve_stages.h"
+#include "fusion/solve_part.h"
 
 namespace kelpie::fusion {
 namespace {
 
-/// Components of the graph whose edges are the pairs that can share a cluster; component[v], normalised.
-Assignment sharingComponents(const PairTable& pairs, int nodes) {
-  Assignment component(nodes, -1);
-  int count = 0;
-  std::vector<int> work;
+/// Components of the graph whose edges are the pairs that can share a cluster.
+std::vector<std::vector<int>> sharingComponents(const PairTable& pairs, int nodes) {
+  std::vector<std::vector<int>> components;
+  std::vector<bool> seen(nodes, false);
   for (int v = 0; v < nodes; ++v) {
-    if (component[v] >= 0) continue;
-    component[v] = count;
-    work.push_back(v);
-    while (!work.empty()) {
-      const int a = work.back();
-      work.pop_back();
+    if (seen[v]) continue;
+    seen[v] = true;
+    std::vector<int> component{v};
+    for (size_t k = 0; k < component.size(); ++k) {
       for (int b = 0; b < nodes; ++b) {
-        if (component[b] >= 0 || !pairs.canShare(a, b)) continue;
-        component[b] = count;
-        work.push_back(b);
+        if (seen[b] || !pairs.canShare(component[k], b)) continue;
+        seen[b] = true;
+        component.push_back(b);
       }
     }
-    ++count;
+    std::sort(component.begin(), component.end());
+    components.push_back(std::move(component));
   }
-  return component;
+  return components;
 }
 
 /// The clusters that lie on some cycle or between cycles.
@@ -61,52 +58,141 @@ std::vector<bool> onCycles(const PartitionProblem& problem, const Assignment& cl
   return left;
 }
 
-struct Solved {
-  Assignment cluster;
-  double cost = 0, bound = 0;
-};
-
-constexpr double kShareOfAnnealing = 0.25;    ///< of the time, at most
-constexpr double kShareOfSolvingAgain = 0.2;  ///< the same
-/// The same. What is left is for whole clusters, which are found slowly where they are large and many.
-constexpr double kShareOfStages = 0.75;
-/// Of so many nodes on average, clusters are worth solving again by stages; of fewer, all are found sooner.
-constexpr int kLargeClusters = 8;
+constexpr double kShareOfAnnealing = 0.25;  ///< of the time
+/// What components have of the time at first: only what is found tells whether they get into each other's way
+/// and are to be joined. Then, as long as that may happen, of what is left.
+constexpr double kShareAtFirst = 0.25, kShareLater = 0.6;
+constexpr double kShortest = 0.1;  ///< less of the time is not shared out any more
 /// Regions of so many nodes are proven in seconds, and parts find their own beginning; beyond, what is found
 /// for the whole first makes a schedule of 900 nodes 1 % cheaper.
 constexpr int kNodesProven = 300;
 
-/// `lower` is known to bound the part; `totals` adds up the sizes of the integer programs.
-Solved solvePart(const PartitionProblem& part, Assignment start, double lower, double seconds, bool shortcut,
-                 Partition& totals) {
-  const PairTable pairs(part);
-  double cost = costOf(part, start);
-  lower = std::min(cost, std::max(lower, lowerBound(part, pairs)));
-  const auto proven = [&] { return shortcut && cost - lower <= 1e-9 * (1 + cost); };
-  if (proven()) return {start, cost, cost};
-  const Deadline deadline(seconds);
-  int fewest = 0;
-  if (shortcut) {
-    StagedPartition staged =
-        solveStages(part, pairs, improve(part, pairs, start), Deadline(kShareOfStages * seconds));
-    start = std::move(staged.cluster);
-    cost = costOf(part, start);
-    lower = std::max(lower, std::min(cost, staged.bound));
-    fewest = staged.fewest;
-    if (proven()) return {start, cost, cost};
+class ComponentSolver {
+ public:
+  ComponentSolver(const PartitionProblem& problem, const PairTable& pairs, const Assignment& start,
+                  bool shortcut)
+      : problem_(problem), pairs_(pairs), start_(start), shortcut_(shortcut) {
+    for (const std::vector<int>& nodes : sharingComponents(pairs, problem.nodes)) add(nodes, 0);
   }
-  start = improve(part, pairs, anneal(part, pairs, start, kShareOfAnnealing * seconds));
-  const int clusters = 1 + *std::max_element(start.begin(), start.end());
-  if (shortcut && part.nodes >= kLargeClusters * clusters)
-    start = solveAgain(part, pairs, start, Deadline(kShareOfSolvingAgain * seconds));
-  cost = costOf(part, start);
-  if (proven()) return {start, cost, cost};
-  const ClusterSearchResult search = searchClusters(part, start, lower, deadline.secondsLeft(), fewest);
-  totals.columns += search.columns;
-  totals.rows += search.rows;
-  totals.cuts += search.cuts;
-  return {search.cluster, costOf(part, search.cluster), search.bound};
-}
+
+  void run(const Deadline& deadline) {
+    const double shortest = kShortest * deadline.secondsLeft();
+    for (double share = kShareAtFirst;; share = kShareLater) {
+      const double left = std::max(0.0, deadline.secondsLeft());
+      solveOpen(alone() || left < shortest ? left : share * left);
+      if (!clusterOrder(problem_, cluster())) {
+        joinOnCycles();
+      } else if (open().empty() || deadline.passed()) {
+        return;
+      }
+    }
+  }
+
+  Assignment cluster() const {
+    Assignment result(problem_.nodes);
+    int used = 0;
+    for (const Component& c : components_) {
+      int most = 0;
+      for (size_t k = 0; k < c.nodes.size(); ++k) {
+        const int own = c.solver ? c.solver->cluster()[k] : 0;
+        result[c.nodes[k]] = used + own;
+        most = std::max(most, own);
+      }
+      used += most + 1;
+    }
+    return normalised(result);
+  }
+  /// What all that is not proven may cost less.
+  double slack() const {
+    double slack = 0;
+    for (const Component& c : components_)
+      if (c.solver) slack += std::max(0.0, c.solver->cost() - c.solver->bound());
+    return slack;
+  }
+  void describe(Partition& result) const {
+    result.components = static_cast<int>(components_.size());
+    for (const Component& c : components_) {
+      if (!c.solver) continue;
+      result.columns += c.solver->columns();
+      result.rows += c.solver->rows();
+      result.cuts += c.solver->cuts();
+    }
+  }
+
+ private:
+  struct Component {
+    std::vector<int> nodes;
+    std::unique_ptr<PartSolver> solver;  ///< none for one node
+    double effort() const { return std::pow(static_cast<double>(nodes.size()), 2); }
+  };
+
+  void add(std::vector<int> nodes, double lower) {
+    Component c{std::move(nodes), nullptr};
+    if (c.nodes.size() > 1) {
+      Assignment start;
+      for (int v : c.nodes) start.push_back(start_[v]);
+      c.solver = std::make_unique<PartSolver>(restricted(problem_, pairs_, c.nodes), normalised(start), lower,
+                                              shortcut_);
+    }
+    components_.push_back(std::move(c));
+  }
+
+  /// Nothing can get in the way of one component.
+  bool alone() const {
+    return std::count_if(components_.begin(), components_.end(),
+                         [](const Component& c) { return c.solver != nullptr; }) <= 1;
+  }
+
+  /// The small ones first: what they leave of their time goes to the larger ones.
+  std::vector<Component*> open() {
+    std::vector<Component*> result;
+    for (Component& c : components_)
+      if (c.solver && !c.solver->done()) result.push_back(&c);
+    std::stable_sort(result.begin(), result.end(), [](const Component* a, const Component* b) {
+      return a->nodes.size() < b->nodes.size();
+    });
+    return result;
+  }
+
+  void solveOpen(double seconds) {
+    const Deadline deadline(seconds);
+    const std::vector<Component*> all = open();
+    double efforts = 0;
+    for (const Component* c : all) efforts += c->effort();
+    for (Component* c : all) {
+      c->solver->run(c->effort() / efforts * std::max(0.0, deadline.secondsLeft()));
+      efforts -= c->effort();
+    }
+  }
+
+  /// The components that meet in a cycle must be solved as one, which costs no less than all of them.
+  void joinOnCycles() {
+    const Assignment clusters = cluster();
+    const std::vector<bool> cyclic = onCycles(problem_, clusters);
+    std::vector<int> nodes;
+    double lower = 0;
+    std::vector<Component> rest;
+    for (Component& c : components_) {
+      const bool joins =
+          c.solver && std::any_of(c.nodes.begin(), c.nodes.end(), [&](int v) { return cyclic[clusters[v]]; });
+      if (joins) {
+        nodes.insert(nodes.end(), c.nodes.begin(), c.nodes.end());
+        lower += c.solver->bound();
+      } else {
+        rest.push_back(std::move(c));
+      }
+    }
+    std::sort(nodes.begin(), nodes.end());
+    components_ = std::move(rest);
+    add(std::move(nodes), lower);
+  }
+
+  const PartitionProblem& problem_;
+  const PairTable& pairs_;
+  const Assignment& start_;
+  const bool shortcut_;
+  std::vector<Component> components_;
+};
 
 }  // namespace
 
@@ -126,79 +212,15 @@ Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, cons
       whole = anneal(small, table, whole, kShareOfAnnealing * options.seconds);
   }
 
-  Assignment component = sharingComponents(table, small.nodes);
-  std::vector<Solved> solved(small.nodes);  // by component
-  std::vector<bool> done(small.nodes, false);
-  std::vector<double> lower(small.nodes, 0.0);  // of joined components: the bounds of their parts
-  Assignment cluster(small.nodes);
-  for (;;) {
-    std::vector<std::vector<int>> members(small.nodes);
-    for (int v = 0; v < small.nodes; ++v) members[component[v]].push_back(v);
-    std::vector<int> open;
-    result.components = 0;
-    for (int c = 0; c < small.nodes; ++c) {
-      if (members[c].empty()) continue;
-      ++result.components;
-      if (members[c].size() == 1) {
-        solved[c] = {{0}, 0.0, 0.0};
-      } else if (!done[c]) {
-        open.push_back(c);
-      }
-    }
-    // The small ones first: what they leave of their time goes to the larger ones.
-    std::stable_sort(open.begin(), open.end(),
-                     [&](int a, int b) { return members[a].size() < members[b].size(); });
-    const auto effort = [&](int c) { return std::pow(static_cast<double>(members[c].size()), 2); };
-    double efforts = 0;
-    for (int c : open) efforts += effort(c);
-    for (int c : open) {
-      Assignment start;
-      for (int v : members[c]) start.push_back(whole[v]);
-      const double share = effort(c) / efforts;
-      efforts -= effort(c);
-      solved[c] = solvePart(restricted(small, table, members[c]), normalised(start), lower[c],
-                            share * std::max(0.0, deadline.secondsLeft()), options.shortcut, result);
-      done[c] = true;
-    }
-    int numbered = 0;
-    for (int c = 0; c < small.nodes; ++c) {
-      int used = 0;
-      for (size_t k = 0; k < members[c].size(); ++k) {
-        cluster[members[c][k]] = numbered + solved[c].cluster[k];
-        used = std::max(used, solved[c].cluster[k] + 1);
-      }
-      numbered += used;
-    }
-    cluster = normalised(cluster);
-    if (clusterOrder(small, cluster)) break;
-    // The components that meet in a cycle must be solved as one.
-    const std::vector<bool> cyclic = onCycles(small, cluster);
-    int joined = small.nodes;
-    std::vector<bool> joins(small.nodes, false);
-    for (int v = 0; v < small.nodes; ++v) {
-      if (!cyclic[cluster[v]] || members[component[v]].size() == 1) continue;
-      joins[component[v]] = true;
-      joined = std::min(joined, component[v]);
-    }
-    double sum = 0;
-    for (int c = 0; c < small.nodes; ++c) sum += joins[c] ? solved[c].bound : 0;
-    for (int& c : component) {
-      if (joins[c]) c = joined;
-    }
-    lower[joined] = sum;
-    done[joined] = false;
-  }
-
+  ComponentSolver components(small, table, whole, options.shortcut);
+  components.run(deadline);
+  components.describe(result);
+  const Assignment cluster = components.cluster();
   result.cluster.resize(problem.nodes);
   for (int v = 0; v < problem.nodes; ++v) result.cluster[v] = cluster[group[v]];
   result.cluster = normalised(result.cluster);
   result.cost = costOf(problem, result.cluster);
-  double slack = 0;
-  std::vector<bool> counted(small.nodes, false);
-  for (int c : component) {
-    if (!counted[c]) slack += std::max(0.0, solved[c].cost - solved[c].bound);
-    counted[c] = true;
-  }
+  const double slack = components.slack();
   result.bound = slack <= 1e-9 * (1 + result.cost) ? result.cost : result.cost - slack;
   if (!result.proven()) {  // a search cut short may have missed what greedy finds on the whole
     const Assignment greedy = solveGreedy(problem, pairs);

@@ -109,8 +109,9 @@ class Dive {
 /// What GLPK's search calls back with.
 struct StageSearch {
   const StageProgram& program;
-  double below;  ///< objectives, as the bound
-  double bound;  ///< of all that is open
+  double below;                                  ///< objectives, as the bound
+  double bound;                                  ///< of all that is open
+  std::optional<std::vector<double>> incumbent;  ///< what it begins with: others need be no better
   int programsLeft = kMostPrograms;
 
   bool nothingLeft() const { return bound >= below; }
@@ -121,6 +122,10 @@ struct StageSearch {
       if (nothingLeft()) return glp_ios_terminate(tree);
     }
     if (glp_ios_reason(tree) == GLP_IBRANCH && --programsLeft < 0) return glp_ios_terminate(tree);
+    if (glp_ios_reason(tree) == GLP_IHEUR && incumbent) {
+      glp_ios_heur_sol(tree, incumbent->data());
+      incumbent.reset();
+    }
     if (glp_ios_reason(tree) == GLP_IROWGEN) program.addBrokenRequirements(glp_ios_get_prob(tree));
   }
 };
@@ -202,7 +207,7 @@ class StageSolver {
       if (std::optional<Assignment> found = Dive(program).run(mine)) offer(std::move(*found));
       if (program.cost(root) >= enough()) return kNoPartition;
     }
-    StageSearch stages{program, program.objective(cost_), root};
+    StageSearch stages{program, program.objective(cost_), root, program.solution(result_.cluster)};
     glp_iocp search;
     glp_init_iocp(&search);
     search.msg_lev = GLP_MSG_OFF;

@@ -176,12 +176,16 @@ void StageProgram::addRules() {
 
 /// Paid in each stage that has a reader and not the producer.
 void StageProgram::addLoads() {
-  for (const Access& a : problem_.accesses) {
+  for (size_t number = 0; number < problem_.accesses.size(); ++number) {
+    const Access& a = problem_.accesses[number];
     for (int k = 1; k <= stages_; ++k) {
       int load = 0;
       for (int r : a.readers) {
         if (!mayBeIn(r, k)) continue;
-        if (load == 0) load = column(0, a.cost, false);
+        if (load == 0) {
+          load = column(0, a.cost, false);
+          loads_.push_back({number, k, load});
+        }
         Sum sum;
         addIn(sum, r, k, 1);
         if (a.producer >= 0) addIn(sum, a.producer, k, -1);
@@ -196,6 +200,7 @@ void StageProgram::addLoads() {
 void StageProgram::addStores() {
   for (const Store& s : problem_.stores) {
     const int store = column(s.outlives ? 1 : 0, s.cost, false);
+    stores_.push_back(store);
     for (int r : s.readers) {
       for (int k = 1; k < stages_ && !s.outlives; ++k) {
         Sum sum;
@@ -206,6 +211,32 @@ void StageProgram::addStores() {
       }
     }
   }
+}
+
+std::optional<std::vector<double>> StageProgram::solution(const Assignment& cluster) const {
+  const std::vector<int> order = clusterOrder(problem_, cluster).value();
+  if (static_cast<int>(order.size()) > stages_) return std::nullopt;
+  std::vector<int> place(order.size());
+  for (size_t k = 0; k < order.size(); ++k) place[order[k]] = static_cast<int>(k) + 1;
+  const auto stage = [&](int v) { return place[cluster[v]]; };
+  std::vector<double> values(glp_get_num_cols(lp_.get()) + 1, 0);
+  for (int v = 0; v < problem_.nodes; ++v) {
+    for (int k = windows_.first[v]; k < windows_.last[v]; ++k)
+      values[after_[static_cast<size_t>(v) * stages_ + k]] = stage(v) > k ? 1 : 0;
+  }
+  for (const Load& load : loads_) {
+    const Access& a = problem_.accesses[load.access];
+    const bool read =
+        std::any_of(a.readers.begin(), a.readers.end(), [&](int r) { return stage(r) == load.stage; });
+    values[load.column] = read && (a.producer < 0 || stage(a.producer) != load.stage) ? 1 : 0;
+  }
+  for (size_t k = 0; k < stores_.size(); ++k) {
+    const Store& s = problem_.stores[k];
+    const bool later =
+        std::any_of(s.readers.begin(), s.readers.end(), [&](int r) { return stage(r) != stage(s.producer); });
+    values[stores_[k]] = s.outlives || later ? 1 : 0;
+  }
+  return values;
 }
 
 Assignment StageProgram::partition(glp_prob* lp, double (*value)(glp_prob*, int)) const {

@@ -11,6 +11,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "fusion/partition.h"
@@ -44,6 +45,9 @@ class StageProgram {
 
   /// To `lp`, which is this program or a copy of it, of what its relaxation breaks. Whether there are any.
   bool addBrokenRequirements(glp_prob* lp) const;
+  /// The values of all columns (from 1 on) that say this; nothing if it has more clusters than there are
+  /// stages.
+  std::optional<std::vector<double>> solution(const Assignment& cluster) const;
   /// By the values of the variables in `lp`.
   Assignment partition(glp_prob* lp, double (*value)(glp_prob*, int)) const;
 
@@ -76,6 +80,12 @@ class StageProgram {
   std::unique_ptr<glp_prob, void (*)(glp_prob*)> lp_;
   std::vector<int> after_;  ///< by node and stage: the column; 0 where it is known
   std::vector<int> variables_;
+  struct Load {
+    size_t access;
+    int stage, column;
+  };
+  std::vector<Load> loads_;
+  std::vector<int> stores_;  ///< columns
   double scale_ = 1;
 };
 
