@@ -37,6 +37,11 @@ bool uses(ExprRef e, uint32_t param) {
   return lcu::anyNode({e}, [&](ExprRef x) { return x->kind == ExprKind::Param && x->index == param; });
 }
 
+bool changesInLoops(ExprRef e) {
+  return lcu::anyNode({e},
+                      [](ExprRef x) { return x->kind == ExprKind::LoopVar || x->kind == ExprKind::Call; });
+}
+
 /// Whether neighbouring segments go side by side (codegen/regular_reads.h).
 enum class BySegments : uint8_t { No, Maps, Folds, Products };
 BySegments goesBySegments(const lcu::Kernel& kernel, const codegen::KernelInfo& info) {
@@ -268,6 +273,7 @@ class Account {
     const std::unordered_set<ExprRef> counted =
         model_.costs().lockStep ? countedInLoops(schedule, threads) : std::unordered_set<ExprRef>();
     std::vector<bool> shared(schedule.blocks.size(), false), repeated(schedule.blocks.size(), false);
+    std::vector<ExprRef> loops(schedule.blocks.size(), nullptr);  // the outermost that a block is in
     for (size_t b = 0; b < schedule.blocks.size(); ++b) {
       for (const ScheduleStep& step : schedule.blocks[b].steps) {
         // What every element has computed, a branch or a loop need not compute again.
@@ -277,6 +283,7 @@ class Account {
           if (nested == 0) continue;
           shared[nested] = shared[nested] || again;
           repeated[nested] = repeated[b] || step.node->kind != ExprKind::If;
+          loops[nested] = !loops[b] && step.node->kind != ExprKind::If ? step.node : loops[b];
           if (again || step.node->kind == ExprKind::If) continue;
           const double turns = (model_.costs().lockStep ? inStep : threads)[nested];
           if (counted.contains(step.node)) continue;
@@ -288,6 +295,8 @@ class Account {
             load && !codegen::loadsInOrder(step.node) ? nextPositions() : ThunkSample::Positions();
         const std::optional<DivisionSizes> sizes =
             codegen::dividesByWords(step.node) ? nextDivision() : std::nullopt;
+        // What a loop changes depends on all that the loop does.
+        const double share = shareOf(loops[b] && changesInLoops(step.node) ? loops[b] : step.node);
         const ThunkSample::Call made = step.node->kind == ExprKind::Call ? nextCall() : ThunkSample::Call();
         if (again) continue;
         time.gathers += load && !codegen::loadsInOrder(step.node) && step.node->operands[0]->usesParam;
@@ -299,13 +308,13 @@ class Account {
         if (role == BindingRole::Element && !repeated[b])
           time.lookUps += lookUps(schedule, step, inStep, inStep[b]);
         if (load && model_.costs().lockStep && !codegen::loadsInOrder(step.node) && facts.varies(step.node))
-          time.integers += inStep[b] * facts.needed(step.node) * shareOf(step.node) * model_.costs().address;
+          time.integers += inStep[b] * facts.needed(step.node) * share * model_.costs().address;
         if (load)
           this->load(step.node, threads[b] * facts.needed(step.node), inStep[b], repeated[b], role,
                      positions);
         if (!facts.varies(step.node) || exits.contains(step.node) || counted.contains(step.node)) continue;
         const size_t home = homes.of(step.node, b);
-        const double operation = model_.operation(step.node, facts, sizes) * shareOf(step.node);
+        const double operation = model_.operation(step.node, facts, sizes) * share;
         (CostModel::converts(step.node)     ? time.conversions
          : CostModel::ofIntegers(step.node) ? time.integers
                                             : time.arithmetic) +=

@@ -240,6 +240,23 @@ TEST(Prediction, InvariantsOfLoops) {
   EXPECT_DOUBLE_EQ(predicted(costs, kernel, 100, 10), 100);
 }
 
+/// What a loop changes is computed for each element of each row if it begins with what either tells.
+TEST(Prediction, LoopsOfRowsThatAreTakenTogether) {
+  TargetCosts costs = free();
+  costs.integerProduct = 1;
+  const auto kernel = [](const std::string& begin) {
+    return R"(
+  kernel k { let r: [int64; m] = REDUCE regular(m, 10, n) { i, s, p =>
+    let (j, q) = loop (a = 0, b = )" +
+           begin + R"() { while a < 9 next a + 1, b * b } in q } (0) { x, y => max(x, y) } return r }
+  let first: int64 = r[0]
+  return first)";
+  };
+  constexpr int kTurns = 16;
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("s - p"), 1600, 16), 1600 * kTurns);
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("p + 1"), 1600, 16), 1600 * kTurns / 8);
+}
+
 /// What follows `and` is looked at half of the time.
 TEST(Prediction, LoadsThatAreNotNeeded) {
   TargetCosts costs = free();
