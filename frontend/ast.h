@@ -115,6 +115,7 @@ struct Binary {
 /// f(x), f x; f(1,2) applies to a Pair
 struct Apply {
   ExpPtr function, argument;
+  bool overLineEnd = false;  ///< the argument begins on a later line than where the function ends
 };
 struct Subscript {
   ExpPtr sequence, index;

@@ -303,7 +303,9 @@ ExpPtr AstBuilder::expression(Parser::EContext* tree, Place place) {
 }
 
 ExpPtr AstBuilder::apply(ExpPtr function, ExpPtr argument, Span where) {
-  return make(Apply{std::move(function), std::move(argument)}, where);
+  const uint32_t end = function->span.end, begin = std::max(end, argument->span.begin);
+  const bool overLineEnd = text_.substr(end, begin - end).find('\n') != std::string_view::npos;
+  return make(Apply{std::move(function), std::move(argument), overLineEnd}, where);
 }
 
 namespace {

@@ -362,7 +362,10 @@ bool Scanner::beginsError() {
             .message =
                 shown ? fmt::format("NESL does not use the character `{}`", text_.substr(here.begin, length))
                       : fmt::format("NESL does not use the byte {:#04x}", byte),
-            .hint = length > 1 ? "outside strings and comments NESL text is ASCII" : "",
+            .hint = length > 1 ? "outside strings and comments NESL text is ASCII"
+                    : text_[here.begin] == '.'
+                        ? "the parts of a tuple are taken by patterns: let (x, y) = a in x"
+                        : "",
             .notes = {}});
       return true;
     }

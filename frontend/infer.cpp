@@ -271,6 +271,7 @@ ExpPtr Inference::callNamed(const std::string& function, std::vector<ExpPtr> arg
 }
 
 ExpPtr Inference::inferApply(const ast::Apply& apply, Span span) {
+  callOverLineEnd_ |= apply.overLineEnd;
   ExpPtr function = infer(*apply.function);
   if (auto* global = std::get_if<typed::Global>(&function->node)) {
     const Cell& cell = *global->cell;

@@ -110,6 +110,7 @@ class Inference {
   std::vector<Diagnostic>& diagnostics_;
   std::unordered_map<std::string, std::vector<Entry>> scope_;
   std::vector<std::string> bound_;
+  bool callOverLineEnd_ = false;  ///< the form has a call that may be two forms, the first without its `;`
   std::unordered_set<std::string> unknown_;  ///< names that were reported: once for each form is enough
   std::vector<LambdaFrame> lambdas_;
   Cell* self_ = nullptr;  ///< the function being defined

@@ -14,6 +14,8 @@ std::string Inference::show(const Type* type) const {
 
 void Inference::report(std::string id, Span span, std::string message, std::string hint,
                        std::vector<Diagnostic::Note> notes) {
+  if (hint.empty() && callOverLineEnd_)
+    hint = "what follows a value is its argument, also on the next line: behind a form goes a `;`";
   diagnostics_.push_back({.id = std::move(id),
                           .span = span,
                           .message = std::move(message),
@@ -33,6 +35,11 @@ void Inference::reportConflict(std::string id, Span span, std::string message, c
       bool said =
           message.find(show(left)) != std::string::npos && message.find(show(right)) != std::string::npos;
       if (!said) message += ": " + show(left) + " is not " + show(right);
+      const auto is = [&](const Type* type, const char* name) {
+        return printType(type, types_.widths()) == name;
+      };
+      if ((is(left, "char") && is(right, "[char]")) || (is(left, "[char]") && is(right, "char")))
+        hint = "a character is written `a, a string of one character \"a\"";
       if (intFloat) hint = "NESL never converts numbers by itself: float(i), round(x), trunc(x) do";
       break;
     }
@@ -45,8 +52,13 @@ void Inference::reportConflict(std::string id, Span span, std::string message, c
         message += ": " + show(right) + " is not in class " + std::string(className(needed));
         bool isBool = right->kind == TypeKind::Scalar && right->scalar == ScalarType::Bool;
         if (needed == kOrdinal) {
-          hint = isBool ? "bool has no order: use eql(a,b) or xor to compare"
-                        : "eql(a,b) compares any two values of one type";
+          const bool compares = message.starts_with("`==`") || message.starts_with("`/=`");
+          const bool isString =
+              right->kind == TypeKind::Sequence && printType(right, types_.widths()) == "[char]";
+          hint = isBool     ? "bool has no order: use eql(a,b) or xor to compare"
+                 : isString ? "eql(a,b) compares strings; a character, which has an order, is written `a"
+                 : compares ? "eql(a,b) compares any two values of one type"
+                            : "numbers and characters have an order";
         }
       }
       for (const Demand& demand : conflict.demands) {
@@ -166,6 +178,9 @@ void Inference::reportUnknown(const std::string& name, Span span) {
     return report("K0201", span, "`" + name + "` is not defined, because its definition has a mistake", "",
                   {{*definition, "this is the definition"}});
   }
+  if (name == "true" || name == "false")
+    return report("K0201", span, "`" + name + "` is not defined",
+                  name == "true" ? "`t` is the constant true" : "`f` is the constant false");
   std::vector<std::string> similar = environment_.similarNames(name, fromLibrary_);
   for (auto& [known, entries] : scope_) {
     if (!entries.empty() && known.size() == name.size() + 1 && known.compare(0, name.size(), name) == 0) {

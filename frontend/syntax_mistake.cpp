@@ -236,6 +236,7 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
     default:
       break;
   }
+  if (emptySequence) return kEmptySequence;
   if (mistake.fits(NeslParser::ELSE) && !operandMissing)
     return "every `if` has an `else`: if CONDITION then A else B";
   if (mistake.fits(NeslParser::THEN) && !operandMissing) return "if CONDITION then A else B";

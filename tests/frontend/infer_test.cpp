@@ -115,7 +115,18 @@ TEST_F(InferTest, HintsSayWhatIsUsuallyMeant) {
   EXPECT_THAT(mistake("[1, 2] + 1;").hint, HasSubstr("{a + b : a in "));
   EXPECT_THAT(mistake("-[1, 2];").hint, HasSubstr("{-a : a in "));
   EXPECT_EQ(mistake("(1, 2) + 1;").hint, "");
+  EXPECT_THAT(mistake("{c in \"ab\" | c == \"a\"};").hint, HasSubstr("a character is written `a"));
+  EXPECT_THAT(mistake("[1] == [2];").hint, HasSubstr("eql(a,b)"));
+  EXPECT_EQ(mistake("max_val([(1, 2)]);").hint, "numbers and characters have an order");
+  EXPECT_EQ(mistake("true;").hint, "`t` is the constant true");
+  EXPECT_EQ(mistake("not(false);").hint, "`f` is the constant false");
   EXPECT_THAT(mistake("#3;").message, HasSubstr("`#` expects"));
+}
+
+TEST_F(InferTest, FormsWithoutTheirSemicolonAreHintedAt) {
+  EXPECT_THAT(mistake("function fact(n) = if n == 0 then 1 else n * fact(n - 1)\nfact(5);").hint,
+              HasSubstr("behind a form goes a `;`"));
+  EXPECT_THAT(mistake("function g(x) = x * quuxly(x);").hint, Not(HasSubstr("behind a form")));
 }
 
 TEST_F(InferTest, UnknownNamesSuggestNearOnes) {

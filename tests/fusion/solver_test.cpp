@@ -237,7 +237,8 @@ TEST(SolveStages, BoundsWhatIsLeftWhenTheTimeIsUp) {
   EXPECT_GT(raised, 4);
 }
 
-/// Parts that leave most of a problem as it is: what comes of them is legal, and in small problems often the best.
+/// Parts that leave most of a problem as it is: what comes of them is legal, and in small problems often the
+/// best.
 TEST(SolveAgain, MakesPartsCheaperAndStaysLegal) {
   int improved = 0, best = 0, rounds = 0;
   for (uint32_t seed = 0; seed < 40; ++seed) {
