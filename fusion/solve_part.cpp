@@ -16,7 +16,7 @@ namespace {
 constexpr double kFirstTurn = 0.1;           ///< of stages, and of whole clusters
 constexpr double kSecondsOfFirstStages = 1;  ///< and no longer than that
 constexpr double kAnnealing = 0.25;
-constexpr double kStages = 0.65, kSolvingAgain = 0.2;
+constexpr double kStages = 0.7, kSolvingAgain = 0.15, kPromising = 0.5;
 constexpr int kFewClusters = 10;  ///< more are no stages
 /// Of so many nodes on average, clusters are worth solving again by stages; of fewer, all are found sooner.
 constexpr int kLargeClusters = 8;
@@ -42,9 +42,12 @@ void PartSolver::run(double seconds) {
     if (!proven()) offer(improve(problem_, pairs_, cluster_), bound_);
     if (!proven()) stages(std::min(kFirstTurn * seconds, kSecondsOfFirstStages));
     if (!proven()) annealed(kAnnealing * seconds);
+    const double bound = bound_;
     if (!proven()) wholeClusters(kFirstTurn * seconds);
+    clustersPromise_ = bound_ > bound;
   }
-  if (!proven() && clusters() <= kFewClusters) stages(kStages * seconds);
+  if (clustersPromise_ && !proven()) wholeClusters(kPromising * seconds);
+  if (!proven() && clusters() <= kFewClusters) stages(std::min(kStages * seconds, deadline.secondsLeft()));
   if (!proven() && problem_.nodes >= kLargeClusters * clusters())
     offer(solveAgain(problem_, pairs_, cluster_, Deadline(kSolvingAgain * seconds)), bound_);
   if (!proven()) wholeClusters(deadline.secondsLeft());

@@ -49,6 +49,7 @@ class PartSolver {
   double cost_, bound_;
   int fewest_ = 0;  ///< whatever is better has so many clusters
   std::unique_ptr<ClusterSearch> search_;
+  bool clustersPromise_ = false;  ///< their first turn raised the bound
   int columns_ = 0, rows_ = 0, cuts_ = 0;
 };
 
