@@ -14,9 +14,9 @@ namespace {
 
 // Shares of the time, at most:
 constexpr double kFirstTurn = 0.1;           ///< of stages, and of whole clusters
-constexpr double kSecondsOfFirstStages = 1;  ///< and no longer than that
+constexpr double kSecondsOfFirstTurn = 1.5;  ///< and no longer than that
 constexpr double kAnnealing = 0.25;
-constexpr double kStages = 0.7, kSolvingAgain = 0.15, kPromising = 0.5;
+constexpr double kStages = 0.7, kSolvingAgain = 0.2, kPromising = 0.5;
 constexpr int kFewClusters = 10;  ///< more are no stages
 /// Of so many nodes on average, clusters are worth solving again by stages; of fewer, all are found sooner.
 constexpr int kLargeClusters = 8;
@@ -38,12 +38,13 @@ void PartSolver::run(double seconds) {
     if (!search_) annealed(kAnnealing * seconds);
     return wholeClusters(deadline.secondsLeft());
   }
+  const double firstTurn = std::min(kFirstTurn * seconds, kSecondsOfFirstTurn);
   if (!search_) {
     if (!proven()) offer(improve(problem_, pairs_, cluster_), bound_);
-    if (!proven()) stages(std::min(kFirstTurn * seconds, kSecondsOfFirstStages));
+    if (!proven()) stages(firstTurn);
     if (!proven()) annealed(kAnnealing * seconds);
     const double bound = bound_;
-    if (!proven()) wholeClusters(kFirstTurn * seconds);
+    if (!proven()) wholeClusters(firstTurn);
     clustersPromise_ = bound_ > bound;
   }
   if (clustersPromise_ && !proven()) wholeClusters(kPromising * seconds);
