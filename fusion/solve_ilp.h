@@ -9,10 +9,9 @@
 //   3. A combinatorial lower bound (lower_bound.h). When the greedy clustering, improved, meets it, nothing
 //   is
 //      left to solve.
-//   4. Stages (solve_stages.h): where few clusters suffice, the best one is found and proven over their
-//   order.
+//   4. What remains of a component is solved by stages (solve_stages.h), annealing (anneal.h) and branch and
+//      price over whole clusters (cluster_search.h), in turns (solve_part.h).
 //
-// What remains is annealed (anneal.h) and solved by branch and price over whole clusters (cluster_search.h).
 // The search starts from the incumbent and is bounded in time; what comes out is legal in any case and
 // carries its proven bound.
 #pragma once

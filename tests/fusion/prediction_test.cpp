@@ -91,18 +91,6 @@ TEST(Prediction, LongSegmentsNeedTheirNumberSeldom) {
   EXPECT_LT(time(10'000'000), 100'000);
 }
 
-/// The Ifs by which a turn of a loop ends, and the test of its flag, take nothing.
-TEST(Prediction, EndsOfTurnsOfLoops) {
-  TargetCosts costs = free();
-  costs.integerOperation = 1;
-  const char* const kernel = R"(
-  kernel k { let r: [int64; n] = MAP flat n { i => let (t1, t2, t3) = loop (k1 = false, k2 = 0, k3 = xs[i]) { let t4 = k3 == 1; (t5, t6) = if t4 then (k2, k3) else (k2 + 1, k3 - 2) in while not(k1) next t4, t5, t6 } in t2 } return r }
-  let first: int64 = r[0]
-  return first)";
-  constexpr int kTurns = 16;
-  EXPECT_DOUBLE_EQ(predicted(costs, kernel, 100, 10), 100 * kTurns * 3);
-}
-
 /// Rows are taken eight at a time, the last ones four, two or one: three take as long as four.
 TEST(Prediction, FewRowsAtOnce) {
   TargetCosts costs = free();
@@ -226,35 +214,6 @@ TEST(Prediction, CallsOfRecursions) {
   let first: int64 = r[0]
   return first)";
   EXPECT_GE(predicted(costs, kernel, 100, 10), 500);
-}
-
-/// Arithmetic that no turn of a loop changes is computed before it.
-TEST(Prediction, InvariantsOfLoops) {
-  TargetCosts costs = free();
-  costs.integerProduct = 1;
-  const char* const kernel = R"(
-  kernel k { let r: [int64; n] = MAP flat n { i =>
-    let (j, s) = loop (a = 0, b = 0) { while a < 9 next a + 1, b + xs[i] * xs[i] } in s } return r }
-  let first: int64 = r[0]
-  return first)";
-  EXPECT_DOUBLE_EQ(predicted(costs, kernel, 100, 10), 100);
-}
-
-/// What a loop changes is computed for each element of each row if it begins with what either tells.
-TEST(Prediction, LoopsOfRowsThatAreTakenTogether) {
-  TargetCosts costs = free();
-  costs.integerProduct = 1;
-  const auto kernel = [](const std::string& begin) {
-    return R"(
-  kernel k { let r: [int64; m] = REDUCE regular(m, 10, n) { i, s, p =>
-    let (j, q) = loop (a = 0, b = )" +
-           begin + R"() { while a < 9 next a + 1, b * b } in q } (0) { x, y => max(x, y) } return r }
-  let first: int64 = r[0]
-  return first)";
-  };
-  constexpr int kTurns = 16;
-  EXPECT_DOUBLE_EQ(predicted(costs, kernel("s - p"), 1600, 16), 1600 * kTurns);
-  EXPECT_DOUBLE_EQ(predicted(costs, kernel("p + 1"), 1600, 16), 1600 * kTurns / 8);
 }
 
 /// What follows `and` is looked at half of the time.
@@ -382,23 +341,6 @@ TEST(Prediction, KernelsThatOnlyStore) {
   EXPECT_DOUBLE_EQ(predicted(costs, copy, 1000, 1), 2 * 8000);
 }
 
-TEST(Prediction, NothingHidesLoadsInLoops) {
-  const auto body = [](const std::string& value) {
-    return R"(
-  kernel k { let s: &int64 = REDUCE flat n { i => let (t1, t2) = loop (k1 = xs[i], k2 = 0) { while k2 < xs[i] next )" +
-           value + R"(, k2 + 1 } in t1 } (0) { x, y => x + y } return s }
-  return s)";
-  };
-  TargetCosts costs = free();
-  costs.randomLoad = costs.sharedLoad = costs.cachedLoad = 5;
-  costs.integerOperation = 1;
-  costs.overlap = 1;
-  const double work =
-      1000 * (16 * 2 + 1);  // a comparison and a sum in each of 16 rounds, and one of the reduction
-  EXPECT_DOUBLE_EQ(predicted(costs, body("k2"), 1000, 1000), work);
-  EXPECT_DOUBLE_EQ(predicted(costs, body("ys[k1 * 3]"), 1000, 1000), work + 1000 * 16 * 5);
-}
-
 TEST(Prediction, SegmentsThatGoThroughThePositionsTogether) {
   const char* const body = R"(
   kernel k { let r: [int64; m] = REDUCE regular(m, n, n * m) { i, s, p => xs[p] } (0) { x, y => x + y } return r }
@@ -450,26 +392,6 @@ TEST(Prediction, BranchesShareWhatAllElementsCompute) {
   TargetCosts costs = free();
   costs.integerDivision = 2;
   EXPECT_DOUBLE_EQ(predicted(costs, body, 1000, 7), 2 * 1000);
-}
-
-/// On a GPU, a loop whose turns nothing but constants count is unrolled, and its counter is a constant.
-TEST(Prediction, CountersOfUnrolledLoops) {
-  const auto kernel = [](const std::string& limit) {
-    return R"(
-  kernel k { let r: [int64; n] = MAP flat n { i =>
-    let (j, s) = loop (a = 0, b = 0) { while a < )" +
-           limit + R"( next a + 1, b + xs[i] } in s } return r }
-  let first: int64 = r[0]
-  return first)";
-  };
-  constexpr int kTurns = 16;
-  TargetCosts costs = free();
-  costs.integerOperation = 1;
-  costs.iteration = 10;
-  EXPECT_DOUBLE_EQ(predicted(costs, kernel("9"), 100, 10), 100 * kTurns * (1 + 1 + 1 + 2 * 10));
-  costs.lockStep = true;
-  EXPECT_DOUBLE_EQ(predicted(costs, kernel("9"), 100, 10), 100 * kTurns * 1);
-  EXPECT_DOUBLE_EQ(predicted(costs, kernel("m"), 100, 10), 100 * kTurns * (1.3 + 1 + 1 + 2 * 10));
 }
 
 /// Places that a scan of the kernel tells lie side by side.
