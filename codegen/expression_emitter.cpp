@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "codegen/expression_run.h"
 #include "codegen/integer_division.h"
@@ -23,6 +24,33 @@ bool isRangeTest(ExprRef a, ExprRef b) {
          b->op == ScalarOp::Less && a->operands[0] == b->operands[0] &&
          a->operands[0]->type == ScalarType::Int64 && a->operands[1]->kind == ExprKind::Constant &&
          a->operands[1]->constant.i == 0;
+}
+
+/// Of floats: as a guess, for which code is chosen that is right for all.
+bool seldomZero(ExprRef e) {
+  if (e->kind == ExprKind::Constant) return e->constant.f != 0;
+  if (e->kind == ExprKind::Convert) return true;
+  if (e->kind != ExprKind::Op) return false;
+  switch (e->op) {
+    case ScalarOp::Exp:
+    case ScalarOp::Ln:
+      return true;
+    case ScalarOp::Sqrt:
+      return seldomZero(e->operands[0]);
+    case ScalarOp::Add:
+      return seldomZero(e->operands[0]) || seldomZero(e->operands[1]);
+    case ScalarOp::Mul:
+    case ScalarOp::Div:
+      return seldomZero(e->operands[0]) && seldomZero(e->operands[1]);
+    default:
+      return false;
+  }
+}
+
+/// By which compilers divide as a product.
+bool isPowerOfTwo(ExprRef e) {
+  int exponent = 0;
+  return e->kind == ExprKind::Constant && std::abs(std::frexp(e->constant.f, &exponent)) == 0.5;
 }
 
 }  // namespace
@@ -128,14 +156,17 @@ ExpressionEmitter::Text ExpressionEmitter::operationText(ExprRef e) const {
   if (!dialect_.reciprocal.empty() && e->op == ScalarOp::Div && isFloat(type) &&
       a->kind == ExprKind::Constant && a->constant.f == 1 && !texts_.contains(a))
     return {dialect_.reciprocal + textOf(b).text + ")", true};
-  bool call = symbol.empty() || (dialect_.wrapCalls && isInt(type) && needsWrap(e->op));
+  const bool quotient = !dialect_.quotient.empty() && e->op == ScalarOp::Div && isFloat(type) &&
+                        !seldomZero(a) && !isPowerOfTwo(b);
+  bool call = symbol.empty() || quotient || (dialect_.wrapCalls && isInt(type) && needsWrap(e->op));
   if (call) {
     // Overloads are chosen by type, so constants are written with theirs.
     auto argument = [&](ExprRef x) {
       return x->kind == ExprKind::Constant && !texts_.contains(x) ? literalText(x->constant) : textOf(x).text;
     };
-    return {fmt::format("{}{}({}, {})", functionName(e->op), kindOfDivision(e), argument(a), argument(b)),
-            true};
+    const std::string name =
+        quotient ? dialect_.quotient : fmt::format("{}{}", functionName(e->op), kindOfDivision(e));
+    return {fmt::format("{}({}, {})", name, argument(a), argument(b)), true};
   }
   return {fmt::format("{} {} {}", atomic(a), symbol, atomic(b)), false};
 }

@@ -76,6 +76,8 @@ struct Dialect {
   std::function<std::string(const std::vector<lcu::ExprRef>& loads, const std::string& position)> record;
   /// `1 / x` of floats as a call that begins so, "k_reciprocal(". Empty: as a division.
   std::string reciprocal;
+  /// Divisions of floats whose numerator may well be zero as calls of this, "k_quotient". Empty: as others.
+  std::string quotient;
   CheckForm checks = CheckForm::Record;
   std::string noted;  ///< of CheckForm::Note: a bool that becomes false where something is to be recorded
   /// ... whatever a float is whose check failed does no harm: it needs no fallback, and so no branch.

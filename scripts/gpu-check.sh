@@ -88,6 +88,7 @@ step bench_kelpie 110 $(program gpu_bench) 27 || tail -3 "$out/bench_kelpie.log"
 [ -x .bundle/bin/gpu_peers ] && step bench_peers 60 $(program gpu_peers) 27
 [ -x .bundle/bin/gpu_peer_spmv ] && step bench_peer_spmv 40 $(program gpu_peer_spmv) 25
 [ -x .bundle/bin/gather_floor ] && step gather_floor 20 $(program gather_floor)
+[ -x .bundle/bin/quotients ] && step quotients 20 $(program quotients)
 
 # Of every size and segment length (bench/gpu_sweep_plot.py draws it), and beyond 2^31 elements, where memory allows.
 memory=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits | head -1)
@@ -112,6 +113,6 @@ python3 scripts/gpu_table.py "$out"/bench_*.log | tee "$out/table.txt"
 cat "$out"/fusion/*.txt 2>/dev/null | tee -a "$out/table.txt"
 # Few files travel better than many: all but the summary, the table and the times go into one.
 cd "$out" || exit 1
-others=(examples fusion gpu.txt test_gpu.log fusion.log compile.log gather_floor.log beyond_int32.log ./*check.log)
+others=(examples fusion gpu.txt test_gpu.log fusion.log compile.log gather_floor.log quotients.log beyond_int32.log ./*check.log)
 tar czf logs.tar.gz "${others[@]}" 2>/dev/null
 rm -rf "${others[@]}"

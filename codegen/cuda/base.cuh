@@ -212,6 +212,23 @@ KELPIE_DEVICE double k_double_bits(uint64_t bits) {
   return words.value;
 }
 
+/// `a / b`, of which `a` may well be zero. The compiler's code calls a function for a warp in which it is
+/// zero for any lane: divisions alone take 3.3 times as long (float64) and 2.8 times (float32) where all are,
+/// twice as long where one of 64 is; with this always 1.2 times (bench/quotients.cu, on an H200). A branch
+/// would take less where all or none are, but it keeps those of neighbouring elements apart: whole kernels
+/// took up to 1.4 times as long.
+KELPIE_DEVICE float k_quotient(float a, float b) {
+  const bool zero = a == 0.0f;
+  // The quotient of this number is infinite for no divisor but zero: its product with `a` is what is wanted.
+  const float quotient = (zero ? 0x1p-22f : a) / b;
+  return quotient * (zero ? a : 1.0f);
+}
+KELPIE_DEVICE double k_quotient(double a, double b) {
+  const bool zero = a == 0.0;
+  const double quotient = (zero ? 0x1p-51 : a) / b;
+  return quotient * (zero ? a : 1.0);
+}
+
 template <class To>
 struct Conversion;  // k_convert<To>(x)
 

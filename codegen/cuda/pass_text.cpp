@@ -91,6 +91,7 @@ Dialect PassText::dialect() const {
   d.shortCircuit = true;
   d.rangeCalls = true;
   d.reciprocal = "k_reciprocal(";
+  d.quotient = "k_quotient";
   d.loadedCalls = true;
   d.record = [this](const std::vector<ExprRef>& loads, const std::string& position) {
     return recordText(loads, position);

@@ -653,6 +653,7 @@ TEST(CudaEmulation, Divisions) {
   ASSERT_EQ(failure, std::nullopt) << *failure;
   std::mt19937_64 random(static_cast<uint64_t>(environment("KELPIE_SEED", 31)));
   compareDivisions(cuda, known, program, 20000, random);
+  compareFloatDivisions(cuda, known, program, 20000, random);
 }
 /// Where that pays, the checks of a thread come before all of its loads.
 TEST(CudaEmulation, GathersFollowAllChecksOfAThread) {

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
+#include <type_traits>
 
 #include "tests/codegen/kernel_runs.h"
 
@@ -33,9 +37,57 @@ int64_t expected(ScalarOp op, int64_t a, int64_t b) {
   return evaluate(op, Scalar::ofInt(ScalarType::Int64, a), Scalar::ofInt(ScalarType::Int64, b)).i;
 }
 
-std::vector<std::byte> bytesOf(const std::vector<int64_t>& values) {
+template <class T>
+std::vector<std::byte> bytesOf(const std::vector<T>& values) {
   const auto* first = reinterpret_cast<const std::byte*>(values.data());
-  return {first, first + sizeof(int64_t) * values.size()};
+  return {first, first + sizeof(T) * values.size()};
+}
+
+template <class T>
+T floatOperand(std::mt19937_64& random) {
+  using Limits = std::numeric_limits<T>;
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  const T sign = random() % 2 == 0 ? T(1) : T(-1);
+  switch (random() % 8) {
+    case 0:
+    case 1:
+      return sign * T(0);
+    case 2: {
+      const T special[] = {Limits::infinity(), Limits::quiet_NaN(), Limits::denorm_min(),
+                           Limits::min(),      Limits::max(),       Limits::denorm_min() * T(12345)};
+      return sign * special[random() % std::size(special)];
+    }
+    case 3:
+    case 4:
+      return std::bit_cast<T>(static_cast<Bits>(random()));
+    default:
+      return sign * static_cast<T>(random() % 1000) / T(8);
+  }
+}
+
+template <class T>
+void compareFloatDivisions(runtime::Target& target, const KnownKernels& known,
+                           const runtime::ProgramKernels& program, size_t n, std::mt19937_64& random,
+                           const std::string& suffix) {
+  std::vector<T> dividends(n), divisors(n);
+  for (size_t k = 0; k < n; ++k) {
+    const bool plain = k % 128 < 32;  // a warp without zeros
+    dividends[k] = plain ? static_cast<T>(1 + random() % 1000) : floatOperand<T>(random);
+    divisors[k] = plain ? static_cast<T>(1 + random() % 77) : floatOperand<T>(random);
+  }
+  KernelData data;
+  data.extents.elements = static_cast<int64_t>(n);
+  data.arrays[known.vars.at("xs" + suffix)] = bytesOf(dividends);
+  data.arrays[known.vars.at("ys" + suffix)] = bytesOf(divisors);
+  const auto result = runKernel(target, program, known.number("float_quotients" + suffix), data);
+  ASSERT_EQ(result.failure, std::nullopt) << *result.failure;
+  for (size_t k = 0; k < n; ++k) {
+    const T expected = dividends[k] / divisors[k];
+    T got = 0;
+    std::memcpy(&got, result.outputs[0].data() + sizeof(T) * k, sizeof(T));
+    const bool same = std::isnan(expected) ? std::isnan(got) : std::memcmp(&got, &expected, sizeof(T)) == 0;
+    ASSERT_TRUE(same) << dividends[k] << " / " << divisors[k] << ": " << got;
+  }
 }
 
 }  // namespace
@@ -99,6 +151,12 @@ void compareDivisions(runtime::Target& target, const KnownKernels& known,
   check("constant_remainders", remainders);
   quotients.insert(quotients.end(), remainders.begin(), remainders.end());
   check("constant_quotients_and_remainders", quotients);
+}
+
+void compareFloatDivisions(runtime::Target& target, const KnownKernels& known,
+                           const runtime::ProgramKernels& program, size_t n, std::mt19937_64& random) {
+  compareFloatDivisions<float>(target, known, program, n, random, "");
+  compareFloatDivisions<double>(target, known, program, n, random, "_f64");
 }
 
 }  // namespace kelpie::tests

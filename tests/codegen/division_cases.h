@@ -1,4 +1,4 @@
-// Divisions of int64 on a target that runs generated CUDA, beside what the language says of them.
+// Divisions of int64, float32 and float64 on a target that runs generated CUDA, beside what the language says of them.
 #pragma once
 
 #include <cstdint>
@@ -12,5 +12,10 @@ namespace kelpie::tests {
 /// of all sizes, around powers of two, extreme, small, and products beside their factors.
 void compareDivisions(runtime::Target& target, const KnownKernels& known,
                       const runtime::ProgramKernels& program, size_t n, std::mt19937_64& random);
+
+/// The same of floats and float64: bits at random, and zeros, infinities, NaN, denormal and extreme numbers
+/// beside each other and alone.
+void compareFloatDivisions(runtime::Target& target, const KnownKernels& known,
+                           const runtime::ProgramKernels& program, size_t n, std::mt19937_64& random);
 
 }  // namespace kelpie::tests

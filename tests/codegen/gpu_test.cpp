@@ -252,6 +252,7 @@ TEST_F(Gpu, Divisions) {
   ASSERT_EQ(failure, std::nullopt) << *failure;
   const int64_t n = std::min(environment("KELPIE_SIZE", int64_t{1} << 20), int64_t{1} << 20);
   compareDivisions(*cuda_, known, program, static_cast<size_t>(n), random_);
+  compareFloatDivisions(*cuda_, known, program, static_cast<size_t>(n), random_);
   cuda_->release(program);
 }
 

@@ -70,6 +70,7 @@ Soac KnownKernels::filter(const Space& space, std::vector<ExprRef> pull, ExprRef
 void KnownKernels::ofOtherTypes(const Space& flat, const Space& segmented) {
   auto& a = *program.arena;
   array("xs_f64", ScalarType::Float64, flat.extent);
+  array("ys_f64", ScalarType::Float64, flat.extent);
   array("xs_i64", ScalarType::Int64, flat.extent);
   array("ws", kFloat, flat.extent);
   const std::map<std::string, std::vector<std::string>> inputs = {
@@ -321,7 +322,10 @@ KnownKernels::KnownKernels() {
   kernel("black_scholes", {soac(SoacKind::Map, flat, {blackScholes(x, at("ys", i), at("zs", i))})});
   kernel("reciprocals",
          {soac(SoacKind::Map, flat, {a.op(ScalarOp::Div, a.constant(Scalar::ofFloat(kFloat, 1)), x)})});
+  kernel("float_quotients", {soac(SoacKind::Map, flat, {a.op(ScalarOp::Div, x, at("ys", i))})});
   ofOtherTypes(flat, segmented);
+  kernel("float_quotients_f64",
+         {soac(SoacKind::Map, flat, {a.op(ScalarOp::Div, at("xs_f64", i), at("ys_f64", i))})});
   withSegmentNumbers(segmented);
   withAndWithoutChecks(flat, segmented);
   ofCharacters(flat, segmented);
