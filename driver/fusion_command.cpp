@@ -56,11 +56,11 @@ std::string totals(const std::vector<fusion::FormReport>& forms) {
   }
   std::string out =
       fmt::format("\nall regions, each once\n  {:<10}{:>9}{:>14}{:>14}{:>16}{:>16}{:>12}\n", "strategy",
-                  "launches", "MB read", "MB written", "objective us", "bound us", "solved ms");
+                  "launches", "read", "written", "objective us", "bound us", "solved ms");
   for (const fusion::StrategyReport& s : sums) {
-    out += fmt::format("  {:<10}{:>9}{:>14.3f}{:>14.3f}{:>16.2f}{:>16}{:>12.2f}\n", toString(s.strategy),
-                       s.launches, s.bytesRead / 1e6, s.bytesWritten / 1e6, s.objective,
-                       s.strategy == fusion::Strategy::Ilp ? fmt::format("{:.2f}", s.bound) : "",
+    out += fmt::format("  {:<10}{:>9}{:>14}{:>14}{:>16.2f}{:>16}{:>12.2f}\n", toString(s.strategy),
+                       s.launches, fusion::bytesText(s.bytesRead), fusion::bytesText(s.bytesWritten),
+                       s.objective, s.strategy == fusion::Strategy::Ilp ? fmt::format("{:.2f}", s.bound) : "",
                        1000 * s.seconds);
   }
   return out;

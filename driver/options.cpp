@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <set>
 
 #include "frontend/text.h"
 
@@ -77,15 +78,17 @@ void addFusionOption(CLI::App& app, Options& options, const std::string& names =
       ->type_name("FILE");
 }
 
-void addTargetOption(CLI::App& app, Options& options, const std::string& what) {
+void addTargetOption(CLI::App& app, Options& options, const std::string& what,
+                     const std::set<std::string>& targets) {
   app.add_option("--target", options.target, what)
-      ->check(CLI::IsMember({"reference", "interp", "cpu", "cuda"}).description(""))
+      ->check(CLI::IsMember(targets).description(""))
       ->type_name("TARGET");
 }
 
 void addRunOptions(CLI::App& app, Options& options) {
   addTargetOption(app, options,
-                  "Where to run: reference, interp, cpu or cuda; default: cuda when a GPU answers, else cpu");
+                  "Where to run: reference, interp, cpu or cuda; default: cuda when a GPU answers, else cpu",
+                  {"reference", "interp", "cpu", "cuda"});
   addFusionOption(app, options);
   addLanguageOptions(app, options);
   app.add_option("--seed", options.seed, "First seed of the random stream (default 1)")->type_name("N");
@@ -176,7 +179,8 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
                    "Constants of the cost model, as JSON, in the place of the target's")
       ->type_name("FILE");
   addTargetOption(*report, options,
-                  "Whose costs to count with, and where --run runs: interp, cpu or cuda (default)");
+                  "Whose costs to count with, and where --run runs: interp, cpu or cuda (default)",
+                  {"interp", "cpu", "cuda"});
   addFusionOption(*report, options, "--strategy,--fusion");
   addLanguageOptions(*report, options);
   addFile(*report, options);

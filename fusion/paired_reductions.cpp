@@ -51,10 +51,12 @@ class Pairer {
     const Soac* second = soacOf(block.stmts[at]);
     if (!second || second->kind != SoacKind::Reduce || second->pull.size() != 1 || !second->effects.empty())
       return false;
+    const std::vector<VarId> read = lcu::freeVars(std::vector{resolved(second->pull[0], second->space)});
     for (size_t k = at; k-- > 0;) {
       Soac* first = soacOf(block.stmts[k]);
       if (!first || first->kind != SoacKind::Reduce || !(first->space == second->space)) continue;
       for (size_t j = 0; j < first->pull.size(); ++j) {
+        if (!std::binary_search(read.begin(), read.end(), first->results[j])) continue;
         const std::optional<ExprRef> value = valueOfExtremes(*first, j, *second);
         if (!value || readsBetween(block, k, at, *value)) continue;
         join(*first, j, *second, *value);
@@ -109,11 +111,18 @@ class Pairer {
     return !map->second.space.segmented() || map->second.space == space ? map->second.pull : nullptr;
   }
 
-  /// With the elements of maps over the space as what the maps compute.
+  /// With the elements of maps over the space as what the maps compute. Maps that several others read are
+  /// met in all of these: what becomes of each is kept.
   ExprRef resolved(ExprRef e, const lcu::Space& space) {
+    if (!(resolvedIn_ == space)) {
+      resolved_.clear();
+      resolvedIn_ = space;
+    }
     return arena_.rewrite(e, [&](ExprRef node) -> ExprRef {
       const ExprRef made = madeBy(node, space);
-      return made ? resolved(made, space) : nullptr;
+      if (!made) return nullptr;
+      if (const auto known = resolved_.find(node); known != resolved_.end()) return known->second;
+      return resolved_[node] = resolved(made, space);
     });
   }
 
@@ -161,6 +170,8 @@ class Pairer {
   lcu::Program& program_;
   lcu::ExprArena& arena_;
   std::unordered_map<VarId, MapResult> maps_;
+  lcu::Space resolvedIn_;
+  std::unordered_map<ExprRef, ExprRef> resolved_;  ///< loads, as elements of that space
   int paired_ = 0;
 };
 

@@ -9,9 +9,6 @@
 #include "fusion/source_excerpt.h"
 
 namespace kelpie::fusion {
-namespace {
-
-constexpr size_t kWidth = 100;
 
 std::string bytesText(double bytes) {
   const char* units[] = {"B", "kB", "MB", "GB", "TB"};
@@ -19,6 +16,10 @@ std::string bytesText(double bytes) {
   for (; bytes >= 1000 && unit < 4; ++unit) bytes /= 1000;
   return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : 1, units[unit]);
 }
+
+namespace {
+
+constexpr size_t kWidth = 100;
 
 std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t");

@@ -24,6 +24,9 @@ using LineLookup = std::function<SourceLine(Span)>;
 /// What is computed where it is read, a sentence each.
 std::vector<std::string> notStored(const FusionReport& report);
 
+/// "512 B", "1.5 kB", "268 MB".
+std::string bytesText(double bytes);
+
 /// Without `lookup` no source lines are shown.
 std::string reportText(const FusionReport& report, const LineLookup& lookup = nullptr);
 nlohmann::ordered_json reportAsJson(const FusionReport& report, const LineLookup& lookup = nullptr);

@@ -12,6 +12,11 @@ using codegen::ParameterKind;
 
 namespace {
 
+/// Arrays that nothing in the program names are called so ("r", and "r_v16" where there are more).
+std::string nameInMessages(const std::string& name) {
+  return name == "r" || name.starts_with("r_v") ? "the result" : name;
+}
+
 class LaunchScratch final : public Scratch {
  public:
   explicit LaunchScratch(const RunContext& context) : context_(context) {}
@@ -185,7 +190,7 @@ void Launcher::allocateResults(const PlanInstruction& i, const codegen::KernelIn
     const auto& o = info.outputs[k];
     if (!results_[k]) {
       const ScalarType type = isShort(i, static_cast<uint32_t>(k), extents) ? ScalarType::Int32 : o.type;
-      results_[k] = context_.allocate(type, codegen::capacity(o, extents), o.name);
+      results_[k] = context_.allocate(type, codegen::capacity(o, extents), nameInMessages(o.name));
     }
     outputs_.push_back(results_[k]->buffer->pointer());
   }
@@ -230,7 +235,7 @@ void Launcher::placeOnto(const PlanInstruction::Onto& onto, const codegen::Kerne
     base.reset();
     return;
   }
-  if (!result) result = context_.allocate(output.type, count, output.name);
+  if (!result) result = context_.allocate(output.type, count, nameInMessages(output.name));
   bytes = std::min(bytes, base->buffer->bytes());
   if (bytes == 0) return;
   context_.check(context_.target.copy(result->buffer->pointer(), base->buffer->pointer(), bytes));
@@ -247,7 +252,8 @@ void Launcher::allocateTogether(const std::vector<uint32_t>& group, const codege
     starts.push_back(end);
     end += (std::max<int64_t>(codegen::capacity(info.outputs[k], extents), 1) + step - 1) / step * step;
   }
-  const DeviceRef whole = context_.allocate(info.outputs[group[0]].type, end, info.outputs[group[0]].name);
+  const DeviceRef whole =
+      context_.allocate(info.outputs[group[0]].type, end, nameInMessages(info.outputs[group[0]].name));
   for (size_t j = 0; j < group.size(); ++j) {
     auto part = std::make_shared<DeviceValue>();
     part->type = whole->type;

@@ -311,4 +311,12 @@ TEST_F(Command, CompilersThatFailAreReported) {
   EXPECT_THAT(other.messages, HasSubstr("kernels are interpreted, which takes longer: /bin/false failed"));
 }
 
+/// The reference makes no kernels, so there is nothing to fuse for it.
+TEST_F(Command, FusionHasNoReference) {
+  EXPECT_EQ(kelpie("fusion --target=interp -", "{x + 1 : x in [1, 2]};").status, 0);
+  const Outcome outcome = kelpie("fusion --target=reference -", "{x + 1 : x in [1, 2]};");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.messages, HasSubstr("reference not in {cpu,cuda,interp}"));
+}
+
 }  // namespace

@@ -247,6 +247,16 @@ TEST(Executor, OutOfMemoryTellsSizes) {
             "out of memory: big needs 50000000 elements of 8 bytes; 0 bytes of 10.0 MB are in use");
 }
 
+TEST(Executor, OutOfMemoryOfWhatHasNoName) {
+  Builder b;
+  VarId n = b.global("n", ints({50000000}));
+  VarId r = b.launch(b.map(b.flat(b.host(n)), {b.i()}), "r")[0];
+  b.result(r);
+  auto executor = interp(10000000);
+  EXPECT_EQ(messageOf(b.run(executor)),
+            "out of memory: the result needs 50000000 elements of 8 bytes; 0 bytes of 10.0 MB are in use");
+}
+
 TEST(Executor, InterruptStops) {
   Builder b = countdown(-1, true);
   auto executor = interp();
