@@ -54,7 +54,7 @@ class Driver {
   enum class Measured : uint8_t { Sizes, Samples, Times };
   bool measure(const std::vector<FormResult>& forms, Measured what, MeasuredRuns& runs);
   bool measureRepeatedly(const std::vector<FormResult>& forms, MeasuredRuns& runs);
-  std::unique_ptr<Services> services(std::function<void(std::string_view)> output) const;
+  std::unique_ptr<Services> services(std::function<void(std::string_view)> output);
   bool canWrite(const std::string& path) const;
   bool writeFile(const std::string& path, const std::string& text) const;
   int check(const std::vector<FormResult>& forms);
@@ -250,9 +250,10 @@ bool Driver::tell(const Profile& profile, Backend& backend) {
   return !toFile || writeFile(options_.profileFile, profile.toJson(machine));
 }
 
-std::unique_ptr<Services> Driver::services(std::function<void(std::string_view)> output) const {
+std::unique_ptr<Services> Driver::services(std::function<void(std::string_view)> output) {
   ServiceOptions options;
   options.output = std::move(output);
+  options.messages = [this](std::string_view text) { output_.writeMessage(text); };
   options.generator = options_.generator;
   options.seed = options_.seed;
   return makeServices(std::move(options));

@@ -125,6 +125,7 @@ Repl::Repl(const Options& options)
           makeLineEditor(historyFile(), [this](std::string_view before) { return completions(before); })) {
   ServiceOptions serviceOptions;
   serviceOptions.output = [this](std::string_view text) { output_.write(text); };
+  serviceOptions.messages = [this](std::string_view text) { output_.writeMessage(text); };
   serviceOptions.generator = options_.generator;
   serviceOptions.seed = options_.seed;
   services_ = makeServices(std::move(serviceOptions));

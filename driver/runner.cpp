@@ -18,6 +18,11 @@ void Output::write(std::string_view text) {
   if (interactive_) std::fflush(file_);
 }
 
+void Output::writeMessage(std::string_view text) {
+  flush();
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
 void Output::beginLine() {
   if (lineBegun_) write("\n");
 }

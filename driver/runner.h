@@ -21,6 +21,8 @@ class Output {
  public:
   explicit Output(std::FILE* file);
   void write(std::string_view text);
+  /// To standard error, behind what was written before.
+  void writeMessage(std::string_view text);
   void beginLine();
   /// False when something could not be written.
   bool flush();

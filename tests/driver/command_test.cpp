@@ -319,4 +319,11 @@ TEST_F(Command, FusionHasNoReference) {
   EXPECT_THAT(outcome.messages, HasSubstr("reference not in {cpu,cuda,interp}"));
 }
 
+/// What files report comes behind what was printed before it, as errors do.
+TEST_F(Command, MessagesOfFilesFollowWhatWasPrinted) {
+  const Outcome outcome =
+      kelpie("run --target=interp - 2>&1", "1 + 1;\nread_string_from_file(\"/nonexistent/zz\");\n2 + 2;\n");
+  EXPECT_THAT(outcome.output, HasSubstr("it = 2 : int\n/nonexistent/zz: No such file or directory\n"));
+}
+
 }  // namespace
