@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "codegen/expression_run.h"
+#include "codegen/float_division.h"
 #include "codegen/integer_division.h"
 #include "ir/diagnostic.h"
 
@@ -24,33 +24,6 @@ bool isRangeTest(ExprRef a, ExprRef b) {
          b->op == ScalarOp::Less && a->operands[0] == b->operands[0] &&
          a->operands[0]->type == ScalarType::Int64 && a->operands[1]->kind == ExprKind::Constant &&
          a->operands[1]->constant.i == 0;
-}
-
-/// Of floats: as a guess, for which code is chosen that is right for all.
-bool seldomZero(ExprRef e) {
-  if (e->kind == ExprKind::Constant) return e->constant.f != 0;
-  if (e->kind == ExprKind::Convert) return true;
-  if (e->kind != ExprKind::Op) return false;
-  switch (e->op) {
-    case ScalarOp::Exp:
-    case ScalarOp::Ln:
-      return true;
-    case ScalarOp::Sqrt:
-      return seldomZero(e->operands[0]);
-    case ScalarOp::Add:
-      return seldomZero(e->operands[0]) || seldomZero(e->operands[1]);
-    case ScalarOp::Mul:
-    case ScalarOp::Div:
-      return seldomZero(e->operands[0]) && seldomZero(e->operands[1]);
-    default:
-      return false;
-  }
-}
-
-/// By which compilers divide as a product.
-bool isPowerOfTwo(ExprRef e) {
-  int exponent = 0;
-  return e->kind == ExprKind::Constant && std::abs(std::frexp(e->constant.f, &exponent)) == 0.5;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "codegen/float_division.h"
 #include "codegen/integer_division.h"
 #include "fusion/cost_model.h"
 
@@ -36,12 +37,6 @@ struct Instructions {
 };
 /// Elsewhere they differ little.
 constexpr Instructions kAlike{1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1}, kOfGpu{};
-
-/// Whether a float is a power of two: compilers multiply by its reciprocal, which is exact.
-bool isPowerOfTwo(ExprRef divisor) {
-  int exponent = 0;
-  return divisor->kind == ExprKind::Constant && std::abs(std::frexp(divisor->constant.f, &exponent)) == 0.5;
-}
 
 /// Whether the bits of an integer tell how it compares with a constant, as those of a character do that it is
 /// at least 0 and less than 256.
@@ -129,7 +124,8 @@ double CostModel::operation(ExprRef e, const ElementFacts& facts,
                            : simple(word || few ? ScalarType::Int32 : type, costs_.integerProduct);
     case ScalarOp::Div:
     case ScalarOp::Rem:
-      if (isFloat(type)) return isPowerOfTwo(e->operands[1]) ? ofType(type) : float32 * costs_.division;
+      if (isFloat(type))
+        return codegen::isPowerOfTwo(e->operands[1]) ? ofType(type) : float32 * costs_.division;
       if (facts.divided(e)) return simple(type, costs_.integerProduct) + ofType(type);
       if (e->operands[1]->kind == ExprKind::Constant) {
         const bool shift = std::has_single_bit(static_cast<uint64_t>(e->operands[1]->constant.i));
