@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "codegen/cuda/pass_items.h"
+#include "codegen/cuda/pass_shape.h"
 
 namespace kelpie::codegen::cuda {
 
@@ -111,9 +112,9 @@ void openItems(PassText& t) {
 
 /// The items of a pass of permutes, or of gathers: all checks of a thread come before its stores or loads,
 /// which then follow each other at once, or do not happen.
-void writeCheckedBefore(PassText& t, bool whole) {
+void writeCheckedBefore(PassText& t, bool whole, bool alone = false) {
   // Of a range, `good` tells of all tiles.
-  const ItemForm noted{.checks = CheckForm::Note, .noted = t.plan.ranges() ? "fine" : "good", .whole = whole};
+  const ItemForm noted{.checks = CheckForm::Note, .noted = t.plan.ranges() ? "fine" : "good", .whole = whole, .alone = alone};
   if (t.plan.ranges()) t.line(2, "bool fine = true;");
   openItems(t);
   t.line(6, "const int offset = S::offset(row, v);");
@@ -124,7 +125,7 @@ void writeCheckedBefore(PassText& t, bool whole) {
   for (uint32_t b : t.plan.stages[0].bindings) checkBinding(t, b, 0, emitter);
   for (int column : {6, 4, 2}) t.line(column, "}}");
   t.line(2, "if ({}) {{", noted.noted);
-  writeItems(t, 0, {.checks = CheckForm::Assume, .whole = whole});
+  writeItems(t, 0, {.checks = CheckForm::Assume, .whole = whole, .alone = alone});
   if (t.hasOwn(0)) {
     t.line(2, "}} else {{");
     openItems(t);
@@ -194,11 +195,22 @@ bool takesReciprocals(const PassText& t, const StagePlan& stage) {
   });
 }
 
+/// Whether a stage has code that fills registers by itself.
+bool callsLongFunctions(const PassText& t, const StagePlan& stage) {
+  return std::any_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
+    return lcu::anyNode(thunksOf(t.kernel.bindings[b]), [](ExprRef e) {
+      return e->type == ScalarType::Float64 && isLongFunction(e);
+    });
+  });
+}
+
 }  // namespace
 
 /// Where segments are numbered, whole tiles that lie in one segment have a copy: there its values are loaded
 /// once for all items of a thread. A level of quickhull took 0.4 ms for 2 * 10^7 points, of two lines,
-/// without.
+/// without; sums of segments take 0.57 to 1 times as long (0.61 means that two values of each are loaded).
+/// Not where long functions of float64 fill the registers: sums of exp(x - c) took 1.45 times as long with it
+/// (bench/results/h200-2026-11-26-copies.txt).
 void writeCheckedItems(PassText& t, size_t number) {
   // Of longer texts, the copy would cost compile time, and the test of each item does not show.
   constexpr size_t kShort = 900, kShortWithChecks = 4000;
@@ -221,6 +233,8 @@ void writeCheckedItems(PassText& t, size_t number) {
     t.text += text;
     return;
   }
+  // Those of ranges have it beside the other copy, as most segments may be short.
+  const bool alsoAlone = t.plan.ranges() && usesSegments(t, stage) && !callsLongFunctions(t, stage);
   const char* whole = numbered ? "tile.count == S::kItems && numbers.alone" : "tile.count == S::kItems";
   // The tiles of a range are searched together, when all are done.
   t.searchesRange = searches && t.plan.ranges();
@@ -229,12 +243,21 @@ void writeCheckedItems(PassText& t, size_t number) {
     t.line(2, "bool good = {};", searches ? "true" : whole);
   }
   if (copies) {
-    t.line(2, "if ({}) {{", whole);
-    if (gathers || (searches && permutes)) {
-      writeCheckedBefore(t, true);
+    const auto copy = [&](bool alone) {
+      if (gathers || (searches && permutes)) {
+        writeCheckedBefore(t, true, alone);
+      } else {
+        writeItems(t, number, {.checks = CheckForm::Note, .whole = true, .alone = alone});
+      }
+    };
+    if (alsoAlone) {
+      t.line(2, "if ({} && !ending) {{", whole);
+      copy(true);
+      t.line(2, "}} else if ({}) {{", whole);
     } else {
-      writeItems(t, number, {.checks = CheckForm::Note, .whole = true, .alone = numbered});
+      t.line(2, "if ({}) {{", whole);
     }
+    copy(numbered);
     if (searches || !checks) t.line(2, "}} else {{");
   }
   if (searches) {

@@ -85,7 +85,8 @@ void writeIndices(PassText& t, const StagePlan& stage, const ItemForm& form) {
   t.line(8, "const int64_t i = tile.base + offset;");
   if (usesSegments(t, stage)) {
     t.line(8, "const int64_t s = {};",
-           t.plan.ranges()      ? "range.firstSegment + range.segment + number[row][v]"
+           t.plan.ranges()      ? (form.alone ? "range.firstSegment + range.segment"
+                                              : "range.firstSegment + range.segment + number[row][v]")
            : !t.plan.numbered() ? "tile.firstSegment + number[row][v]"
            : form.alone         ? "numbers.first"
                                 : "numbers.first + number[v]");

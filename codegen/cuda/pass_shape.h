@@ -11,6 +11,9 @@
 
 namespace kelpie::codegen::cuda {
 
+/// Long code with registers of its own: a root is long, too, but has few.
+bool isLongFunction(lcu::ExprRef e);
+
 void chooseShape(PassPlan& plan, const lcu::Kernel& kernel, const KernelInfo& info,
                  const lcu::Program& program, const CudaOptions& options);
 
