@@ -114,7 +114,8 @@ void openItems(PassText& t) {
 /// which then follow each other at once, or do not happen.
 void writeCheckedBefore(PassText& t, bool whole, bool alone = false) {
   // Of a range, `good` tells of all tiles.
-  const ItemForm noted{.checks = CheckForm::Note, .noted = t.plan.ranges() ? "fine" : "good", .whole = whole, .alone = alone};
+  const ItemForm noted{
+      .checks = CheckForm::Note, .noted = t.plan.ranges() ? "fine" : "good", .whole = whole, .alone = alone};
   if (t.plan.ranges()) t.line(2, "bool fine = true;");
   openItems(t);
   t.line(6, "const int offset = S::offset(row, v);");
@@ -198,9 +199,8 @@ bool takesReciprocals(const PassText& t, const StagePlan& stage) {
 /// Whether a stage has code that fills registers by itself.
 bool callsLongFunctions(const PassText& t, const StagePlan& stage) {
   return std::any_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
-    return lcu::anyNode(thunksOf(t.kernel.bindings[b]), [](ExprRef e) {
-      return e->type == ScalarType::Float64 && isLongFunction(e);
-    });
+    return lcu::anyNode(thunksOf(t.kernel.bindings[b]),
+                        [](ExprRef e) { return e->type == ScalarType::Float64 && isLongFunction(e); });
   });
 }
 

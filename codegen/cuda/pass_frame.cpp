@@ -21,7 +21,7 @@ void scanner(PassText& t) {
   if (t.checksLate()) t.line(4, "if (failed) return;");
   for (size_t k = 0; k < t.plan.levels.size(); ++k) {
     if (t.plan.levels[k].fields.empty()) continue;
-    t.line(4, "if (warpIndex() == {}) scanTiles<{}{}>({});", k, t.levelType(k),
+    t.line(4, "if (warpIndex() == {}) scanTiles<{}, S::kItems{}>({});", k, t.levelType(k),
            t.plan.numbered() ? ", true" : "", t.states(k));
   }
   if (t.plan.finishes()) {

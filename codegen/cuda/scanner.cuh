@@ -27,18 +27,17 @@ KELPIE_DEVICE int64_t tileOfBlock() { return int64_t(blockIdx.x) - (gridDim.x > 
 template <class L>
 constexpr bool kTells = States<typename L::Carry>::kParts == 1 && L::kRestarts;
 
-/// Publishes the prefixes of all tiles of the launch. Called by one warp of the scanner. kShortTiles: they
-/// come so fast, where they need not wait, that the scanner would be the last to end unless it looked further
-/// ahead.
-template <class L, bool kShortTiles = false>
-KELPIE_DEVICE void scanTiles(const States<typename L::Carry>& states) {
+/// kNumbered: tiles come so fast, where they need not wait, that the scanner would be the last to end unless
+/// it looked further ahead.
+template <class L, bool kNumbered>
+KELPIE_DEVICE void scanGroups(const States<typename L::Carry>& states) {
   using Carry = typename L::Carry;
   using Entry = typename States<Carry>::Entry;
   // Groups of 32 tiles in flight. Scans of numbers times one of their segment, of 1024 each, took 0.49 ms
   // with 4 where tiles had 4096 items, 0.42 with 8; scans of segments of 2^20, with tiles of 8192, 0.29 and
   // 0.32.
   constexpr int kParts = States<Carry>::kParts;
-  constexpr int kAhead = kShortTiles && L::kRestarts && kParts == 1 ? 8 : kParts <= 2 ? 4 : 2;
+  constexpr int kAhead = kNumbered && L::kRestarts && kParts == 1 ? 8 : kParts <= 2 ? 4 : 2;
   const int lane = laneIndex();
   const int64_t tiles = states.tiles;
   Carry base = L::start();  // what lies below the first group in flight
@@ -84,6 +83,78 @@ KELPIE_DEVICE void scanTiles(const States<typename L::Carry>& states) {
       entry[kAhead - 1] = states.nothing();
     }
     if (first + published >= tiles) break;
+  }
+}
+
+/// The same, without segments, where tiles are so short that they would wait for the scanner, which takes 10
+/// ns for each: a lane has four tiles, which it folds in order before the lanes do, and what comes next is
+/// read meanwhile. Offsets of nested ranges, in tiles of 1024, take 0.63 to 0.86 of the time on an H200
+/// (bench/results/h200-2026-11-26-scanner.txt). Long tiles wait for memory, and for a longer way of this
+/// scanner: scans of 2^27 float32 1.06.
+template <class L>
+KELPIE_DEVICE void scanShortTiles(const States<typename L::Carry>& states) {
+  using Carry = typename L::Carry;
+  using Entry = typename States<Carry>::Entry;
+  constexpr int kOwn = 4, kTogether = 32 * kOwn;
+  const int lane = laneIndex();
+  const int64_t tiles = states.tiles;
+  Carry base = L::start();  // what lies below these tiles
+  int published = 0;        // of these
+  Entry entry[kOwn], next[kOwn];
+  KELPIE_UNROLL
+  for (int k = 0; k < kOwn; ++k) entry[k] = next[k] = states.nothing();
+  for (int64_t first = 0; first + published < tiles;) {
+    const int64_t own = first + kOwn * lane;
+    KELPIE_UNROLL
+    for (int k = 0; k < kOwn; ++k)
+      if (!states.present(entry[k]) && own + k < tiles) entry[k] = states.tileEntry(own + k);
+    KELPIE_UNROLL
+    for (int k = 0; k < kOwn; ++k)
+      if (!states.present(next[k]) && own + kTogether + k < tiles)
+        next[k] = states.tileEntry(own + kTogether + k);
+    int here = 0;  // of this lane's, from the first one on
+    KELPIE_UNROLL
+    for (int k = 0; k < kOwn; ++k) here += here == k && states.present(entry[k]);
+    const uint32_t missing = __ballot_sync(kFullWarp, here < kOwn);
+    const int whole = missing == 0 ? 32 : __ffs(missing) - 1;  // lanes that have all of theirs
+    const int known = kOwn * whole + (whole < 32 ? shuffleFrom(here, whole) : 0);
+    if (known == published) continue;
+    Carry carry = L::start();
+    KELPIE_UNROLL
+    for (int k = 0; k < kOwn; ++k)
+      if (k < here)
+        carry = k == 0 ? states.carryOf(entry[k]) : L::merge(carry, states.carryOf(entry[k]), false);
+    Carry lower = shuffleUp(foldLanes<L>(carry, 0), 1);
+    lower = lane == 0 ? base : L::merge(base, lower, false);
+    KELPIE_UNROLL
+    for (int k = 0; k < kOwn; ++k) {
+      const int place = kOwn * lane + k;
+      if (place >= published && place < known) states.publishPrefix(first + place, lower);
+      if (place < known) lower = L::merge(lower, states.carryOf(entry[k]), false);
+    }
+    published = known;
+    if (known < kTogether) continue;
+    base = shuffleFrom(lower, 31);
+    published = 0;
+    first += kTogether;
+    KELPIE_UNROLL
+    for (int k = 0; k < kOwn; ++k) {
+      entry[k] = next[k];
+      next[k] = states.nothing();
+    }
+  }
+}
+
+/// Publishes the prefixes of all tiles of the launch, of so many items each. Called by one warp of the
+/// scanner.
+template <class L, int kItems, bool kNumbered = false>
+KELPIE_DEVICE void scanTiles(const States<typename L::Carry>& states) {
+  // Of carries of two words the registers of a kernel do not suffice for the entries of several tiles.
+  constexpr bool kShort = kItems <= 1024 && !L::kSegmented && States<typename L::Carry>::kParts == 1;
+  if constexpr (kShort) {
+    scanShortTiles<L>(states);
+  } else {
+    scanGroups<L, kNumbered>(states);
   }
 }
 
