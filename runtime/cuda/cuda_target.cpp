@@ -382,8 +382,27 @@ Failure CudaTarget::finishRecursive(const LaunchRequest& request) {
   return device_->upload(error_, &word, sizeof word);
 }
 
+/// Memory for what passes hand on, before the first is launched.
+Failure CudaTarget::takeBetween(const LaunchRequest& request, PreparedKernel& kernel) {
+  for (size_t number = 0; number < kernel.passes.size(); ++number) {
+    const CudaPass* pass = nullptr;
+    const PreparedPass& prepared = chosen(request, kernel, number, pass);
+    for (size_t k = 0; k < prepared.outputs.size(); ++k) {
+      if (prepared.outputs[k].of != Origin::Of::Between) continue;
+      const KernelOutput& o = pass->info.outputs[k];
+      const size_t count = static_cast<size_t>(codegen::capacity(o, request.extents));
+      const size_t bytes = std::max<size_t>(16, count * static_cast<size_t>(sizeOf(o.type)));
+      DevicePointer pointer = request.scratch->take(bytes);
+      if (!pointer) return outOfMemory(bytes);
+      kernel.between[prepared.outputs[k].index] = pointer;
+    }
+  }
+  return std::nullopt;
+}
+
 Failure CudaTarget::launchPasses(const LaunchRequest& request, PreparedKernel& kernel) {
   lastPasses_.clear();
+  if (auto failure = takeBetween(request, kernel)) return failure;
   for (size_t pass = 0; pass < kernel.passes.size(); ++pass)
     if (auto failure = launchPass(request, kernel, pass)) return failure;
   return kernel.text.recursive ? finishRecursive(request) : std::nullopt;
@@ -469,13 +488,7 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   for (size_t k = 0; k < prepared.outputs.size(); ++k) {
     const Origin& place = prepared.outputs[k];
     const KernelOutput& o = pass.info.outputs[k];
-    if (place.of == Origin::Of::Between) {
-      const size_t count = static_cast<size_t>(codegen::capacity(o, extents));
-      const size_t bytes = std::max<size_t>(16, count * static_cast<size_t>(sizeOf(o.type)));
-      DevicePointer pointer = request.scratch->take(bytes);
-      if (!pointer) return outOfMemory(bytes);
-      kernel.between[place.index] = pointer;
-    } else if (o.extent == codegen::ExtentKind::Target) {
+    if (place.of == Origin::Of::Output && o.extent == codegen::ExtentKind::Target) {
       if (auto failure = fillPermuted(request, pass, o.var, request.outputs[place.index])) return failure;
     }
   }
@@ -527,13 +540,26 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
     arguments.set(next++, extents.segments);
     arguments.set(next++, extents.length);
   }
+  // All memory, and all code, before the first of several launches: what a launch waits for in between would
+  // count as the time of the kernel.
+  DevicePointer begins = nullptr;  // where tiles begin in the list of segments
+  if (pass.findsBegins() && pass.info.offsetsParameter && word.tiles > options_.fewTiles) {
+    const size_t bytes = static_cast<size_t>(word.tiles + 1) * sizeof(int64_t);
+    begins = request.scratch->take(bytes);
+    if (!begins) return outOfMemory(bytes);
+  }
+  std::vector<DevicePointer> tables;
+  for (size_t k = 0; k < pass.ranked.size(); ++k) {
+    const auto bytes = static_cast<size_t>(pass.rankBytes(word.tiles));
+    tables.push_back(request.scratch->take(bytes));
+    if (!tables.back()) return outOfMemory(bytes);
+  }
+  if (begins || !tables.empty()) {
+    if (auto failure = loadSupport()) return failure;
+  }
+
   if (pass.findsBegins()) {
-    DevicePointer begins = nullptr;  // where tiles begin in the list of segments
-    if (pass.info.offsetsParameter && word.tiles > options_.fewTiles) {
-      const size_t bytes = static_cast<size_t>(word.tiles + 1) * sizeof(int64_t);
-      begins = request.scratch->take(bytes);
-      if (!begins) return outOfMemory(bytes);
-      if (auto failure = loadSupport()) return failure;
+    if (begins) {
       const size_t p = *pass.info.offsetsParameter;
       ArgumentBlock search(7);
       search.set(0, argumentOf(prepared.parameters[p]).pointer);
@@ -548,13 +574,7 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
     }
     arguments.set(next++, begins);
   }
-  std::vector<DevicePointer> tables;
-  for (size_t k = 0; k < pass.ranked.size(); ++k) {
-    const auto bytes = static_cast<size_t>(pass.rankBytes(word.tiles));
-    tables.push_back(request.scratch->take(bytes));
-    if (!tables.back()) return outOfMemory(bytes);
-    arguments.set(next++, tables.back());
-  }
+  for (DevicePointer table : tables) arguments.set(next++, table);
   for (size_t k = 0; k < prepared.parameters.size(); ++k) {
     const auto& p = pass.info.parameters[k];
     const KernelArgument argument = argumentOf(prepared.parameters[k]);
@@ -578,7 +598,6 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
     return failure;
   if (timing_) lastPasses_.emplace_back(prepared.loaded->resources).blocks = blocks;
   for (size_t k = 0; k < tables.size(); ++k) {
-    if (auto failure = loadSupport()) return failure;
     constexpr int64_t kThreads = 256, kSegmentsOfThread = 4;  // as in support_kernels.cuh
     RankedSegments segments{nullptr,
                             0,

@@ -116,6 +116,7 @@ class CudaTarget final : public Target {
   /// Of a launch, with the places of segments with two indices.
   static codegen::LaunchExtents extentsOf(const LaunchRequest& request, const PreparedPass& prepared,
                                           const codegen::cuda::CudaPass& pass);
+  Failure takeBetween(const LaunchRequest& request, PreparedKernel& kernel);
   Failure launchPass(const LaunchRequest& request, PreparedKernel& kernel, size_t passNumber);
   /// Columns of parameters side by side, if that pays and there is memory; else null.
   Failure interleave(const LaunchRequest& request, const PreparedPass& pass,
