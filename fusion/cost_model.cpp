@@ -357,6 +357,7 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac) const {
 }
 
 SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) const {
+  constexpr double kShortCarry = 12;  // bytes
   SoacTime time;
   time.kind = soac.kind;
   const std::vector<ExprRef> thunks = thunksOf(soac);
@@ -371,6 +372,7 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) con
     case SoacKind::Scan:
       time.collective = n * (costs_.scanElement + width * costs_.scanByte);
       time.further = n * static_cast<double>(soac.pull.size()) * costs_.furtherScan;
+      time.shortCarry = !soac.space.segmented() && width <= kShortCarry;
       break;
     case SoacKind::Filter:
     case SoacKind::Partition:
@@ -519,10 +521,14 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   const double computing = both(passes * arithmetic, waits, costs_.overlap);
   const double working = (rows ? both(computing, finding, costs_.overlap) : computing + finding) + collective;
   // Scans of tiles that know their segments wait at barriers most of the time, whatever they load.
-  constexpr double kBeside = 0.25;  // of memory
+  constexpr double kBeside = 0.25;      // of memory
+  constexpr double kShortCarry = 0.45;  // of the time of others
+  const bool shortCarries = std::all_of(members.begin(), members.end(), [](const SoacTime& member) {
+    return member.kind != SoacKind::Scan || member.shortCarry;
+  });
+  const double numberedScan = (shortCarries ? kShortCarry : 1) * costs_.numberedScan;
   const double waiting =
-      scans && numbered ? elements * costs_.numberedScan + (costs_.numberedScan > 0 ? kBeside * moving : 0)
-                        : 0;
+      scans && numbered ? elements * numberedScan + (numberedScan > 0 ? kBeside * moving : 0) : 0;
   return costs_.launch + std::max(both(moving, working, overlap), waiting) + exposed + memory.dependent +
          further - first + (rows || hidden ? 0 : segmentTime(members));
 }

@@ -41,6 +41,7 @@ struct SoacTime {
   double elements = 0, segments = 0;  ///< of a segmented space
   bool numbered = false;              ///< its thunks need to know the segment
   double columns = 0;                 ///< that a segmented reduction makes
+  bool shortCarry = false;            ///< a scan without segments whose carry takes one word (scanner.cuh)
   bool lookedUp = false;              ///< its segments have lengths of their own
   double lookUps = 0;                 ///< time of elements for what depends on their segment or a condition
   int gathers = 0;                    ///< loads at computed positions

@@ -218,9 +218,10 @@ class Account {
     const double times = role == BindingRole::Finish ? 1 : role == BindingRole::Epilogue ? m_ : n_;
     SoacTime time = role == BindingRole::Finish ? SoacTime() : model_.timeOf(soac, times, m_);
     // Filters that go beside each other find what one of them has loaded.
+    const bool unread = onlyCounts(soac);
     if (role != BindingRole::Finish)
       for (VarId v : CostModel::guardedLoads(soac))
-        if (!pass_->guarded.insert(v).second) time.exposed -= times * model_.costs().guardedLoad;
+        if (unread || !pass_->guarded.insert(v).second) time.exposed -= times * model_.costs().guardedLoad;
     time.arithmetic = 0;
     time.rows = rows_ || bySegments();
     time.keyed = keyed_;
@@ -230,7 +231,7 @@ class Account {
     if (role == BindingRole::Element && pass_->bySegments == BySegments::Products)
       time.arithmetic += n_ * emptyTiles_ * model_.costs().productElement;
     thunks(codegen::eagerThunks(soac), times, role, time);
-    thunks(codegen::lateThunks(soac), survivors(soac), role, time);
+    thunks(codegen::lateThunks(soac), unread ? 0 : survivors(soac), role, time);
     if (soac.kind == SoacKind::Reduce && rows_ && model_.costs().lockStep && role == BindingRole::Element &&
         foldsFirstOfExtremes(soac)) {
       time.arithmetic += times * model_.costs().operation;
@@ -252,6 +253,13 @@ class Account {
       pass_->memory.shared += writes.shared;
     }
     pass_->members.push_back(time);
+  }
+
+  /// Whether nothing of a filter is asked for but how many it keeps: on a GPU that is all it computes.
+  bool onlyCounts(const Soac& soac) const {
+    return model_.costs().lockStep && soac.kind == SoacKind::Filter && soac.results.size() > 1 &&
+           std::none_of(soac.results.begin() + 1, soac.results.end(),
+                        [&](VarId v) { return info_.output(v) != nullptr; });
   }
 
   /// Whether it tells an extreme and where the first one is, for which rows compare once.
