@@ -122,18 +122,34 @@ std::pair<size_t, bool> tupleSize(const Type* type) {
   return {size, type->kind == TypeKind::Variable && (type->typeClass & kStructured) != 0};
 }
 
+bool isOfNoNumbers(const Type* type) {
+  return type->kind == TypeKind::Scalar &&
+         (type->scalar == ScalarType::Char || type->scalar == ScalarType::Bool);
+}
+
 /// What the user of an operator may have meant; empty where that is not known.
 std::string operatorAdvice(const std::string& what, const Conflict& conflict, bool unary) {
   if (what == "`<-`")
     return conflict.kind == Conflict::Shape ? "it is SEQUENCE <- [(INDEX, VALUE), ...]" : "";
   constexpr std::string_view kArithmetic = "+-*/^";
-  const bool ofSequence =
-      conflict.kind == Conflict::Class && resolve(conflict.right)->kind == TypeKind::Sequence;
-  if (!ofSequence || what.size() != 3 || kArithmetic.find(what[1]) == std::string_view::npos) return "";
+  const Type* operand = resolve(conflict.right);
+  const Type* element = operand->kind == TypeKind::Sequence ? resolve(operand->arguments[0]) : nullptr;
+  if (what == "`+`" && element && conflict.kind == Conflict::Class && isOfNoNumbers(element))
+    return "v ++ w joins two sequences";
+  const bool ofNumbers = element && conflict.kind == Conflict::Class && !isOfNoNumbers(element);
+  if (!ofNumbers || what.size() != 3 || kArithmetic.find(what[1]) == std::string_view::npos) return "";
   const char op = what[1];
   if (unary) return std::string("{") + op + "a : a in v} does this to the elements of a sequence v";
   return std::string("{a ") + op + " b : a in v; b in w} does this to the elements of sequences v and w" +
          (op == '+' ? "; v ++ w joins them" : "");
+}
+
+/// Whether an argument that is not the last one is a tuple.
+bool hasPairBeforeLast(const typed::Exp& argument) {
+  const typed::Exp* rest = &argument;
+  for (; auto* pair = std::get_if<typed::Pair>(&rest->node); rest = pair->second.get())
+    if (resolve(pair->first->type)->kind == TypeKind::Pair) return true;
+  return false;
 }
 
 }  // namespace
@@ -153,9 +169,12 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
   std::string hint;
   if (isOperator) {
     hint = operatorAdvice(what, conflict, given == 1);
-  } else if (conflict.kind == Conflict::Shape && (given < expected || (given > expected && !open))) {
+  } else if (conflict.kind != Conflict::Class && (given < expected || (given > expected && !open))) {
     hint = what + " takes " + std::to_string(expected) + (expected == 1 ? " argument, " : " arguments, ") +
            std::to_string(given) + (given == 1 ? " is given" : " are given");
+    // A pair among them is one of them, unless it is the last.
+    if (given < expected && hasPairBeforeLast(argument))
+      hint += ", of which a pair is one: a pattern for it stands in parentheses, ((A, B), C)";
   }
   const Type* first = resolve(argument.type);
   if (first->kind == TypeKind::Pair) first = resolve(first->arguments[0]);
@@ -163,6 +182,11 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
     hint = "`||` pads a string; the logical operators are `and` and `or`";
   std::vector<Diagnostic::Note> notes;
   explainOperands(argument, notes);
+  if (auto* local = std::get_if<typed::Local>(&function.node);
+      local && local->variable->span.known() && conflict.kind == Conflict::Shape)
+    notes.push_back({local->variable->span, "`" + local->variable->name +
+                                                "` is bound here, to functions of one type; those of the top "
+                                                "level may be called with several"});
   if (auto* global = std::get_if<typed::Global>(&function.node);
       global && !global->cell->fromLibrary && global->cell->span.known() && conflict.kind != Conflict::Class)
     notes.push_back(

@@ -162,6 +162,10 @@ struct Surroundings {
     if (names.size() < 3) return "";
     return fmt::format("{}({})", names[0], fmt::join(names.begin() + 1, names.end(), ", "));
   }
+  bool isWord(uint32_t i, std::string_view word) const {
+    return type(i) == NeslParser::NAME &&
+           text.substr(tokens[i].begin, tokens[i].end - tokens[i].begin) == word;
+  }
   bool onNewLine() const {
     if (found == formBegin) return false;
     const uint32_t end = tokens[found - 1].end;
@@ -195,7 +199,14 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
         return "an element is missing between the commas";
       if (emptySequence) return kEmptySequence;
       return "";
+    case NeslParser::LBRACE:
+      if (around.type(around.formBegin) == NeslParser::FUNCTION && !around.has(NeslParser::EQUAL) &&
+          around.open.empty())
+        return "the body of a function comes behind a `=`: function NAME(X, Y) = BODY";
+      break;
     case NeslParser::IN:
+      if (around.isWord(around.formBegin, "for") && around.found == around.formBegin + 2)
+        return "what is done for each element of a sequence stands in braces: {BODY : X in SEQUENCE}";
       if (inBraces && around.has(NeslParser::BAR))
         return "{ELEMENT : NAME in SEQUENCE | CONDITION}: a colon stands before the bindings, the bar before "
                "the filter";

@@ -105,6 +105,14 @@ TEST_F(InferTest, HintsSayWhatIsUsuallyMeant) {
   EXPECT_THAT(mistake("1 + 2.0;").hint, HasSubstr("float(i)"));
   EXPECT_THAT(mistake("max(1,2,3);").hint, HasSubstr("takes 2 arguments, 3 are given"));
   EXPECT_THAT(mistake("dist(1);").hint, HasSubstr("takes 2 arguments, 1 is given"));
+  EXPECT_THAT(
+      mistake("function twice(x) = (x, x); function three(x, y, k) = x + y + k; three(twice(1), 5);").hint,
+      HasSubstr("of which a pair is one"));
+  EXPECT_THAT(mistake("-[1, 2];").hint, HasSubstr("{-a : a in v}"));
+  EXPECT_EQ(mistake("-\"a\";").hint, "");
+  EXPECT_THAT(mistake("\"a\" + \"b\";").hint, HasSubstr("v ++ w"));
+  EXPECT_THAT(mistake("let id = x => x in (id(1), id(`a));").notes,
+              Contains(Field(&Diagnostic::Note::message, HasSubstr("functions of one type"))));
   EXPECT_THAT(mistake("if t then 1 else 2, 3;").hint, HasSubstr("parentheses"));
   EXPECT_THAT(mistake("t == f;").hint, HasSubstr("eql"));
   EXPECT_THAT(mistake("t || f;").hint, HasSubstr("`and` and `or`"));

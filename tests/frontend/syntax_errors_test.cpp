@@ -48,6 +48,8 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("g([]);").hints, HasSubstr("[] int"));
   EXPECT_THAT(parseText("x = [];").hints, HasSubstr("[] int"));
   EXPECT_THAT(parseText("function g() = 3;").hints, HasSubstr("at least one argument"));
+  EXPECT_THAT(parseText("function g(x) { x + 1 };").hints, HasSubstr("behind a `=`"));
+  EXPECT_THAT(parseText("for x in [1, 2] { x };").hints, HasSubstr("{BODY : X in SEQUENCE}"));
   EXPECT_THAT(parseText("let [a] = [1] in a;").hints, HasSubstr("not taken apart"));
   EXPECT_THAT(parseText("[x * x : x in [1]];").hints, HasSubstr("stands in braces"));
   EXPECT_THAT(parseText("[x in [1]];").hints, HasSubstr("stands in braces"));
