@@ -169,7 +169,7 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
   std::string hint;
   if (isOperator) {
     hint = operatorAdvice(what, conflict, given == 1);
-  } else if (conflict.kind != Conflict::Class && (given < expected || (given > expected && !open))) {
+  } else if (given < expected || (given > expected && !open)) {
     hint = what + " takes " + std::to_string(expected) + (expected == 1 ? " argument, " : " arguments, ") +
            std::to_string(given) + (given == 1 ? " is given" : " are given");
     // A pair among them is one of them, unless it is the last.
