@@ -14,6 +14,9 @@ Builtin primitive(PrimOp op) { return {.op = op}; }
 Builtin service(std::string_view name) { return {.op = PrimOp::Extern, .service = name}; }
 Builtin refused() { return {.op = PrimOp::Unsupported}; }
 Builtin expansion(Expansion expansion) { return {.expansion = expansion}; }
+Builtin textualForm(std::string_view ofSequences) {
+  return {.service = ofSequences, .expansion = Expansion::String};
+}
 
 Builtin entry(std::string_view name, std::string_view type, Builtin meaning, bool serial,
               std::string_view documentation) {
@@ -36,6 +39,7 @@ const std::vector<Builtin>& builtins() {
 #define external(name) service(name)
 #define unsupported() refused()
 #define expand(name) expansion(Expansion::name)
+#define textual(ofSequences) textualForm(ofSequences)
 #define KELPIE_BUILTIN(name, type, meaning, documentation) entry(name, type, meaning, false, documentation),
 #define KELPIE_SERIAL(name, type, meaning, documentation) entry(name, type, meaning, true, documentation),
 #include "frontend/builtins.def"
@@ -48,6 +52,7 @@ const std::vector<Builtin>& builtins() {
 #undef external
 #undef unsupported
 #undef expand
+#undef textual
 #undef KELPIE_BUILTIN
 #undef KELPIE_SERIAL
   };

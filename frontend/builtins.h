@@ -38,7 +38,8 @@ struct Builtin {
   core::PrimOp op = core::PrimOp::Scalar;
   ScalarOp scalarOp{};
   ReduceOp reduceOp{};
-  std::string_view service{};  ///< Extern: name of the service; Unsupported: the message
+  std::string_view service{};  ///< Extern: name of the service; Unsupported: the message; String: the
+                               ///< function of the library for sequences
   Expansion expansion = Expansion::None;
   bool serial = false;
   std::string_view documentation{};

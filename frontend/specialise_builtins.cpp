@@ -160,7 +160,7 @@ Atoms Specialiser::expand(const Builtin& builtin, Type* functionType, Atoms argu
                     Atoms(arguments.begin() + half, arguments.end()), block, span)};
     }
     case Expansion::String:
-      return {text(parameter, arguments, block, span)};
+      return {text(parameter, arguments, std::string(builtin.service), block, span)};
     case Expansion::Hash:
       return {hash(parameter, arguments, block, span)};
     case Expansion::Check:
@@ -211,7 +211,8 @@ core::Atom Specialiser::equal(Type* type, const Atoms& left, const Atoms& right,
   }
 }
 
-core::Atom Specialiser::text(Type* type, const Atoms& value, Block& block, Span span) {
+core::Atom Specialiser::text(Type* type, const Atoms& value, const std::string& ofSequences, Block& block,
+                             Span span) {
   switch (type->kind) {
     case TypeKind::Scalar: {
       ScalarType scalar = type->scalar;
@@ -227,9 +228,9 @@ core::Atom Specialiser::text(Type* type, const Atoms& value, Block& block, Span 
       return callLibrary(function, grounds_.scalar(atom.type.scalar()), {atom}, block, span)[0];
     }
     case TypeKind::Record:
-      return text(grounds_.field(type), value, block, span);
+      return text(grounds_.field(type), value, ofSequences, block, span);
     case TypeKind::Sequence:
-      return callLibrary("prim_string_sequence", type, value, block, span)[0];
+      return callLibrary(ofSequences, type, value, block, span)[0];
     case TypeKind::Pair: {
       // (a, b, c): the pieces of text for a right-nested tuple, joined
       core::Prim pieces{core::PrimOp::Literal, {constantString("(", block, span)}};
@@ -238,7 +239,7 @@ core::Atom Specialiser::text(Type* type, const Atoms& value, Block& block, Span 
         Type* component = rest->kind == TypeKind::Pair ? rest->arguments[0] : rest;
         rest = rest->kind == TypeKind::Pair ? rest->arguments[1] : nullptr;
         auto end = next + static_cast<std::ptrdiff_t>(grounds_.row(component).size());
-        pieces.arguments.push_back(text(component, Atoms(next, end), block, span));
+        pieces.arguments.push_back(text(component, Atoms(next, end), ofSequences, block, span));
         pieces.arguments.push_back(constantString(rest ? ", " : ")", block, span));
         next = end;
       }

@@ -71,7 +71,8 @@ class Specialiser {
   core::Atom constantOf(Expansion expansion) const;
   Atoms callLibrary(const std::string& name, Type* parameter, Atoms arguments, Block& block, Span span);
   core::Atom equal(Type* type, const Atoms& left, const Atoms& right, Block& block, Span span);
-  core::Atom text(Type* type, const Atoms& value, Block& block, Span span);
+  /// `ofSequences`: the function of the library for the text of a sequence.
+  core::Atom text(Type* type, const Atoms& value, const std::string& ofSequences, Block& block, Span span);
   core::Atom hash(Type* type, const Atoms& value, Block& block, Span span);
 
   // ---- building Core

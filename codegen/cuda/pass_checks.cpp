@@ -208,8 +208,8 @@ bool callsLongFunctions(const PassText& t, const StagePlan& stage) {
 
 /// Where segments are numbered, whole tiles that lie in one segment have a copy: there its values are loaded
 /// once for all items of a thread. A level of quickhull took 0.4 ms for 2 * 10^7 points, of two lines,
-/// without; sums of segments take 0.57 to 1 times as long (0.61 means that two values of each are loaded).
-/// Not where long functions of float64 fill the registers: sums of exp(x - c) took 1.45 times as long with it
+/// without; sums of segments take 0.57 to 1 of the time, few of them up to 1.15. Not where
+/// long functions of float64 fill the registers: sums of exp(x - c) took 1.45 times as long with it
 /// (bench/results/h200-2026-11-26-copies.txt).
 void writeCheckedItems(PassText& t, size_t number) {
   // Of longer texts, the copy would cost compile time, and the test of each item does not show.

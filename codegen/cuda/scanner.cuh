@@ -1,13 +1,14 @@
 // The scanner: one block that turns the folds of all tiles into their prefixes, while the others work.
 //
 // Every tile publishes the fold of its own elements, and later asks for the fold of all lower tiles. In
-// between, a warp of the scanner has read the folds, 32 tiles at once and some groups of 32 ahead, scanned
-// them in order by one fixed tree a group, and published a prefix for each tile. So a tile waits for two
-// trips through memory, whatever the number of tiles below it, and polls a word of its own: where each tile
-// looked back at its neighbours, they all polled the same words, and a scan of 2^27 float32 on an H200
-// reached 80 % of copy bandwidth; with a scanner it reaches 90 %. Sums are rounded the same way in every run.
-// In a segmented scan with one word to carry a tile in which a segment begins tells the next one by itself,
-// and the scanner passes over it: scans of short segments took 4 to 10 % less time.
+// between, a warp of the scanner has read the folds, 32 tiles at once and some groups of 32 ahead (128 at
+// once where tiles are short), scanned them in order by one fixed tree a group, and published a prefix for
+// each tile. So a tile waits for two trips through memory, whatever the number of tiles below it, and polls a
+// word of its own: where each tile looked back at its neighbours, they all polled the same words, and a scan
+// of 2^27 float32 on an H200 reached 80 % of copy bandwidth; with a scanner it reaches 90 %. Sums are rounded
+// the same way in every run. In a segmented scan with one word to carry a tile in which a segment begins
+// tells the next one by itself, and the scanner passes over it: scans of short segments took 4 to 10 % less
+// time.
 //
 // The first block is the scanner, so it runs before any tile waits for it; it takes no tile. A launch of one
 // tile has none. Levels as in look_back.cuh; each has a warp of the scanner.
