@@ -233,8 +233,10 @@ void writeCheckedItems(PassText& t, size_t number) {
     t.text += text;
     return;
   }
-  // Those of ranges have it beside the other copy, as most segments may be short.
-  const bool alsoAlone = t.plan.ranges() && usesSegments(t, stage) && !callsLongFunctions(t, stage);
+  // Those of ranges have it beside the other copy, as most segments may be short; but not where warps, or
+  // blocks, take long segments for themselves before.
+  const bool alsoAlone =
+      t.plan.ranges() && !t.plan.whole() && usesSegments(t, stage) && !callsLongFunctions(t, stage);
   const char* whole = numbered ? "tile.count == S::kItems && numbers.alone" : "tile.count == S::kItems";
   // The tiles of a range are searched together, when all are done.
   t.searchesRange = searches && t.plan.ranges();
