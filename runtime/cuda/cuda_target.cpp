@@ -519,6 +519,24 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
     if (!word.values) return outOfMemory(static_cast<size_t>(bytes));
   }
 
+  // Memory and code before the first of several launches: what a launch waits for in between would count as
+  // the time of the kernel.
+  DevicePointer begins = nullptr;  // where tiles begin in the list of segments
+  if (pass.findsBegins() && pass.info.offsetsParameter && word.tiles > options_.fewTiles) {
+    const size_t bytes = static_cast<size_t>(word.tiles + 1) * sizeof(int64_t);
+    begins = request.scratch->take(bytes);
+    if (!begins) return outOfMemory(bytes);
+  }
+  std::vector<DevicePointer> tables;
+  for (size_t k = 0; k < pass.ranked.size(); ++k) {
+    const auto bytes = static_cast<size_t>(pass.rankBytes(word.tiles));
+    tables.push_back(request.scratch->take(bytes));
+    if (!tables.back()) return outOfMemory(bytes);
+  }
+  if (begins || !tables.empty()) {
+    if (auto failure = loadSupport()) return failure;
+  }
+
   for (size_t k = 0; k < pass.records.size(); ++k)
     if (auto failure = interleave(request, prepared, pass.records[k], word.records[k])) return failure;
 
@@ -540,24 +558,6 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
     arguments.set(next++, extents.segments);
     arguments.set(next++, extents.length);
   }
-  // All memory, and all code, before the first of several launches: what a launch waits for in between would
-  // count as the time of the kernel.
-  DevicePointer begins = nullptr;  // where tiles begin in the list of segments
-  if (pass.findsBegins() && pass.info.offsetsParameter && word.tiles > options_.fewTiles) {
-    const size_t bytes = static_cast<size_t>(word.tiles + 1) * sizeof(int64_t);
-    begins = request.scratch->take(bytes);
-    if (!begins) return outOfMemory(bytes);
-  }
-  std::vector<DevicePointer> tables;
-  for (size_t k = 0; k < pass.ranked.size(); ++k) {
-    const auto bytes = static_cast<size_t>(pass.rankBytes(word.tiles));
-    tables.push_back(request.scratch->take(bytes));
-    if (!tables.back()) return outOfMemory(bytes);
-  }
-  if (begins || !tables.empty()) {
-    if (auto failure = loadSupport()) return failure;
-  }
-
   if (pass.findsBegins()) {
     if (begins) {
       const size_t p = *pass.info.offsetsParameter;
