@@ -114,8 +114,13 @@ ExpressionEmitter::Text ExpressionEmitter::operationText(ExprRef e) const {
   if (dialect_.rangeCalls && e->op == ScalarOp::And && isRangeTest(a, b)) {
     // An index of 32 bits that has been widened is tested before it is.
     ExprRef x = a->operands[0];
-    if (x->kind == ExprKind::Convert && x->operands[0]->type == ScalarType::Int32) x = x->operands[0];
-    return {fmt::format("k_within({}, {})", textOf(x).text, textOf(b->operands[1]).text), true};
+    const bool widened = x->kind == ExprKind::Convert && x->operands[0]->type == ScalarType::Int32;
+    if (widened) x = x->operands[0];
+    // In a loop two comparisons are better: one of them may be known from a branch, and the limit is compared
+    // anew in each turn where registers are few.
+    const bool turns = lcu::anyNode({x}, [](ExprRef n) { return n->kind == ExprKind::LoopVar; });
+    if (widened || !turns)
+      return {fmt::format("k_within({}, {})", textOf(x).text, textOf(b->operands[1]).text), true};
   }
   std::string_view symbol = infix(e->op, isFloat(type));
   if (dialect_.shortCircuit && type == ScalarType::Bool) {

@@ -65,7 +65,8 @@ struct Dialect {
   /// `and`, `or` of bools as && and ||. The assembler of CUDA 13.0 (ptxas, all levels but -O0) gets
   /// `(x >= 0) & (x < 1)` on a widened int32 wrong, seen on an H200; the short-circuit form is right.
   bool shortCircuit = false;
-  /// `x >= 0 and x < y` of Int64 as k_within(x, y), which is to be there for an int32_t x, too.
+  /// `x >= 0 and x < y` of Int64 as k_within(x, y), which is to be there for an int32_t x, too; but not where
+  /// a loop changes x.
   bool rangeCalls = false;
   /// k_loaded(x) after loads in loops that the program makes on every way, though one branch alone needs
   /// them, if others go to the same position: columns of one element.

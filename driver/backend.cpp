@@ -165,7 +165,7 @@ class CompilingBackend final : public Backend {
                           counted(compiler.compiled, "kernel", "s"), compiler.cached,
                           1e3 * compiler.waitedSeconds);
     if (statistics_.unexpected > 0)
-      text += fmt::format(", {} for offsets of other widths than expected",
+      text += fmt::format(", {} for offsets or places of other widths than expected",
                           counted(statistics_.unexpected, "kernel", "s"));
     return text;
   }

@@ -63,6 +63,7 @@ inline constexpr DiagnosticTitle kDiagnosticTitles[] = {
     {"K0404", "An interactive command"},
     {"K0405", "A function needed for ever more types"},
     {"K0406", "No function of this name to report on"},
+    {"K0407", "`time` inside of `time`"},
     // ---- run time (driver)
     {"K0501", "A run-time error"},
 };

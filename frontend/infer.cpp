@@ -170,7 +170,13 @@ ExpPtr Inference::infer(const ast::Exp& expression) {
             return failed(span);
           },
           [&](const ast::Time& time) {
+            if (timed_) {
+              report("K0407", span, "`time` stands inside of `time`",
+                     "measure one at a time, or take the outer one away");
+            }
+            const bool around = std::exchange(timed_, true);
             ExpPtr body = infer(*time.body);
+            timed_ = around;
             Type* type = types_.pair(body->type, types_.floatType());
             bool closed = body->closed;
             return make(typed::Time{std::move(body)}, type, span, closed);

@@ -107,6 +107,7 @@ class Inference {
   Environment& environment_;
   TypeStore& types_;
   bool fromLibrary_;
+  bool timed_ = false;  ///< inside of `time(...)`
   std::vector<Diagnostic>& diagnostics_;
   std::unordered_map<std::string, std::vector<Entry>> scope_;
   std::vector<std::string> bound_;

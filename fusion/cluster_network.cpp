@@ -193,9 +193,16 @@ void ClusterNetwork::listRules(const ClusterNetworkTables& tables) {
       conflicts[j].add(k);
     }
   }
+  // What one of the two needs to be with the representative is an arc (addPaths).
+  std::vector<NodeSet> taken(nodes.size(), NodeSet(n));
+  for (int k = 1; k < size(); ++k)
+    for (const Requirement& q : tables.requirements[nodes[k]])
+      if (q.a == representative_ || q.b == representative_) taken[k].add(q.third);
   for (const Requirement& q : tables.problem.requirements) {
-    if (has(q.a) && has(q.b) && tables.pairs.canShare(q.a, q.b))
-      requirements.push_back({number_[q.a], number_[q.b], number_[q.third]});
+    if (!has(q.a) || !has(q.b) || !tables.pairs.canShare(q.a, q.b)) continue;
+    const int a = number_[q.a], b = number_[q.b];
+    if (q.third == representative_ || taken[a].has(q.third) || taken[b].has(q.third)) continue;
+    requirements.push_back({a, b, number_[q.third]});
   }
 }
 

@@ -98,7 +98,7 @@ class ClusterPricing::Search {
   }
 
   /// `known`: clusters with the representative, below the limit.
-  Forced forced(const std::vector<const std::vector<int>*>& known) {
+  Forced forced(const std::vector<const std::vector<int>*>& known, const Deadline& deadline) {
     Forced result;
     const int n = network_.size();
     const double limit = limit_;
@@ -131,6 +131,7 @@ class ClusterPricing::Search {
     }
     for (int v = 1; v < n && result.any; ++v) {
       for (const State side : {In, Out}) {
+        if (deadline.passed()) return result;
         if ((side == In ? seenIn : seenOut).has(v)) continue;
         if (!priced_.fix(v, side) || !possible())
           (side == In ? result.without : result.with).push_back(network_.nodes[v]);
@@ -441,10 +442,12 @@ bool ClusterPricing::forEachBelow(int representative, const ClusterPrices& price
 }
 
 ClusterPricing::Forced ClusterPricing::forced(int node, const ClusterPrices& prices, double limit,
-                                              const std::vector<const std::vector<int>*>& known) const {
+                                              const std::vector<const std::vector<int>*>& known,
+                                              const Deadline& deadline) const {
+  if (deadline.passed()) return {true, {}, {}};
   const ClusterNetwork network(tables_, node, std::vector<bool>(problem_.nodes, true));
   int64_t steps = 0;
-  Forced result = Search(*this, network, prices, limit, steps).forced(known);
+  Forced result = Search(*this, network, prices, limit, steps).forced(known, deadline);
   for (int v = 0; result.any && v < problem_.nodes; ++v) {
     if (v != node && tables_.pairs.canShare(node, v) && !contains(network.nodes, v))
       result.without.push_back(v);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "fusion/cluster_network.h"
+#include "fusion/deadline.h"
 #include "fusion/order_cuts.h"
 #include "fusion/partition.h"
 
@@ -59,9 +60,10 @@ class ClusterPricing {
     std::vector<int> without;  ///< who is in none, of those that can share with the node
   };
   /// What is common to all clusters below the limit that have the node, whatever their representatives; as
-  /// far as a few minimum cuts a question tell. `known`: some of these clusters, which save questions.
+  /// far as a few minimum cuts a question tell, and the time goes. `known`: some of these clusters, which
+  /// save questions.
   Forced forced(int node, const ClusterPrices& prices, double limit,
-                const std::vector<const std::vector<int>*>& known) const;
+                const std::vector<const std::vector<int>*>& known, const Deadline& deadline) const;
 
   /// Calls `found` for every cluster below the limit; false when the steps did not suffice.
   bool forEachBelow(int representative, const ClusterPrices& prices, double limit, int64_t& steps,

@@ -147,7 +147,7 @@ ClusterPrices ClusterRelaxation::bestPrices() const {
   return program_.prices(duals);
 }
 
-std::vector<ClusterPricing::Forced> ClusterRelaxation::forced(double cost) const {
+std::vector<ClusterPricing::Forced> ClusterRelaxation::forced(double cost, const Deadline& deadline) const {
   const ClusterPrices prices = bestPrices();
   const double room = cost - bound_ + kTolerance * (1 + cost);
   std::vector<std::vector<const std::vector<int>*>> known(problem_.nodes);
@@ -156,7 +156,8 @@ std::vector<ClusterPricing::Forced> ClusterRelaxation::forced(double cost) const
     for (int v : program_.clusters()[k]) known[v].push_back(&program_.clusters()[k]);
   }
   std::vector<ClusterPricing::Forced> result(problem_.nodes);
-  forEachNumber(problem_.nodes, [&](int v) { result[v] = pricing_.forced(v, prices, room, known[v]); });
+  forEachNumber(problem_.nodes,
+                [&](int v) { result[v] = pricing_.forced(v, prices, room, known[v], deadline); });
   return result;
 }
 

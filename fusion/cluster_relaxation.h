@@ -50,7 +50,7 @@ class ClusterRelaxation {
   ClusterPrices bestPrices() const;
 
   /// What the clusters of a partition better than `cost` have in common, by node.
-  std::vector<ClusterPricing::Forced> forced(double cost) const;
+  std::vector<ClusterPricing::Forced> forced(double cost, const Deadline& deadline) const;
 
   /// All clusters that may be in a partition better than `cost`; nothing if there are more than `most`.
   std::optional<std::vector<std::vector<int>>> candidates(double cost, size_t most) const;

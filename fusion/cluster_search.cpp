@@ -330,7 +330,7 @@ int Search::fewestClusters(const Branch& branch, const PairTable& pairs,
 Search::Decided Search::decide(const Branch& branch, const PairTable& pairs,
                                const ClusterRelaxation& relaxation) const {
   Decided result;
-  const std::vector<ClusterPricing::Forced> forced = relaxation.forced(enough());
+  const std::vector<ClusterPricing::Forced> forced = relaxation.forced(enough(), deadline_);
   std::vector<std::pair<int, int>> together, apart;
   int open = 0;
   for (int v = 0; v < branch.problem.nodes; ++v) {

@@ -64,8 +64,7 @@ struct TargetCosts {
   double numberedElement;
   double foldedElement, foldedSegment;
   double headedElement, headedSegment;  ///< a segmented scan that need not know it
-  double
-      numberedScan;  ///< an element of a kernel with scans whose thunks need to know it takes at least this
+  double scannedTile;  ///< of a GPU: a tile of a kernel with scans or filters takes at least this
   /// A position of a segmented reduction whose loads depend on the segment or on the position alone, for all
   /// rows that go through the positions together.
   double rowElement;

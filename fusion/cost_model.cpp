@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 #include "codegen/short_arrays.h"
 #include "fusion/effects.h"
@@ -128,14 +129,18 @@ bool changesSign(ExprRef product) {
 AccessPattern patternOf(ExprRef position) {
   if (position->kind == ExprKind::Param && position->index < 2) return AccessPattern::InOrder;
   // What is the same for all elements of a segment only tells where they begin.
-  const auto moves = [](ExprRef e) {
-    return lcu::anyNode({e}, [](ExprRef x) {
-      return (x->kind == ExprKind::Param && x->index != 1) || x->kind == ExprKind::LoopVar;
-    });
-  };
-  const bool begins = moves(position);
+  std::unordered_set<ExprRef> moving;
+  bool varies = false;
+  lcu::forEachNode({position}, [&](ExprRef e) {  // operands before what uses them
+    const bool variable = e->kind == ExprKind::Param || e->kind == ExprKind::LoopVar;
+    varies |= variable;
+    if ((variable && (e->kind != ExprKind::Param || e->index != 1)) ||
+        std::any_of(e->operands.begin(), e->operands.end(), [&](ExprRef x) { return moving.contains(x); }))
+      moving.insert(e);
+  });
+  const bool begins = moving.contains(position);
   const bool jumps = lcu::anyNode({position}, [&](ExprRef e) {
-    if (begins && !moves(e)) return false;
+    if (begins && !moving.contains(e)) return false;
     switch (e->kind) {
       case ExprKind::Load:  // where a segment begins is as good as a constant
         return e->operands[0]->kind != ExprKind::Param || e->operands[0]->index != 1;
@@ -150,8 +155,6 @@ AccessPattern patternOf(ExprRef position) {
     }
   });
   if (jumps) return AccessPattern::Arbitrary;
-  const bool varies = lcu::anyNode(
-      {position}, [](ExprRef e) { return e->kind == ExprKind::Param || e->kind == ExprKind::LoopVar; });
   return varies ? AccessPattern::Shifted : AccessPattern::Same;
 }
 
@@ -357,7 +360,6 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac) const {
 }
 
 SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) const {
-  constexpr double kShortCarry = 12;  // bytes
   SoacTime time;
   time.kind = soac.kind;
   const std::vector<ExprRef> thunks = thunksOf(soac);
@@ -372,7 +374,6 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) con
     case SoacKind::Scan:
       time.collective = n * (costs_.scanElement + width * costs_.scanByte);
       time.further = n * static_cast<double>(soac.pull.size()) * costs_.furtherScan;
-      time.shortCarry = !soac.space.segmented() && width <= kShortCarry;
       break;
     case SoacKind::Filter:
     case SoacKind::Partition:
@@ -461,14 +462,15 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
   return time;
 }
 
-double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime>& members) const {
+double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime>& members,
+                            double scanner) const {
   const bool scans = std::any_of(members.begin(), members.end(), [](const SoacTime& member) {
     return member.kind == SoacKind::Scan && member.collective > 0;
   });
   double arithmetic = 0, integers = 0, conversions = 0, collective = 0, exposed = 0, further = 0, first = 0,
          lookUps = 0;
   bool numbered = false, folds = false, lookedUp = false;
-  double borders = 0, elements = 0;
+  double borders = 0;
   for (const SoacTime& member : members) {
     constexpr double kWaiting = 1024;
     if (member.numbered) borders = std::max(borders, withBorders(member.elements, member.segments, kWaiting));
@@ -481,7 +483,6 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
     lookUps += member.lookUps;
     lookedUp |= member.lookedUp;
     numbered |= member.numbered && !member.rows && !member.keyed;
-    elements = std::max(elements, member.elements);
     if (member.kind == SoacKind::Reduce && scans) further += member.further;  // what threads hold for both
     if (member.collective == 0) continue;
     further += member.further;
@@ -520,16 +521,7 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   const double finding = rows || hidden ? segmentTime(members) : 0;
   const double computing = both(passes * arithmetic, waits, costs_.overlap);
   const double working = (rows ? both(computing, finding, costs_.overlap) : computing + finding) + collective;
-  // Scans of tiles that know their segments wait at barriers most of the time, whatever they load.
-  constexpr double kBeside = 0.25;      // of memory
-  constexpr double kShortCarry = 0.45;  // of the time of others
-  const bool shortCarries = std::all_of(members.begin(), members.end(), [](const SoacTime& member) {
-    return member.kind != SoacKind::Scan || member.shortCarry;
-  });
-  const double numberedScan = (shortCarries ? kShortCarry : 1) * costs_.numberedScan;
-  const double waiting =
-      scans && numbered ? elements * numberedScan + (numberedScan > 0 ? kBeside * moving : 0) : 0;
-  return costs_.launch + std::max(both(moving, working, overlap), waiting) + exposed + memory.dependent +
+  return costs_.launch + std::max(both(moving, working, overlap), scanner) + exposed + memory.dependent +
          further - first + (rows || hidden ? 0 : segmentTime(members));
 }
 

@@ -41,7 +41,6 @@ struct SoacTime {
   double elements = 0, segments = 0;  ///< of a segmented space
   bool numbered = false;              ///< its thunks need to know the segment
   double columns = 0;                 ///< that a segmented reduction makes
-  bool shortCarry = false;            ///< a scan without segments whose carry takes one word (scanner.cuh)
   bool lookedUp = false;              ///< its segments have lengths of their own
   double lookUps = 0;                 ///< time of elements for what depends on their segment or a condition
   int gathers = 0;                    ///< loads at computed positions
@@ -148,8 +147,9 @@ class CostModel {
                         const std::optional<Places>& places = std::nullopt) const;
   const ArrayBits& arrayBits() const { return arrayBits_; }
   double iterations() const { return classes_.iterations; }
-  /// Time of a launch of a cluster.
-  double predicted(const MemoryTime& memory, const std::vector<SoacTime>& members) const;
+  /// Time of a launch of a cluster, which takes as long as its scanner at least (SoacTime::collective has
+  /// what the blocks of tiles do).
+  double predicted(const MemoryTime& memory, const std::vector<SoacTime>& members, double scanner = 0) const;
   /// Bytes that the SOAC keeps for each element while it waits for its predecessors.
   double collectiveBytes(const lcu::Soac& soac) const;
 

@@ -462,9 +462,10 @@ class Builder {
         const auto need = [&](int third) {
           if (third != u && third != v) related.thirds.push_back(third);
         };
+        // The filters above the nearest one are what that one needs, if it is with the other.
         const auto lift = [&](int node, const std::vector<Step>& steps, size_t levels) {
-          for (size_t k = 1; k <= levels; ++k) need(steps[k].filter);
           if (levels == 0) return;
+          need(steps[1].filter);
           for (const auto& [var, ways] : reads_[node]) {
             if (ways.pointwise && producerOf(var) >= 0) need(producerOf(var));
           }

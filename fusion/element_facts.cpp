@@ -50,7 +50,7 @@ double bitsOf(ExprRef e, const std::vector<double>& operands) {
 
 /// How many bits an integer takes for certain, as compilers find; 64: it is not known, or may be negative.
 double sureBitsOf(ExprRef e, const std::vector<double>& operands) {
-  constexpr double kUnknown = 64;
+  constexpr double kUnknown = 64, kPlace = 32;  // codegen/cuda/cuda_module.h: Places
   const auto width = [](ScalarType type) {
     return type == ScalarType::Bool ? 1 : type == ScalarType::Char ? 8 : kUnknown;
   };
@@ -58,6 +58,8 @@ double sureBitsOf(ExprRef e, const std::vector<double>& operands) {
     case ExprKind::Constant:
       if (isFloat(e->type) || e->constant.i < 0) return kUnknown;
       return static_cast<double>(std::bit_width(static_cast<uint64_t>(e->constant.i)));
+    case ExprKind::Param:
+      return kPlace;
     case ExprKind::Load:
       return width(e->type);
     case ExprKind::Convert:

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "codegen/cuda/pass_plan.h"
 #include "codegen/cuda/pass_split.h"
 #include "codegen/expression_schedule.h"
 #include "codegen/integer_division.h"
@@ -84,6 +85,8 @@ class Account {
     if (!model.costs().lockStep) return;
     if (!rows_ && !keyed_) passes_[0].bySegments = goesBySegments(kernel, info_);
     const std::vector<codegen::cuda::KernelPart> parts = codegen::cuda::splitIntoPasses(kernel);
+    passes_.resize(std::max<size_t>(1, parts.size()));
+    for (size_t p = 0; p < parts.size(); ++p) passes_[p].scanner = scannerTime(parts[p].kernel);
     if (parts.size() < 2) {
       if (!keyed_) findProduct();
       return;
@@ -91,7 +94,6 @@ class Account {
     passesOf_.assign(kernel.bindings.size(), {});
     for (size_t p = 0; p < parts.size(); ++p)
       for (uint32_t b : parts[p].bindings) passesOf_[b].push_back(p);
-    passes_.resize(parts.size());
     for (size_t p = 0; p < parts.size(); ++p) {
       passes_[p].bySegments =
           goesBySegments(parts[p].kernel, codegen::analyseKernel(parts[p].kernel, program));
@@ -146,7 +148,7 @@ class Account {
         pass.members[0].exposed += waitsBySegments(pass);
       if (!pass.members.empty()) pass.members[0].integers += n_ * model_.costs().element + accesses(pass);
       pass.memory.dependent += model_.together(pass.repeated);
-      time += model_.predicted(pass.memory, pass.members) - model_.costs().launch;
+      time += model_.predicted(pass.memory, pass.members, pass.scanner) - model_.costs().launch;
     }
     return time;
   }
@@ -164,10 +166,26 @@ class Account {
     MemoryTime memory;
     GatherTime repeated;  ///< loads in loops
     std::vector<SoacTime> members;
+    double scanner = 0;  ///< what it takes at least
     BySegments bySegments = BySegments::No;
     std::set<VarId> guarded;     ///< arrays that only survivors of filters load
     std::set<VarId> sideBySide;  ///< arrays that neighbouring segments read so
   };
+
+  /// What the scanner of a pass takes for its tiles (codegen/cuda/scanner.cuh).
+  double scannerTime(const lcu::Kernel& pass) const {
+    constexpr double kQuick = 0.4;  // where lanes take several tiles each (scanShortTiles)
+    constexpr int kShortTile = 1024;
+    using namespace codegen::cuda;
+    const PassPlan plan =
+        planPass(pass, codegen::analyseKernel(pass, program_), program_, {}, PassForm::General);
+    if (!plan.scanned()) return 0;
+    const bool quick = plan.shape.items() <= kShortTile &&
+                       std::all_of(plan.levels.begin(), plan.levels.end(), [](const LevelPlan& level) {
+                         return !level.segmented && level.bytes() <= int64_t{sizeof(int64_t)};
+                       });
+    return n_ / plan.shape.items() * model_.costs().scannedTile * (quick ? kQuick : 1);
+  }
 
   /// A fold by tiles (codegen/cuda/segment_products.cuh), if it is large enough for those.
   void findProduct() {

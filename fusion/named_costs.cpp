@@ -63,7 +63,7 @@ constexpr NamedCost kCosts[] = {
     {"foldedSegment", &T::foldedSegment, R::Cores},
     {"headedElement", &T::headedElement, R::Cores},
     {"headedSegment", &T::headedSegment, R::Cores},
-    {"numberedScan", &T::numberedScan, R::Cores},
+    {"scannedTile", &T::scannedTile, R::Cores},
     {"rowElement", &T::rowElement, R::Cores},
     {"columnElement", &T::columnElement, R::Cores},
     {"productElement", &T::productElement, R::Cores},

@@ -98,20 +98,25 @@ class Accesses {
     return model_.loads(pattern(key), key.var, loads * (lone ? it->second : 1), least);
   }
 
-  static AccessPattern pattern(const Key& key) {
-    return key.position ? patternOf(key.position) : AccessPattern::InOrder;
+  AccessPattern pattern(const Key& key) const {
+    if (!key.position) return AccessPattern::InOrder;
+    const auto [known, isNew] = patterns_.try_emplace(key.position);
+    if (isNew) known->second = patternOf(key.position);
+    return known->second;
   }
 
   /// Whether all readers load the array in order at another position, too, so that this one is in a cache.
   bool near(const Key& key, const std::vector<int>& readers) const {
     if (pattern(key) != AccessPattern::Shifted) return false;
-    return std::any_of(readers_.begin(), readers_.end(), [&](const auto& other) {
+    const auto first = readers_.lower_bound({key.var, nullptr, nullptr});
+    const auto end = readers_.lower_bound({key.var + 1, nullptr, nullptr});
+    return std::any_of(first, end, [&](const auto& other) {
+      if (other.first.count != key.count ||
+          !std::includes(other.second.begin(), other.second.end(), readers.begin(), readers.end()))
+        return false;
       const AccessPattern otherPattern = pattern(other.first);
-      if (other.first.var != key.var || other.first.count != key.count) return false;
-      const bool before = otherPattern == AccessPattern::InOrder ||
-                          (otherPattern == AccessPattern::Shifted && other.first < key);
-      return before &&
-             std::includes(other.second.begin(), other.second.end(), readers.begin(), readers.end());
+      return otherPattern == AccessPattern::InOrder ||
+             (otherPattern == AccessPattern::Shifted && other.first < key);
     });
   }
 
@@ -126,6 +131,7 @@ class Accesses {
   std::map<VarId, int> producer_;
   std::map<Key, std::vector<int>> readers_;
   std::map<Key, double> shares_;  ///< of the elements that load
+  mutable std::unordered_map<ExprRef, AccessPattern> patterns_;
 };
 
 }  // namespace

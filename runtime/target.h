@@ -131,7 +131,8 @@ struct TargetStatistics {
   uint64_t launches = 0;
   CompilerStatistics compiler;
   double deviceSeconds = 0;  ///< time in kernels where the target measures it
-  uint64_t unexpected = 0;   ///< kernels made anew at their launch: others of their arrays are short
+  uint64_t unexpected = 0;   ///< kernels made anew at their launch: other arrays are short, or there are more
+                             ///< elements than places of 32 bits tell apart
 };
 
 /// What one launch did: counted exactly by the evaluator (runtime/interp/kernel_evaluator.h), otherwise found

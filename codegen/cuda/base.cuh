@@ -146,6 +146,22 @@ KELPIE_DEVICE bool k_within(int32_t x, int64_t limit) {
   return uint32_t(x) < uint32_t(k_min(k_max(limit, int64_t(0)), int64_t(1) << 31));
 }
 
+/// The number of an element. Sources say what `Place` is (cuda_module.h): if it has 32 bits, compilers know that
+/// the upper half is zero, and divide and compare the lower one.
+template <class Place>
+KELPIE_DEVICE int64_t k_place(int64_t i) {
+#if !defined(KELPIE_EMULATION)
+  if constexpr (sizeof(Place) == 4) __builtin_assume(uint64_t(i) < uint64_t{1} << 32);
+#endif
+  return i;
+}
+/// The same of a number that is divided; that tells more. (Where neighbouring items are loaded, their addresses
+/// would no longer be one address and constants.)
+template <class Place>
+KELPIE_DEVICE int64_t k_divided_place(int64_t i) {
+  return int64_t(Place(i));
+}
+
 /// Keeps a load where it is: the compiler would move it to the one branch that needs the value, where a loop
 /// that follows what it loads waits once more.
 #if defined(KELPIE_EMULATION)

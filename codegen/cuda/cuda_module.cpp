@@ -13,6 +13,8 @@ namespace kelpie::codegen::cuda {
 namespace {
 constexpr int kWarp = 32;
 constexpr const char* kPrologue = "#include \"kelpie.cuh\"\n\nusing namespace kelpie;\n";
+constexpr const char* kShortPlaces = "using Place = uint32_t;\n";
+constexpr const char* kLongPlaces = "using Place = uint64_t;\n";
 
 int64_t pieces(int64_t number, int64_t each) { return std::max<int64_t>(1, (number + each - 1) / each); }
 
@@ -183,7 +185,9 @@ CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program
 
 std::string entryOf(const lcu::Kernel& kernel) { return "kernel_" + identifier(kernel.name); }
 
-std::string sourceOf(const CudaPass& pass) { return std::string(kPrologue) + "\n" + pass.text; }
+std::string sourceOf(const CudaPass& pass, Places places) {
+  return std::string(kPrologue) + (places == Places::Short ? kShortPlaces : kLongPlaces) + "\n" + pass.text;
+}
 
 bool needsSupport(const CudaKernel& kernel) {
   return std::any_of(kernel.passes.begin(), kernel.passes.end(), [](const CudaPass& pass) {
@@ -199,7 +203,7 @@ std::string supportSource() { return "#include \"support_kernels.cuh\"\n"; }
 CudaModule generateModule(const std::vector<const lcu::Kernel*>& kernels, const lcu::Program& program,
                           const CudaOptions& options) {
   CudaModule module;
-  module.source = kPrologue;
+  module.source = std::string(kPrologue) + kShortPlaces;
   for (size_t k = 0; k < kernels.size(); ++k) {
     std::string entry = fmt::format("k{}_{}", k + 1, identifier(kernels[k]->name));
     module.kernels.push_back(generateKernel(*kernels[k], program, entry, options));

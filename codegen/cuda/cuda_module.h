@@ -161,6 +161,8 @@ struct CudaOptions {
   int64_t recordBytes = int64_t{1} << 20;
   /// Arrays that are stored in 32 bits (codegen/short_arrays.h), ascending.
   std::vector<lcu::VarId> shortArrays;
+  /// Launches of more elements or segments need kernels with long places.
+  int64_t mostShortPlaces = int64_t{1} << 32;
   bool storesShort = true;               ///< whether launches may have any
   int64_t longestShort = kLongestShort;  ///< total of a scan that is stored so
   /// "file.nesl:12: text" for comments; may be empty.
@@ -177,8 +179,10 @@ CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program
                           const CudaOptions& options = {});
 /// The name of a kernel's entry point where the kernel is a source of its own.
 std::string entryOf(const lcu::Kernel& kernel);
+/// The numbers of elements and segments, and places in these, are below 2^32, or have 64 bits.
+enum class Places : uint8_t { Short, Long };
 /// A source that is compiled by itself: this pass, and the device library.
-std::string sourceOf(const CudaPass& pass);
+std::string sourceOf(const CudaPass& pass, Places places = Places::Short);
 /// Whether launches of a kernel may need support_kernels.cuh, and the source of those.
 bool needsSupport(const CudaKernel& kernel);
 std::string supportSource();

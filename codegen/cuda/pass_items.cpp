@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "codegen/integer_division.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::codegen::cuda {
@@ -38,6 +39,14 @@ bool canFail(const PassText& t, const StagePlan& stage) {
 }
 
 namespace {
+
+/// Whether the number of the segment (1) or the position in it (2) is in what is divided, or divides.
+bool isDivided(const PassText& t, const StagePlan& stage, uint32_t number) {
+  const auto isNumber = [number](ExprRef e) { return e->kind == ExprKind::Param && e->index == number; };
+  const auto divides = [&](ExprRef e) { return dividesIntegers(e) && lcu::anyNode({e}, isNumber); };
+  return std::any_of(stage.bindings.begin(), stage.bindings.end(),
+                     [&](uint32_t b) { return lcu::anyNode(thunksOf(t.kernel.bindings[b]), divides); });
+}
 
 /// Whether anything that the pass computes has a loop.
 bool hasLoops(const PassText& t) {
@@ -82,16 +91,21 @@ ExpressionEmitter itemEmitter(const PassText& t, const Dialect& d, size_t stage)
 }
 
 void writeIndices(PassText& t, const StagePlan& stage, const ItemForm& form) {
-  t.line(8, "const int64_t i = tile.base + offset;");
+  const auto write = [&](uint32_t number, const char* name, const char* value) {
+    const bool divided = isDivided(t, stage, number);
+    t.line(8, "const int64_t {} = {}{}{};", name, divided ? "k_divided_place<Place>(" : "", value,
+           divided ? ")" : "");
+  };
+  t.line(8, "const int64_t i = k_place<Place>(tile.base + offset);");
   if (usesSegments(t, stage)) {
-    t.line(8, "const int64_t s = {};",
-           t.plan.ranges()      ? (form.alone ? "range.firstSegment + range.segment"
-                                              : "range.firstSegment + range.segment + number[row][v]")
-           : !t.plan.numbered() ? "tile.firstSegment + number[row][v]"
-           : form.alone         ? "numbers.first"
-                                : "numbers.first + number[v]");
+    write(1, "s",
+          t.plan.ranges()      ? (form.alone ? "range.firstSegment + range.segment"
+                                             : "range.firstSegment + range.segment + number[row][v]")
+          : !t.plan.numbered() ? "tile.firstSegment + number[row][v]"
+          : form.alone         ? "numbers.first"
+                               : "numbers.first + number[v]");
   }
-  if (usesPositions(t, stage)) t.line(8, "const int64_t p = i - segments.begin(s);");
+  if (usesPositions(t, stage)) write(2, "p", "i - segments.begin(s)");
 }
 
 void defineLocal(PassText& t, VarId v, const std::string& text, ScalarType type, size_t stage,

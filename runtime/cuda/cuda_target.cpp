@@ -11,6 +11,7 @@ namespace kelpie::runtime::cuda {
 using codegen::KernelOutput;
 using codegen::ParameterKind;
 using codegen::cuda::CudaPass;
+using codegen::cuda::Places;
 
 namespace {
 
@@ -165,8 +166,10 @@ Failure CudaTarget::start() {
 }
 
 CudaTarget::PreparedKernel CudaTarget::generate(const KernelEntry& entry, const lcu::Program& program,
-                                                std::vector<lcu::VarId> shortArrays) const {
+                                                std::vector<lcu::VarId> shortArrays,
+                                                codegen::cuda::Places places) const {
   PreparedKernel kernel;
+  kernel.places = places;
   codegen::cuda::CudaOptions options = options_;
   options.shortArrays = std::move(shortArrays);
   kernel.text =
@@ -180,7 +183,7 @@ CudaTarget::PreparedKernel CudaTarget::generate(const KernelEntry& entry, const 
   };
   const auto preparePass = [&](const CudaPass& pass) {
     PreparedPass prepared;
-    prepared.source = codegen::cuda::sourceOf(pass);
+    prepared.source = codegen::cuda::sourceOf(pass, places);
     for (const auto& p : pass.info.parameters) {
       const auto* outer = entry.info.parameter(p.kind, p.var);
       prepared.parameters.push_back(
@@ -219,7 +222,7 @@ Failure CudaTarget::prepare(const ProgramKernels& program, bool soon) {
   };
   for (const KernelEntry& entry : program.kernels) {
     for (PreparedPass& pass :
-         kernels.emplace_back(generate(entry, *program.program, shortArrays(entry))).passes) {
+         kernels.emplace_back(generate(entry, *program.program, shortArrays(entry), Places::Short)).passes) {
       find(pass);
       for (PreparedPass& alternative : pass.alternatives) find(alternative);
     }
@@ -328,8 +331,10 @@ CudaTarget::PreparedKernel& CudaTarget::kernelOf(const LaunchRequest& request) {
   auto it = programs_.find(request.program);
   if (it == programs_.end()) throw InternalError("launch of a program that was not prepared");
   PreparedKernel& expected = it->second[request.kernel];
+  const int64_t most = std::max(request.extents.elements, request.extents.segments);
+  const Places places = most <= options_.mostShortPlaces ? Places::Short : Places::Long;
   const auto fits = [&](const PreparedKernel& k) {
-    return std::ranges::equal(k.shortArrays, request.shortArrays);
+    return k.places == places && std::ranges::equal(k.shortArrays, request.shortArrays);
   };
   if (fits(expected)) return expected;
   for (const auto& other : expected.others)
@@ -337,7 +342,7 @@ CudaTarget::PreparedKernel& CudaTarget::kernelOf(const LaunchRequest& request) {
   ++statistics_.unexpected;
   expected.others.push_back(std::make_unique<PreparedKernel>(
       generate(request.program->kernels[request.kernel], *request.program->program,
-               {request.shortArrays.begin(), request.shortArrays.end()})));
+               {request.shortArrays.begin(), request.shortArrays.end()}, places)));
   return *expected.others.back();
 }
 

@@ -84,10 +84,11 @@ class CudaTarget final : public Target {
   };
   struct PreparedKernel {
     std::vector<lcu::VarId> shortArrays;  ///< of a launch, which the text is for
+    codegen::cuda::Places places = codegen::cuda::Places::Short;
     codegen::cuda::CudaKernel text;
     std::vector<PreparedPass> passes;
     std::vector<DevicePointer> between;
-    /// For launches of which other arrays are short.
+    /// For launches of which other arrays are short, or places long.
     std::vector<std::unique_ptr<PreparedKernel>> others = {};
     bool isShort(lcu::VarId array) const {
       return std::binary_search(shortArrays.begin(), shortArrays.end(), array);
@@ -108,8 +109,8 @@ class CudaTarget final : public Target {
   static PreparedPass& chosen(const LaunchRequest& request, PreparedKernel& kernel, size_t number,
                               const codegen::cuda::CudaPass*& pass);
   PreparedKernel generate(const KernelEntry& entry, const lcu::Program& program,
-                          std::vector<lcu::VarId> shortArrays) const;
-  /// The kernel with the text for what is short of this launch.
+                          std::vector<lcu::VarId> shortArrays, codegen::cuda::Places places) const;
+  /// The kernel for what is short of this launch.
   PreparedKernel& kernelOf(const LaunchRequest& request);
   Failure load(PreparedPass& prepared, const codegen::cuda::CudaPass& pass);
   Failure loadSupport();

@@ -137,6 +137,21 @@ TEST(Emitter, IndicesAreTestedInOneCall) {
   EXPECT_THAT(ExpressionEmitter(dialect, 0).emit({other}).at(0), Not(HasSubstr("k_within")));
 }
 
+TEST(Emitter, IndicesThatALoopChangesAreTestedInTwoComparisons) {
+  Builder b;
+  ExprArena& a = b.arena();
+  const VarId xs = b.var("xs", VarKind::Array, kF64);
+  const uint32_t loop = a.newLoop();
+  const ExprRef k = a.loopVar(loop, 0, kI64), size = a.size(xs);
+  const ExprRef inside =
+      b.op(ScalarOp::And, b.op(ScalarOp::GreaterEqual, k, b.num(0)), b.op(ScalarOp::Less, k, size));
+  Dialect dialect = plain(b.program);
+  dialect.rangeCalls = dialect.shortCircuit = true;
+  ExpressionEmitter emitter(dialect, 0);
+  emitter.emit({a.loop(loop, {b.i()}, inside, {a.add(k, b.num(1))})[0]});
+  EXPECT_THAT(emitter.takeStatements(), HasSubstr("if (!((state_1 >= 0) && (state_1 < xs_size))) break;\n"));
+}
+
 TEST(Emitter, LoopsStepTogetherAndStopAtErrors) {
   Builder b;
   ExprArena& a = b.arena();

@@ -180,7 +180,7 @@ TEST(ClusterPricing, FindsTheCheapestClusterAndAllBelowALimit) {
       for (const bool knowsSome : {false, true}) {
         std::vector<const std::vector<int>*> known;
         if (knowsSome && !with.empty()) known.push_back(with.back());
-        const ClusterPricing::Forced forced = pricing.forced(v, prices, limit, known);
+        const ClusterPricing::Forced forced = pricing.forced(v, prices, limit, known, Deadline(60));
         EXPECT_TRUE(forced.any || with.empty());
         for (int w : forced.with) EXPECT_EQ(has(w), static_cast<std::ptrdiff_t>(with.size()));
         for (int w : forced.without) EXPECT_EQ(has(w), 0);
@@ -227,7 +227,7 @@ TEST(ClusterRelaxation, BoundsEveryPartitionAndKeepsTheClustersOfBetterOnes) {
       EXPECT_LE(relaxation.bound(), best + 1e-6);
       const auto candidates = relaxation.candidates(best + 0.5, 100'000);
       ASSERT_TRUE(candidates);
-      const std::vector<ClusterPricing::Forced> forced = relaxation.forced(best + 0.5);
+      const std::vector<ClusterPricing::Forced> forced = relaxation.forced(best + 0.5, deadline);
       const std::set<std::vector<int>> known(candidates->begin(), candidates->end());
       forEachPartition(p, pairs, [&](const Assignment& cluster) {
         if (costOf(p, cluster) > best + 0.4 || illegal(p, cluster)) return;

@@ -1,8 +1,10 @@
 // Fusion keeps what a program means: random programs, every strategy, evaluated on the interp target.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fusion/fuse.h"
+#include "fusion/lcu_reader.h"
 #include "runtime/host_target.h"
 #include "tests/fusion/random_program.h"
 
@@ -82,6 +84,34 @@ TEST(Scale, AboutAHundredNodesAreProvenOptimal) {
     better += by[Strategy::Ilp]->objective < by[Strategy::Greedy]->objective - 1e-6;
   }
   EXPECT_GT(better, 2);
+}
+
+/// Each needs the one before to be with whatever else is: rules that are no more than the pairs.
+TEST(Scale, AHundredFiltersOfEachOther) {
+  constexpr int kFilters = 100;
+  std::string text = "function f(xs: [int64]) {\n";
+  std::string array = "xs", length = "#xs";
+  for (int k = 0; k < kFilters; ++k) {
+    text += fmt::format(
+        "kernel k{0} {{ let n{0}: &int64, a{0}: [int64; n{0}] = FILTER flat {1} {{ i => {2}[i] * 7 }}"
+        " where {{ i => {2}[i] > {0} }} return n{0}, a{0} }}\n",
+        k, length, array);
+    array = fmt::format("a{}", k);
+    length = fmt::format("n{}", k);
+  }
+  lcu::ReadResult program = lcu::readProgram(text + "return " + length + "}");
+  ASSERT_TRUE(std::holds_alternative<lcu::Program>(program));
+  FusionOptions options;
+  options.seconds = options.totalSeconds = 60;  // 0.5 s are usual
+  size_t requirements = 0;
+  options.observe = [&](const RegionReport&, const PartitionProblem& problem, const PairTable&) {
+    requirements = std::max(requirements, problem.requirements.size());
+  };
+  const FusionReport report = fuse(std::get<lcu::Program>(program), options);
+  ASSERT_EQ(report.regions.size(), 1u);
+  EXPECT_EQ(report.regions[0].strategies[0].gap, 0);
+  EXPECT_GT(requirements, size_t{kFilters});
+  EXPECT_LE(requirements, size_t{kFilters} * kFilters);
 }
 
 }  // namespace
