@@ -521,8 +521,9 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   const double finding = rows || hidden ? segmentTime(members) : 0;
   const double computing = both(passes * arithmetic, waits, costs_.overlap);
   const double working = (rows ? both(computing, finding, costs_.overlap) : computing + finding) + collective;
-  return costs_.launch + std::max(both(moving, working, overlap), scanner) + exposed + memory.dependent +
-         further - first + (rows || hidden ? 0 : segmentTime(members));
+  const double tiles = both(moving, working, overlap) + exposed + memory.dependent + further - first +
+                       (rows || hidden ? 0 : segmentTime(members));
+  return costs_.launch + std::max(tiles, scanner);
 }
 
 double CostModel::collectiveBytes(const lcu::Soac& soac) const {

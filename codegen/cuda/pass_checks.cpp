@@ -148,7 +148,7 @@ void writeSearchForErrors(PassText& t, size_t number, bool stores) {
   t.line(4, "{}", kItemLoop);
   t.line(6, "const int offset = S::offset(row, v);");
   t.line(6, "{}", kInside);
-  t.line(8, "const int64_t i = k_place<Place>(tile.base + offset);");
+  t.line(8, "const int64_t i = tile.base + offset;");
   checkElement(t, number, stores);
   for (int column : {6, 4, 2}) t.line(column, "}}");
   t.depth -= 2;
@@ -285,7 +285,7 @@ void searchRangeForErrors(PassText& t) {
   t.line(2, "if (__ballot_sync(kFullWarp, !good) != 0) {{");
   t.line(4, "KELPIE_NO_UNROLL");
   t.line(4, "for (int offset = begin + laneIndex(); offset < range.elementEnd; offset += 32) {{");
-  t.line(6, "const int64_t i = k_place<Place>(range.origin + offset);");
+  t.line(6, "const int64_t i = range.origin + offset;");
   checkElement(t, 0);
   t.line(4, "}}");
   t.line(2, "}}");

@@ -20,7 +20,7 @@ void writeRecomputed(PassText& t, size_t stage) {
       const VarId v = soac.results[j + 1];
       if (!t.plan.recomputed.contains(v) || !t.compactedOutput(soac, j, true)) continue;
       t.line(2, "const auto {} = [&](int offset) {{", t.valueOf(v));
-      t.line(4, "const int64_t i = k_place<Place>(tile.base + offset);");
+      t.line(4, "const int64_t i = tile.base + offset;");
       const Dialect d = t.dialect();
       ExpressionEmitter emitter(d, 4 + t.depth);
       const auto texts = emitter.emit({soac.pull[j]});
