@@ -35,6 +35,7 @@ kelpie_test(cuda_programs SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/short_arrays_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emulated_device.cpp
   ${PROJECT_SOURCE_DIR}/tests/flatten/program_runner.cpp
-  LINK kelpie_flatten kelpie_frontend kelpie_fusion kelpie_runtime kelpie_services Boost::context ${CMAKE_DL_LIBS})
+  LINK kelpie_flatten kelpie_frontend kelpie_fusion kelpie_lcu_reader kelpie_runtime kelpie_services Boost::context
+       ${CMAKE_DL_LIBS})
 target_include_directories(test_cuda_programs PRIVATE ${CMAKE_CURRENT_LIST_DIR})
 target_compile_definitions(test_cuda_programs PRIVATE KELPIE_HOST_COMPILER="${CMAKE_CXX_COMPILER}")

@@ -1,10 +1,13 @@
 // Launches of more elements or segments than 32 bits number (codegen/cuda/cuda_module.h: Places), over an
 // emulated device: the limit is a parameter, as no test has 2^32 elements.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "codegen/cuda/cuda_module.h"
 #include "emulated_device.h"
+#include "fusion/lcu_reader.h"
 #include "runtime/cuda/cuda_target.h"
+#include "runtime/runtime.h"
 #include "tests/flatten/program_runner.h"
 
 namespace kelpie::testing {
@@ -50,6 +53,25 @@ TEST(LongPlaces, OnceAndThenNot) {
       "halved([0:1000]);";
   EXPECT_EQ(madeAnew(nesl, 1000), 0u);
   EXPECT_GT(madeAnew(nesl, 100), 0u);
+}
+
+std::string sourceOf(const std::string& text) {
+  const lcu::ReadResult read = lcu::readProgram(text);
+  const auto& program = std::get<lcu::Program>(read);
+  return codegen::cuda::generateModule(runtime::kernelsOf(program), program).source;
+}
+
+/// To be told of a number that is only stored, added to, or where something is loaded makes code longer.
+TEST(LongPlaces, OnlyWhatComputesWithThemIsTold) {
+  using ::testing::HasSubstr, ::testing::Not;
+  const auto map = [](const std::string& thunk) {
+    return sourceOf("function f(xs: [int64]) { kernel k { let r: [int64; #xs] = MAP flat #xs { i => " +
+                    thunk + " } return r } return r }");
+  };
+  EXPECT_THAT(map("i % 7"), HasSubstr("k_place<Place>"));
+  EXPECT_THAT(map("if i < 100 then xs[i] else 0"), HasSubstr("k_place<Place>"));
+  EXPECT_THAT(map("xs[i] * 3 + i"), Not(HasSubstr("k_place<Place>")));
+  EXPECT_THAT(map("xs[i] % 7"), Not(HasSubstr("k_place<Place>")));
 }
 
 TEST(LongPlaces, SourcesSayWhich) {
