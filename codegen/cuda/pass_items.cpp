@@ -61,7 +61,7 @@ bool computesWith(const PassText& t, const StagePlan& stage, uint32_t number,
 }
 
 /// What a number of 32 bits makes shorter. (Sums are parts of addresses, and of those of what is stored: to
-/// tell of a number that nothing else needs makes scans take 5 to 7 % longer.)
+/// tell of a number that nothing else needs makes scans take 5 to 8 % longer.)
 bool isShorter(ExprRef e) {
   return e->kind == ExprKind::Convert ||
          (e->kind == ExprKind::Op && e->op != ScalarOp::Add && e->op != ScalarOp::Sub);
