@@ -242,6 +242,7 @@ class Flattener {
   ViewPtr guard(const ViewPtr& v, ExprRef condition, bool wanted);
   bool partial(ExprRef e) const;
   bool partial(const View& v) const;
+  bool loads(const View& v) const;
   ViewPtr chooseView(ExprRef condition, const ViewPtr& a, const ViewPtr& b);
   ViewPtr componentAt(const Store::Component& component, ExprRef address);
   ViewPtr appended(ExprRef split, ViewPtr first, ViewPtr second);

@@ -489,10 +489,20 @@ Value Flattener::viewAt(const View& view, const CoreType& type, ExprRef position
       break;
   }
   ExprRef number = arena().add(view.start, arena().mul(position, view.stride));
-  if (view.kind == View::Kind::Append)
-    return choose(arena().op(ScalarOp::Less, number, view.split),
-                  viewAt(*view.first, type, number, context, making),
-                  viewAt(*view.second, type, arena().sub(number, view.split), context, making));
+  if (view.kind == View::Kind::Append) {
+    // Neither part has an element for every position, so what it loads by position is guarded, too.
+    const ExprRef isFirst = arena().op(ScalarOp::Less, number, view.split);
+    const auto part = [&](const View& v, ExprRef at, bool first) {
+      Value value = viewAt(v, type, at, context, making);
+      if (value.isScalar()) return value;
+      Sequence sequence = value.sequence();
+      for (ViewPtr& inner : sequence.views)
+        if (loads(*inner)) inner = guard(inner, isFirst, first);
+      return Value{sequence};
+    };
+    return choose(isFirst, part(*view.first, number, true),
+                  part(*view.second, arena().sub(number, view.split), false));
+  }
   if (number->kind == ExprKind::Constant) {
     int64_t last = static_cast<int64_t>(view.values.size()) - 1;
     return view.values[static_cast<size_t>(std::clamp<int64_t>(number->constant.i, 0, last))];
@@ -548,6 +558,21 @@ bool Flattener::partial(ExprRef e) const {
     return position->kind == ExprKind::Param && position->index < 2;
   };
   return lcu::anyNode({e}, [&](ExprRef n) { return n->kind == ExprKind::Load && !own(n->operands[0]); });
+}
+
+/// Whether storing the view for all instances loads anything.
+bool Flattener::loads(const View& v) const {
+  const auto isLoad = [](ExprRef n) { return n->kind == ExprKind::Load; };
+  for (ExprRef e : {v.start, v.stride, v.condition, v.split})
+    if (e && lcu::anyNode({e}, isLoad)) return true;
+  if ((v.first && loads(*v.first)) || (v.second && loads(*v.second))) return true;
+  return std::any_of(v.values.begin(), v.values.end(), [&](const Value& value) {
+    if (value.isScalar()) return lcu::anyNode({value.scalar()}, isLoad);
+    const Sequence& sequence = value.sequence();
+    return lcu::anyNode({sequence.length}, isLoad) ||
+           std::any_of(sequence.views.begin(), sequence.views.end(),
+                       [&](const ViewPtr& inner) { return loads(*inner); });
+  });
 }
 
 /// Whether storing the view for all instances evaluates a partial expression.

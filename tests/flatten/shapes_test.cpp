@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <sstream>
 
 #include "program_runner.h"
@@ -249,6 +250,17 @@ TEST(Places, TheHostChecksSumsOfPlaces) {
                            "{{xs[j + 4] : j in [0:w]} : w in [1, 2, 4]}"})
     others += std::string(what) + ";";
   expectAgreement(others);
+}
+
+/// Where the rows of a part begin is not looked up for rows of the other part: its array has no such place,
+/// and what is found there may lead further away.
+TEST(Appended, StartsOfEitherPartAreGuarded) {
+  const std::string nesl =
+      "function appended(order, n) = let q = permute([[1.5], [1.0]], order) ++ {[float(i), 2.0] : i in [0:n]}"
+      "  in {eql([[0.5, 2.0], [1.0]], [x, x]) : x in q}; appended([1, 0], 40);";
+  expectAgreement(nesl);
+  EXPECT_TRUE(std::regex_search(flat(nesl), std::regex("if i < 2 then r_[0-9]+\\[i\\] else 0")))
+      << flat(nesl);
 }
 
 }  // namespace kelpie::testing
