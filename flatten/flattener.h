@@ -241,6 +241,7 @@ class Flattener {
   Values choose(ExprRef condition, const Values& a, const Values& b);
   ViewPtr guard(const ViewPtr& v, ExprRef condition, bool wanted);
   bool partial(ExprRef e) const;
+  bool evaluates(const View& v, const std::function<bool(ExprRef)>& is) const;
   bool partial(const View& v) const;
   bool loads(const View& v) const;
   ViewPtr chooseView(ExprRef condition, const ViewPtr& a, const ViewPtr& b);

@@ -560,32 +560,27 @@ bool Flattener::partial(ExprRef e) const {
   return lcu::anyNode({e}, [&](ExprRef n) { return n->kind == ExprKind::Load && !own(n->operands[0]); });
 }
 
-/// Whether storing the view for all instances loads anything.
-bool Flattener::loads(const View& v) const {
-  const auto isLoad = [](ExprRef n) { return n->kind == ExprKind::Load; };
+/// Whether storing the view for all instances evaluates an expression of which the predicate holds.
+bool Flattener::evaluates(const View& v, const std::function<bool(ExprRef)>& is) const {
   for (ExprRef e : {v.start, v.stride, v.condition, v.split})
-    if (e && lcu::anyNode({e}, isLoad)) return true;
-  if ((v.first && loads(*v.first)) || (v.second && loads(*v.second))) return true;
-  return std::any_of(v.values.begin(), v.values.end(), [&](const Value& value) {
-    if (value.isScalar()) return lcu::anyNode({value.scalar()}, isLoad);
-    const Sequence& sequence = value.sequence();
-    return lcu::anyNode({sequence.length}, isLoad) ||
-           std::any_of(sequence.views.begin(), sequence.views.end(),
-                       [&](const ViewPtr& inner) { return loads(*inner); });
-  });
-}
-
-/// Whether storing the view for all instances evaluates a partial expression.
-bool Flattener::partial(const View& v) const {
-  if (partial(v.start) || partial(v.stride) || partial(v.condition) || partial(v.split)) return true;
-  if ((v.first && partial(*v.first)) || (v.second && partial(*v.second))) return true;
+    if (e && is(e)) return true;
+  if ((v.first && evaluates(*v.first, is)) || (v.second && evaluates(*v.second, is))) return true;
   for (const Value& value : v.values) {
-    if (partial(value.isScalar() ? value.scalar() : value.sequence().length)) return true;
+    if (is(value.isScalar() ? value.scalar() : value.sequence().length)) return true;
     if (!value.isScalar())
       for (const ViewPtr& view : value.sequence().views)
-        if (partial(*view)) return true;
+        if (evaluates(*view, is)) return true;
   }
   return false;
+}
+
+bool Flattener::partial(const View& v) const {
+  return evaluates(v, [this](ExprRef e) { return partial(e); });
+}
+
+bool Flattener::loads(const View& v) const {
+  return evaluates(
+      v, [](ExprRef e) { return lcu::anyNode({e}, [](ExprRef n) { return n->kind == ExprKind::Load; }); });
 }
 
 ViewPtr Flattener::chooseView(ExprRef condition, const ViewPtr& a, const ViewPtr& b) {
