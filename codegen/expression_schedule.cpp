@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "codegen/loop_exits.h"
+
 namespace kelpie::codegen {
 
 using lcu::ExprKind;
@@ -57,6 +59,7 @@ class NodeSet {
   void intersect(const NodeSet& o) {
     for (size_t w = 0; w < words_.size(); ++w) words_[w] &= o.words_[w];
   }
+  bool contains(size_t i) const { return (words_[i / 64] >> (i % 64) & 1) != 0; }
   template <typename Visit>
   void forEach(const Visit& visit) const {
     for (size_t w = 0; w < words_.size(); ++w) {
@@ -115,16 +118,47 @@ class Scheduler {
       if (!dependsOn(other, id)) set.insert(other);
     });
   }
+  /// What takes long and does not change with a loop is computed before it. What every step computes, and one
+  /// step there is, may load on the way; what steps compute in branches must not.
+  /// `around`: loops that the whole loop depends on.
+  void addLongOfSteps(NodeSet& set, ExprRef loop, const std::vector<uint32_t>& around) const {
+    NodeSet everyStep(nodes_.size());
+    if (endFlag(loop)) everyStep = needOf(loopNext(loop));
+    std::unordered_set<ExprRef> seen;
+    std::vector<ExprRef> work = loopNext(loop);
+    while (!work.empty()) {
+      const ExprRef e = work.back();
+      work.pop_back();
+      const auto it = number_.find(e);
+      if (it == number_.end() || !seen.insert(e).second) continue;
+      const size_t k = it->second;
+      if (takesLong(e) && !e->canFail &&
+          std::includes(around.begin(), around.end(), loops_[k].begin(), loops_[k].end()) &&
+          (simple_[k] || everyStep.contains(k)))
+        addNeed(set, e);
+      work.insert(work.end(), e->operands.begin(), e->operands.end());
+    }
+  }
+  bool isSimple(ExprRef e) const {
+    return isAtom(e) ? e->kind != ExprKind::Project
+                     : (e->kind == ExprKind::Op || e->kind == ExprKind::Convert) &&
+                           std::all_of(e->operands.begin(), e->operands.end(), [&](ExprRef o) {
+                             const auto it = number_.find(o);
+                             return it == number_.end() || simple_[it->second];
+                           });
+  }
   bool dependsOn(size_t node, uint32_t loop) const {
     return std::binary_search(loops_[node].begin(), loops_[node].end(), loop);
   }
 
   void computeNeeds() {
     need_.reserve(nodes_.size());
+    simple_.resize(nodes_.size());
     loops_.resize(nodes_.size());
     for (size_t k = 0; k < nodes_.size(); ++k) {
       ExprRef e = nodes_[k];
       NodeSet need(nodes_.size());
+      simple_[k] = isSimple(e);
       if (!isAtom(e)) need.insert(k);
       std::vector<uint32_t> loops;
       for (ExprRef o : e->operands) {
@@ -145,6 +179,7 @@ class Scheduler {
         for (ExprRef o : loopInitial(e)) addNeed(need, o);
         addOuterNeed(need, {loopCondition(e)}, e->index);
         loops.erase(std::remove(loops.begin(), loops.end(), e->index), loops.end());
+        addLongOfSteps(need, e, loops);
       } else if (e->kind == ExprKind::Recursion) {
         schedule_.hasRecursion = true;
         for (ExprRef o : recursionArguments(e)) addNeed(need, o);
@@ -231,6 +266,7 @@ class Scheduler {
   std::vector<ExprRef> nodes_;
   std::unordered_map<ExprRef, size_t> number_;
   std::vector<NodeSet> need_;                 ///< by node: what evaluating it evaluates unconditionally
+  std::vector<bool> simple_;                  ///< by node: operations on values alone, which cannot fail
   std::vector<std::vector<uint32_t>> loops_;  ///< by node: loops whose variables it depends on, ascending
   std::unordered_map<uint32_t, uint32_t> loopBodies_;
   Schedule schedule_;

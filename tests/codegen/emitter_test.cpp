@@ -471,6 +471,44 @@ TEST(Schedule, LoopInvariantConditionsComeBeforeTheLoop) {
   EXPECT_EQ(s.blocks[0].steps[0].node, bound);
 }
 
+/// loop (done = false, x = i, k = 0): a step has a quotient, in a branch or not; `outer` values and what the
+/// loop changes, or what it loads.
+TEST(Schedule, LongOperationsThatALoopDoesNotChangeComeBeforeIt) {
+  Builder b;
+  ExprArena& a = b.arena();
+  const VarId xs = b.var("xs", VarKind::Array, kI64);
+  const uint32_t id = a.newLoop();
+  const ExprRef done = a.loopVar(id, 0, ScalarType::Bool), x = a.loopVar(id, 1, kI64);
+  const auto quotient = [&](ExprRef y) { return b.op(ScalarOp::Div, y, a.param(2)); };
+  const auto kindsOfFirstBlock = [&](ExprRef value, bool inBranch) {
+    const ExprRef end = b.op(ScalarOp::Greater, x, b.num(100)), next = a.add(x, value);
+    const ExprRef chosen = inBranch ? a.select(end, x, next) : next;
+    const auto loop = a.loop(id, {a.boolean(false), b.i()}, b.op(ScalarOp::Not, done), {end, chosen});
+    std::vector<ExprKind> kinds;
+    const Schedule schedule = scheduleExpressions({loop[1]});
+    for (const auto& step : schedule.blocks[0].steps) kinds.push_back(step.node->kind);
+    return kinds;
+  };
+  using Kinds = std::vector<ExprKind>;
+  const Kinds loopAlone = {ExprKind::Loop}, before = {ExprKind::Op, ExprKind::Loop};
+  for (const bool inBranch : {false, true}) {
+    EXPECT_EQ(kindsOfFirstBlock(quotient(b.i()), inBranch), before);
+    EXPECT_EQ(kindsOfFirstBlock(quotient(x), inBranch), loopAlone);
+    EXPECT_EQ(kindsOfFirstBlock(a.add(b.i(), a.param(2)), inBranch), loopAlone);  // takes no time
+  }
+  // There is a first step, but not of every branch: the position may be one that only its branch may read.
+  EXPECT_EQ(kindsOfFirstBlock(quotient(b.at(xs)), false),
+            (Kinds{ExprKind::Load, ExprKind::Op, ExprKind::Loop}));
+  EXPECT_EQ(kindsOfFirstBlock(quotient(b.at(xs)), true), loopAlone);
+
+  // An inner loop's quotient depends on the outer loop: it stays between the two.
+  const uint32_t inner = a.newLoop();
+  const ExprRef y = a.loopVar(inner, 0, kI64);
+  const ExprRef sum = a.loop(inner, {b.num(0)}, b.op(ScalarOp::Less, y, b.num(9)),
+                             {a.add(y, a.add(quotient(x), quotient(y)))})[0];
+  EXPECT_EQ(kindsOfFirstBlock(sum, false), loopAlone);
+}
+
 TEST(Schedule, DeepExpressionsNeedNoStack) {
   Builder b;
   ExprRef value = b.i();
