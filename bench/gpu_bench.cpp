@@ -111,6 +111,9 @@ void numberedJobs(Bench& bench, const Data& data, const std::string& kind, int64
   run("segmented_weighted_scan", 2 * data.all + ends + results);
   run("segmented_sum_and_scan", 2 * data.all + ends + results,
       [&](const auto& out) { return near(floats(out[0]), sums); });
+  run("segmented_weighted_sum_and_scan", 2 * data.all + ends + 2 * results);
+  run("segmented_sum_and_squares", 2 * data.all + ends + results);
+  run("segmented_wide_sum_and_scan", 3 * data.all + ends + 2 * results);
   run("segmented_sum_of_scan", data.all + ends + results);
   double kept = 0;
   for (float x : data.xs) kept += x > 0;

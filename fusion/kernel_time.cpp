@@ -84,7 +84,7 @@ class Account {
     passesOf_.assign(kernel.bindings.size(), {0});
     if (!model.costs().lockStep) return;
     if (!rows_ && !keyed_) passes_[0].bySegments = goesBySegments(kernel, info_);
-    const std::vector<codegen::cuda::KernelPart> parts = codegen::cuda::splitIntoPasses(kernel);
+    const std::vector<codegen::cuda::KernelPart> parts = codegen::cuda::splitIntoPasses(kernel, program);
     passes_.resize(std::max<size_t>(1, parts.size()));
     for (size_t p = 0; p < parts.size(); ++p) passes_[p].scanner = scannerTime(parts[p].kernel);
     if (parts.size() < 2) {

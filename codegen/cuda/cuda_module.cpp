@@ -165,6 +165,11 @@ int64_t CudaPass::blocks(int64_t tiles) const {
   return scanned && tiles > 1 ? tiles + 1 : tiles;
 }
 
+int64_t CudaPass::blocksOfEmpty(const LaunchExtents& extents) const {
+  const int64_t crowded = int64_t{32} * shape.items();  // SegmentHeads::kMany
+  return endsSegments && extents.segments > crowded ? kMultiprocessors : 0;
+}
+
 CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program, const std::string& entry,
                           const CudaOptions& options) {
   CudaKernel result;
@@ -175,7 +180,7 @@ CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program
       return isRecursion(e) && lcu::anyNode(recursionResults(e), isRecursion);
     });
   }
-  for (KernelPart& part : splitIntoPasses(kernel)) {
+  for (KernelPart& part : splitIntoPasses(kernel, program)) {
     std::string name = entry;
     if (!result.passes.empty()) name += fmt::format("_{}", result.passes.size() + 1);
     result.passes.push_back(generatePass(std::move(part), program, name, options));

@@ -78,10 +78,11 @@ struct CudaPass {
   std::string entry;  ///< name of the entry point
   Grid grid = Grid::Tiles;
   TileShape shape;
-  int stateWords = 0;       ///< of a tile (look_back.cuh)
-  bool scanned = false;     ///< one more block, the scanner, unless there is one tile only
-  bool needsLaunch = true;  ///< false: nothing happens when there are no elements and no segments
-  int64_t fixedBytes = 0;   ///< scratch of the launch
+  int stateWords = 0;         ///< of a tile (look_back.cuh)
+  bool scanned = false;       ///< one more block, the scanner, unless there is one tile only
+  bool endsSegments = false;  ///< beside scans, segments have results (segment_ends.cuh)
+  bool needsLaunch = true;    ///< false: nothing happens when there are no elements and no segments
+  int64_t fixedBytes = 0;     ///< scratch of the launch
   int64_t bytesPerTile = 0;
   int64_t maxChunks = kMaxChunks;
   /// Outputs, by number: offsets of filtered segments, each found by a table (segment_ranks.cuh).
@@ -124,6 +125,8 @@ struct CudaPass {
   /// Tiles of a launch; ranges, where blocks work on those.
   int64_t tiles(const LaunchExtents& extents) const;
   int64_t blocks(int64_t tiles) const;
+  /// Blocks behind those of the tiles, for empty segments where these crowd tiles (segment_ends.cuh).
+  int64_t blocksOfEmpty(const LaunchExtents& extents) const;
   Streams streams(const LaunchExtents& extents) const;
 
  private:

@@ -9,6 +9,7 @@
 #include "regular_numbers.cuh"
 #include "scan.cuh"
 #include "segment_columns.cuh"
+#include "segment_ends.cuh"
 #include "segment_groups.cuh"
 #include "segment_heads.cuh"
 #include "segment_keys.cuh"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "codegen/cuda/pass_segments.h"
+
 namespace kelpie::codegen::cuda {
 
 using lcu::Soac;
@@ -75,7 +77,9 @@ void writeLevel(PassText& t, size_t number) {
   const char* heads = level.segmented ? "heads" : "0";
   t.line(2, "BlockScan<S, {}> {};", t.levelName(number), scan);
   t.line(2, "{}.run(own{}, {}, shared.{}, {}, order);", scan, number + 1, heads, scan, t.states(number));
-  bool inclusive = false, exclusive = false, ranked = false;
+  const std::vector<SegmentFold> folds =
+      t.plan.ends && number == 0 ? t.plan.segmentFolds : std::vector<SegmentFold>();
+  bool inclusive = !folds.empty(), exclusive = false, ranked = false;
   for (const Field& f : level.fields) {
     const Soac& soac = t.kernel.bindings[f.binding];
     ranked |= f.count;
@@ -94,6 +98,8 @@ void writeLevel(PassText& t, size_t number) {
   t.line(2, "{}", kRowLoop);
   t.line(4, "{}::Carry before[S::kWidth];", t.levelName(number));
   t.line(4, "{}.scanRow(row, own{}[row], {}, before);", scan, number + 1, heads);
+  for (const SegmentFold& fold : folds)
+    t.line(4, "Pack<{}, S::kWidth> {}_upTo;", typeName(fold.field.type), t.stem(fold.result));
   t.line(4, "KELPIE_UNROLL");
   t.line(4, "{}", kItemLoop);
   if (inclusive) {
@@ -112,7 +118,12 @@ void writeLevel(PassText& t, size_t number) {
              soac.inclusive ? "upTo" : "before[v]", field);
     }
   }
+  for (const SegmentFold& fold : folds)
+    t.line(6, "{}_upTo.item[S::slot(v)] = upTo.{};", t.stem(fold.result), t.fieldName(fold.field));
   t.line(4, "}}");
+  for (const SegmentFold& fold : folds)
+    t.line(4, "*reinterpret_cast<Pack<{0}, S::kWidth>*>(shared.folds.{1} + S::group(row)) = {1}_upTo;",
+           typeName(fold.field.type), t.stem(fold.result));
   for (const Field& f : level.fields) {
     const Soac& soac = t.kernel.bindings[f.binding];
     if (f.count || soac.kind != SoacKind::Scan) continue;
@@ -121,6 +132,7 @@ void writeLevel(PassText& t, size_t number) {
       t.line(4, "storeRow<S>({}, tile, row, {}[row]);", *out, t.items(v));
   }
   t.line(2, "}}");
+  if (t.plan.ends && number == 0) writeEnds(t);
 }
 
 void writeCompactions(PassText& t) {

@@ -24,11 +24,17 @@ void scanner(PassText& t) {
     t.line(4, "if (warpIndex() == {}) scanTiles<{}, S::kItems{}>({});", k, t.levelType(k),
            t.plan.numbered() ? ", true" : "", t.states(k));
   }
+  if (!t.plan.finishes()) t.line(4, "return;");
+  if (t.plan.ends) {
+    t.line(2, "}} else if (order >= launch.tiles) {{");
+    if (t.checksLate()) t.line(4, "if (failed) return;");
+    writeBlocksOfEmpty(t, 4);
+    if (!t.plan.finishes()) t.line(4, "return;");
+  }
   if (t.plan.finishes()) {
     t.line(2, "}} else {{");
     t.depth += 2;
   } else {
-    t.line(4, "return;");
     t.line(2, "}}");
   }
 }
@@ -36,7 +42,8 @@ void scanner(PassText& t) {
 /// What becomes of the result of a segment.
 std::string resultOfSegments(PassText& t) {
   const std::string before = std::exchange(t.text, std::string());
-  t.line(2, "const auto result = [&](int64_t segment, const Level1::Value& reduced) {{");
+  t.line(2, "const auto result = [&](int64_t segment, const {}& reduced) {{",
+         t.plan.ends ? "Folds" : "Level1::Value");
   writeSegmentBody(t);
   t.line(2, "}};");
   return std::exchange(t.text, before);
@@ -87,6 +94,7 @@ void writeStructures(PassText& t) {
   }
   if (!t.plan.reductions.empty())
     t.text += reductionText(t.plan.reductions, "Reduction", t.kernel, t.fieldNames());
+  if (t.plan.ends) declareFolds(t);
   t.line(0, "struct Shared {{");
   if (t.plan.finishes()) t.line(2, "uint32_t finished;");
   if (t.plan.heads() && !t.plan.reckons()) t.line(2, "{}::Shared heads;", t.headsType());
@@ -107,6 +115,7 @@ void writeStructures(PassText& t) {
       t.line(2, "BlockScan<S, {}>::Shared {};", t.levelName(k), t.scanName(k));
     }
   }
+  if (t.plan.ends) declareFoldsOfItems(t);
   if (!t.plan.reductions.empty()) t.line(2, "BlockReduce<kWarps, Reduction>::Shared reduction;");
   if (t.plan.bufferBytesPerItem > 0) {
     t.line(2, "alignas(16) unsigned char buffer[{} * {}];", t.plan.bufferItems, t.plan.bufferBytesPerItem);
@@ -234,7 +243,8 @@ void writePrologue(PassText& t) {
     t.depth += 2;
   } else if (t.plan.scanned()) {
     clearMarks(t);
-    t.line(2, "const int64_t order = tileOfBlock();");
+    t.line(2, "const int64_t order = tileOfBlock({});", t.plan.ends ? "launch.tiles" : "");
+    if (t.plan.ends) t.text += resultOfSegments(t);
     scanner(t);
   } else if (t.plan.grid == Grid::Chunks) {
     t.line(2, "Reduction::Value acc = Reduction::identity();");

@@ -80,6 +80,7 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
   pass.blocksAtOnce = plan.blocksAtOnce;
   if (plan.indices) noteInner(pass, plan.indices->inner);
   pass.scanned = plan.scanned();
+  pass.endsSegments = plan.ends;
   for (uint32_t k = 0; k < pass.info.outputs.size(); ++k)
     if (text.tableNames.contains(pass.info.outputs[k].var)) pass.ranked.push_back(k);
   pass.needsLaunch = plan.needsLower() || plan.finishes() || text.hasSegmentOffsets();

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <unordered_set>
 
+#include "codegen/expression_schedule.h"
 #include "codegen/integer_division.h"
 #include "ir/diagnostic.h"
 
@@ -65,6 +66,33 @@ bool computesWith(const PassText& t, const StagePlan& stage, uint32_t number,
 bool isShorter(ExprRef e) {
   return e->kind == ExprKind::Convert ||
          (e->kind == ExprKind::Op && e->op != ScalarOp::Add && e->op != ScalarOp::Sub);
+}
+
+/// Loads of what the segment of an item has that steps of loops do in branches only. There is one for each
+/// segment, so that they can be done in any case; compilers cannot know that, and leave them in the loop.
+std::vector<ExprRef> segmentLoadsInLoops(const PassText& t, const StagePlan& stage) {
+  std::vector<ExprRef> thunks, loads;
+  for (uint32_t b : stage.bindings) {
+    auto own = thunksOf(t.kernel.bindings[b]);
+    thunks.insert(thunks.end(), own.begin(), own.end());
+  }
+  const Schedule schedule = scheduleExpressions(thunks);
+  if (!schedule.hasLoop || schedule.hasRecursion) return loads;
+  std::vector<bool> inLoop(schedule.blocks.size(), false);
+  for (size_t b = 0; b < schedule.blocks.size(); ++b) {
+    for (const ScheduleStep& step : schedule.blocks[b].steps) {
+      for (uint32_t nested : {step.first, step.second})
+        inLoop[nested] = nested != 0 && (inLoop[b] || step.node->kind == ExprKind::Loop);
+      if (!inLoop[b] || step.node->kind != ExprKind::Load) continue;
+      const ExprRef at = step.node->operands[0];
+      const bool ofSegment = at->kind == ExprKind::Param && at->index == 1 &&
+                             t.info.parameter(ParameterKind::Array, step.node->index) != nullptr &&
+                             t.program.vars.at(step.node->index).extent == t.info.space.segments;
+      if (ofSegment && std::find(loads.begin(), loads.end(), step.node) == loads.end())
+        loads.push_back(step.node);
+    }
+  }
+  return loads;
 }
 
 /// Whether anything that the pass computes has a loop.
@@ -252,7 +280,7 @@ void elementBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& em
         accumulated(t, b, texts);
         break;
       }
-      for (size_t j = 0; j < texts.size(); ++j)
+      for (size_t j = 0; j < texts.size() && t.plan.carries(b); ++j)
         t.line(8, "own{}[row][v].{} = {};", stage + 1, t.stem(soac.results[j]), texts[j]);
       break;
     }
@@ -310,6 +338,13 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
   const Dialect d = itemDialect(t, form);
   t.failElement = "i";
   ExpressionEmitter emitter = itemEmitter(t, d, number);
+  for (ExprRef load : segmentLoadsInLoops(t, stage)) {
+    const std::string name =
+        fmt::format("{}_of_segment", t.parameterNames.at({ParameterKind::Array, load->index}));
+    t.line(8, "const {} {} = {};", typeName(load->type), name, d.load(load, "s"));
+    t.line(8, "k_loaded({});", name);
+    emitter.define(load, name);
+  }
   for (uint32_t b : stage.bindings) elementBinding(t, b, number, emitter);
   t.line(6, "}}");
   t.line(4, "}}");

@@ -46,7 +46,9 @@ class Planner {
       plan_.stages.resize(plan_.levels.size());
     }
     plan_.levels.resize(plan_.stages.size());
+    std::vector<SegmentFold> ofScans = foldsOfScans();
     for (LevelPlan& level : plan_.levels) finishLevel(level);
+    chooseFolds(std::move(ofScans));
     sortBySize(plan_.reductions);
     choosePacks();
     chooseRecomputed();
@@ -77,7 +79,6 @@ class Planner {
     plan_.stages[binding.level].bindings.push_back(b);
     bool segmented = soac.space.segmented();
     plan_.numbersInThunks |= binding.usesSegment || binding.usesPosition;
-    plan_.numbers |= plan_.numbersInThunks;
     switch (soac.kind) {
       case SoacKind::Scan:
         addOperator(level(binding.level).fields, b, segmented);
@@ -90,7 +91,7 @@ class Planner {
       case SoacKind::Reduce:
         if (segmented) {
           addOperator(level(binding.level).fields, b, true);
-          plan_.borders = plan_.numbers = segmentResults_ = true;
+          plan_.borders = true;
         } else if (commutes(soac.combine)) {
           addOperator(plan_.reductions, b, false);
         } else {
@@ -112,6 +113,40 @@ class Planner {
     for (uint32_t j = 0; j < combine.result.size(); ++j) {
       fields.push_back({b, j, false, segmented, combine.identity[j].type});
     }
+  }
+
+  /// Folds of segments that scans have, whose own fields are taken away.
+  std::vector<SegmentFold> foldsOfScans() {
+    std::vector<SegmentFold> folds;
+    for (LevelPlan& level : plan_.levels) {
+      std::vector<Field>& fields = level.fields;
+      const std::vector<Field> before = fields;
+      for (const Field& fold : before) {
+        const auto hasIt = [&](const Field& f) {
+          return f.component == fold.component &&
+                 foldsTheSame(kernel_.bindings[f.binding], kernel_.bindings[fold.binding]);
+        };
+        const auto scan = std::find_if(before.begin(), before.end(), hasIt);
+        if (scan == before.end()) continue;
+        folds.push_back({kernel_.bindings[fold.binding].results[fold.component], *scan});
+        fields.erase(std::find_if(fields.begin(), fields.end(), [&](const Field& f) {
+          return f.binding == fold.binding && f.component == fold.component;
+        }));
+      }
+    }
+    return folds;
+  }
+
+  void chooseFolds(std::vector<SegmentFold> ofScans) {
+    for (size_t k = 0; k < plan_.levels.size(); ++k) {
+      for (const Field& f : plan_.levels[k].fields) {
+        const Soac& soac = kernel_.bindings[f.binding];
+        if (!f.segmented || soac.kind != SoacKind::Reduce) continue;
+        if (k > 0) throw InternalError("segments are folded with what their pass scans");
+        plan_.segmentFolds.push_back({soac.results[f.component], f});
+      }
+    }
+    plan_.segmentFolds.insert(plan_.segmentFolds.end(), ofScans.begin(), ofScans.end());
   }
 
   /// Wide fields first: no padding between them. Counts, of 4 bytes in a tile and 8 between tiles, go between
@@ -203,14 +238,13 @@ class Planner {
     if (plan_.stages.empty() && plan_.epilogues.empty()) {
       plan_.grid = Grid::Single;
     } else if (info_.space.segmented() &&
-               (plan_.borders || plan_.numbers || segmentResults_ || !plan_.epilogues.empty())) {
+               (plan_.borders || plan_.numbersInThunks || !plan_.epilogues.empty())) {
       plan_.keyed = keyedSegments(kernel_, info_);
-      // No pass folds segments beside scans or filters (pass_split.h), and epilogues are with the folds that
-      // they read.
-      if (!plan_.keyed && !foldsSegmentsOnly() && (segmentResults_ || !plan_.epilogues.empty()))
-        throw InternalError("a pass makes results of segments beside others");
       plan_.grid =
           plan_.keyed ? Grid::Keys : regularGrid().value_or(foldsSegmentsOnly() ? Grid::Ranges : Grid::Heads);
+      plan_.ends = plan_.heads() && !plan_.segmentFolds.empty();
+      if (plan_.heads() && !plan_.epilogues.empty() && !plan_.ends)
+        throw InternalError("epilogues without what they follow");
       if (plan_.columns()) plan_.indices = twoIndices(kernel_, info_);
       plan_.across = plan_.columns() && !plan_.indices && regularReads(kernel_, info_).across;
       if (!plan_.keyed && foldsSegmentsOnly()) plan_.product = productOf(kernel_, info_, program_);
@@ -250,10 +284,21 @@ class Planner {
   const CudaOptions& options_;
   const PassForm form_;
   PassPlan plan_;
-  bool segmentResults_ = false;
 };
 
 }  // namespace
+
+bool foldsTheSame(const lcu::Soac& scan, const lcu::Soac& reduction) {
+  return scan.kind == SoacKind::Scan && reduction.kind == SoacKind::Reduce && scan.space.segmented() &&
+         !scan.backward && scan.pull == reduction.pull && scan.combine == reduction.combine;
+}
+
+bool PassPlan::carries(uint32_t binding) const {
+  return std::any_of(levels.begin(), levels.end(), [&](const LevelPlan& level) {
+    return std::any_of(level.fields.begin(), level.fields.end(),
+                       [&](const Field& f) { return f.binding == binding; });
+  });
+}
 
 PassPlan planPass(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
                   const CudaOptions& options, PassForm form) {

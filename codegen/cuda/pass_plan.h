@@ -33,6 +33,13 @@ struct LevelPlan {
   int64_t bytes() const;    ///< of a carry
 };
 
+/// What is folded of each segment, and the field of the first level that has it: of its own, or of a scan
+/// that folds the same.
+struct SegmentFold {
+  lcu::VarId result;
+  Field field;
+};
+
 /// The element thunks of one level.
 struct StagePlan {
   std::vector<uint32_t> bindings;
@@ -41,8 +48,9 @@ struct StagePlan {
 
 struct PassPlan {
   std::vector<StagePlan> stages;
-  std::vector<LevelPlan> levels;    ///< levels[k] is scanned after stages[k]; may have no fields
-  std::vector<Field> reductions;    ///< flat commutative reductions, folded by lanes
+  std::vector<LevelPlan> levels;  ///< levels[k] is scanned after stages[k]; may have no fields
+  std::vector<Field> reductions;  ///< flat commutative reductions, folded by lanes
+  std::vector<SegmentFold> segmentFolds;
   std::vector<uint32_t> epilogues;  ///< bindings over segments
   std::vector<uint32_t> finish;     ///< Once bindings
   /// Components of filters that are computed when survivors, by their offsets in the tile, have been put side
@@ -62,9 +70,9 @@ struct PassPlan {
   bool narrow = false;                   ///< flat, and elements of one byte are moved: arithmetic counts
   bool streams = false;                  ///< items take equally long and are read in order
   bool regular = false;                  ///< segments are equally long
-  bool numbers = false;                  ///< segments of items are needed
   bool numbersInThunks = false;          ///< ... by thunks
   bool borders = false;                  ///< segment borders of items are needed
+  bool ends = false;                     ///< of Heads: segments have results (segment_ends.cuh)
   int bufferBytesPerItem = 0;            ///< compaction buffer
   int bufferItems = 0;                   ///< ... which holds so many items, of which a tile may have more
 
@@ -86,9 +94,14 @@ struct PassPlan {
   bool segmented() const { return heads() || ranges(); }
   bool whole() const { return groups || warps; }  ///< blocks have whole segments
   bool needsLower() const;                        ///< of what lies in lower tiles or ranges
+  /// Whether a level has fields of a binding.
+  bool carries(uint32_t binding) const;
   bool scanned() const { return needsLower() && !ranges() && !folds(); }
   bool finishes() const { return !reductions.empty() || !finish.empty(); }
 };
+
+/// Whether a scan has what a reduction of segments wants behind their last elements.
+bool foldsTheSame(const lcu::Soac& scan, const lcu::Soac& reduction);
 
 /// Ways to write a pass: for inputs of any kind, or an alternative for some.
 enum class PassForm : uint8_t { General, Groups, Warps, Product, FewColumns };

@@ -22,12 +22,55 @@ void writeSegmentBody(PassText& t) {
     for (ExprRef e : loads[v]) emitter.define(e, t.stem(v));
     if (const std::string* out = t.outputName(v)) t.line(4, "{}[segment] = {};", *out, t.stem(v));
   };
-  for (const Field& f : t.plan.levels[0].fields) {
-    const std::string name = t.fieldName(f);
-    t.line(4, "const {} {} = reduced.{};", typeName(f.type), name, name);
-    defined(t.kernel.bindings[f.binding].results[f.component]);
+  for (const SegmentFold& fold : t.plan.segmentFolds) {
+    const std::string& name = t.stem(fold.result);
+    t.line(4, "const {} {} = reduced.{};", typeName(fold.field.type), name, name);
+    defined(fold.result);
   }
   for (uint32_t b : t.plan.epilogues) t.values(b, emitter, 4, defined);
+}
+
+void declareFolds(PassText& t) {
+  t.line(0, "struct Folds {{  // of a segment");
+  for (const SegmentFold& fold : t.plan.segmentFolds)
+    t.line(2, "{} {};", typeName(fold.field.type), t.stem(fold.result));
+  t.line(0, "}};");
+}
+
+void declareFoldsOfItems(PassText& t) {
+  t.line(2, "struct {{  // up to each item, in memory order");
+  for (const SegmentFold& fold : t.plan.segmentFolds)
+    t.line(4, "alignas(16) {} {}[S::kItems];", typeName(fold.field.type), t.stem(fold.result));
+  t.line(2, "}} folds;");
+}
+
+void writeBlocksOfEmpty(PassText& t, int indent) {
+  t.line(indent, "Folds none;");
+  for (const SegmentFold& fold : t.plan.segmentFolds)
+    t.line(indent, "none.{} = Level1::start().{};", t.stem(fold.result), t.fieldName(fold.field));
+  t.line(indent, "storeEmpty<S>(segments, n, starts, launch.tiles, order - launch.tiles,");
+  t.line(indent, "    gridDim.x - launch.tiles - (launch.tiles > 1 ? 1 : 0),");
+  t.line(indent, "    [&](int64_t segment) {{ result(segment, none); }});");
+}
+
+void writeEnds(PassText& t) {
+  t.line(2, "__syncthreads();");
+  t.line(2, "{{");
+  t.line(4, "const auto foldAt = [&](int offset) {{");
+  t.line(6, "Folds fold;");
+  for (const SegmentFold& fold : t.plan.segmentFolds)
+    t.line(6, "fold.{0} = shared.folds.{0}[offset];", t.stem(fold.result));
+  t.line(6, "return fold;");
+  t.line(4, "}};");
+  t.line(4, "const Level1::Carry empty = Level1::start(), below = Level1::merge(empty, {}.lower, false);",
+         t.scanName(0));
+  t.line(4, "Folds none, lower;");
+  for (const SegmentFold& fold : t.plan.segmentFolds) {
+    t.line(4, "none.{} = empty.{};", t.stem(fold.result), t.fieldName(fold.field));
+    t.line(4, "lower.{} = below.{};", t.stem(fold.result), t.fieldName(fold.field));
+  }
+  t.line(4, "storeEnds<S>(segments, tile, order, launch.tiles, n, starts, none, lower, foldAt, result);");
+  t.line(2, "}}");
 }
 
 void writeRankTables(PassText& t) {

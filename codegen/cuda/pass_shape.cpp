@@ -80,6 +80,8 @@ class ShapeChooser {
     // Items of ranges count twice: so there are registers for fewer blocks than would fit, as measured.
     if (plan_.ranges())
       bytes = 1 + 2 * static_cast<int>(plan_.levels[0].bytes()) + (plan_.numbersInThunks ? 4 : 0);
+    if (plan_.ends)
+      for (const SegmentFold& fold : plan_.segmentFolds) bytes += sizeOf(fold.field.type);
     if (bytes > 0) items = std::min(items, options_.sharedBytes / (bytes * shape.threads));
     while (bytes * shape.threads > options_.sharedBytes && shape.threads > 32) shape.threads /= 2;
     if (weight.loops && onlyMarks()) shape.width = 1;

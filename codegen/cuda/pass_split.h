@@ -2,18 +2,20 @@
 //
 // Scans go from the first tile to the last, or from the last to the first: a forward and a backward scan
 // cannot share a pass. Filters, partitions, epilogues and ordered reductions go forward; maps, permutes and
-// commutative reductions go with either. Reductions of segments have a pass of their own (segment_ranges.cuh)
-// beside scans and filters, which reads elements again but is several times as fast as one that does both.
-// That holds for those, too, that fold what scans make, which is stored in between: one pass waits for lower
-// tiles twice. On an H200, sums of 2^27 running sums of float32 took 0.73 ms in one pass for segments of 8
-// and take 0.53 in two, for 1024 0.61 and 0.44, for 2^20 0.46 and 0.44; of 2^26 float64 0.64 and 0.48, 0.53
-// and 0.41, 0.38 and 0.42; three columns beside numbers of segments 2.49 and 1.05 for 1024. Maps whose
-// neighbouring segments read side by side have a pass of their own, too (transposed_tile.cuh): beside folds
-// or scans each of their loads would fetch a piece of memory for itself. Short maps that do not leave the
-// kernel are computed again in each pass that reads them.
+// commutative reductions go with either. Reductions of segments beside scans of the same elements are folded
+// by these (segment_ends.cuh): sums and scans of 2^27 float32 took 0.69 ms in two passes for segments of 8 on
+// an H100 and take 0.57 in one, for 1024 0.60 and 0.43, for 2^20 0.58 and 0.44. Beside filters they have a
+// pass of their own (segment_ranges.cuh), which reads elements again: 0.62 ms for segments of 8, 0.69 in one
+// pass, for 1024 0.49 and 0.50. So have those that fold what scans make, which is stored in between: one pass
+// waits for lower tiles twice. On an H200, sums of 2^27 running sums of float32 took 0.73 ms in one pass for
+// segments of 8 and take 0.53 in two, for 1024 0.61 and 0.44, for 2^20 0.46 and 0.44; of 2^26 float64 0.64
+// and 0.48, 0.53 and 0.41, 0.38 and 0.42; three columns beside numbers of segments 2.49 and 1.05 for 1024.
+// Maps whose neighbouring segments read side by side have a pass of their own, too (transposed_tile.cuh):
+// beside folds or scans each of their loads would fetch a piece of memory for itself. Short maps that do not
+// leave the kernel are computed again in each pass that reads them.
 //
 // In:  a well-formed kernel. Out: kernels to run one after the other; what a later one reads is returned by
-// the earlier one. Invariant: each has one direction (`runsBackward`), no pass folds segments and scans, and
+// the earlier one. Invariant: each has one direction (`runsBackward`), no pass folds what it scans, and
 // together they return what the kernel does.
 #pragma once
 
@@ -27,7 +29,7 @@ struct KernelPart {
   lcu::Kernel kernel;
   std::vector<uint32_t> bindings;  ///< their numbers in the whole kernel; short maps may be in several parts
 };
-std::vector<KernelPart> splitIntoPasses(const lcu::Kernel& kernel);
+std::vector<KernelPart> splitIntoPasses(const lcu::Kernel& kernel, const lcu::Program& program);
 /// Whether a kernel with one direction goes backward.
 bool runsBackward(const lcu::Kernel& kernel);
 

@@ -28,17 +28,18 @@ std::string PassText::unique(const std::string& wanted) {
 }
 
 void PassText::chooseNames() {
-  taken = {
-      "i",        "s",        "p",       "n",      "m",       "S",       "Shared",   "Reduction", "row",
-      "v",        "bit",      "offset",  "order",  "tile",    "shared",  "launch",   "segments",  "splits",
-      "borders",  "number",   "segment", "begin",  "end",     "k",       "inside",   "length",    "test",
-      "total",    "out",      "kelpie",  "range",  "reduce",  "result",  "reduced",  "ending",    "ends",
-      "sum",      "partials", "empty",   "lower",  "kept",    "dropped", "failed",   "rows",      "item",
-      "good",     "acc",      "heads",   "packs",  "starts",  "numbers", "kWarps",   "fetch",     "marked",
-      "Range",    "groups",   "at",      "keys",   "base",    "first",   "round",    "alone",     "items",
-      "part",     "W",        "Map",     "most",   "product", "depth",   "index",    "fold",      "keep",
-      "column",   "Tiles",    "tile0",   "tile1",  "tile2",   "tile3",   "fetched0", "fetched1",  "fetched2",
-      "fetched3", "value0",   "value1",  "value2", "value3",  "columns", "kRows",    "kColumns"};
+  taken = {"i",        "s",        "p",        "n",        "m",        "S",        "Shared",  "Reduction",
+           "row",      "v",        "bit",      "offset",   "order",    "tile",     "shared",  "launch",
+           "segments", "splits",   "borders",  "number",   "segment",  "begin",    "end",     "k",
+           "inside",   "length",   "test",     "total",    "out",      "kelpie",   "range",   "reduce",
+           "result",   "reduced",  "ending",   "ends",     "sum",      "partials", "empty",   "lower",
+           "kept",     "dropped",  "failed",   "rows",     "item",     "good",     "acc",     "heads",
+           "packs",    "starts",   "numbers",  "kWarps",   "fetch",    "marked",   "Range",   "groups",
+           "at",       "keys",     "base",     "first",    "round",    "alone",    "items",   "part",
+           "folds",    "foldAt",   "none",     "W",        "Map",      "most",     "product", "depth",
+           "index",    "fold",     "keep",     "column",   "Tiles",    "tile0",    "tile1",   "tile2",
+           "tile3",    "fetched0", "fetched1", "fetched2", "fetched3", "value0",   "value1",  "value2",
+           "value3",   "columns",  "kRows",    "kColumns"};
   for (const auto& p : info.parameters) names.push_back(unique(p.name));
   for (const auto& o : info.outputs) outputNames[o.var] = unique(o.name);
   for (const KernelOutput& o : info.outputs) {

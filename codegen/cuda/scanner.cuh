@@ -21,6 +21,8 @@ namespace kelpie {
 /// The number of this block's tile; -1: this block is the scanner. Blocks start in the order of their
 /// numbers, so all lower tiles are in work or done (CUB's scans rely on that, too).
 KELPIE_DEVICE int64_t tileOfBlock() { return int64_t(blockIdx.x) - (gridDim.x > 1 ? 1 : 0); }
+/// The same where there are blocks behind those of the tiles.
+KELPIE_DEVICE int64_t tileOfBlock(int64_t tiles) { return int64_t(blockIdx.x) - (tiles > 1 ? 1 : 0); }
 
 /// Whether tiles in which a segment begins tell the next ones. Since they do, segmented scans of one float64
 /// column take a tenth less time on an H200; those of four float32 columns, of two words, took a tenth more

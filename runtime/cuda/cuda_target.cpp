@@ -527,7 +527,9 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   // Memory and code before the first of several launches: what a launch waits for in between would count as
   // the time of the kernel.
   DevicePointer begins = nullptr;  // where tiles begin in the list of segments
-  if (pass.findsBegins() && pass.info.offsetsParameter && word.tiles > options_.fewTiles) {
+  const int64_t blocksOfEmpty = pass.blocksOfEmpty(extents);
+  if (pass.findsBegins() && pass.info.offsetsParameter &&
+      (word.tiles > options_.fewTiles || blocksOfEmpty > 0)) {
     const size_t bytes = static_cast<size_t>(word.tiles + 1) * sizeof(int64_t);
     begins = request.scratch->take(bytes);
     if (!begins) return outOfMemory(bytes);
@@ -597,7 +599,7 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   }
   for (const Origin& place : prepared.outputs) arguments.set(next++, pointerOf(place));
   ++statistics_.launches;
-  const int64_t blocks = pass.blocks(word.tiles);
+  const int64_t blocks = pass.blocks(word.tiles) + blocksOfEmpty;
   if (auto failure =
           device_->launch(prepared.loaded->function, blocks, pass.shape.threads, arguments.addresses()))
     return failure;

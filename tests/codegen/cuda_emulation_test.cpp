@@ -240,10 +240,18 @@ TEST(CudaEmulation, FirstErrorIsReported) {
   compare(4, SpaceKind::Offsets, 6, true, {40, 3000}, {Lengths::Mixed, Lengths::One});
 }
 /// Kernels over xs, offsets and weights (a float for each segment).
-const std::vector<const char*> kSegmentedKernels = {
-    "segmented_sum",          "segmented_scan",   "segmented_weighted_sum",   "segmented_weighted_scan",
-    "segmented_sum_and_scan", "segmented_filter", "segmented_sum_and_filter", "segmented_sums_of_scan",
-    "segmented_sum_of_scan"};
+const std::vector<const char*> kSegmentedKernels = {"segmented_sum",
+                                                    "segmented_scan",
+                                                    "segmented_weighted_sum",
+                                                    "segmented_weighted_scan",
+                                                    "segmented_sum_and_scan",
+                                                    "segmented_weighted_sum_and_scan",
+                                                    "segmented_wide_sum_and_scan",
+                                                    "segmented_sum_and_squares",
+                                                    "segmented_filter",
+                                                    "segmented_sum_and_filter",
+                                                    "segmented_sums_of_scan",
+                                                    "segmented_sum_of_scan"};
 
 /// Weights that keep sums exact. Those that are negative make negative zeros, whose sum is zero.
 std::vector<float> someWeights(int64_t segments) {
@@ -334,6 +342,29 @@ TEST(CudaEmulation, FoldsOfScansAreAPassOfTheirOwn) {
                             {"segmented_sums_of_scan", "segmented_sum_of_scan"});
   }
 }
+/// Segments are folded by a scan of the same elements, but not beside filters. Empty ones may crowd a tile,
+/// or be all there is.
+TEST(CudaEmulation, FoldsBesideScansAreOnePass) {
+  KnownKernels known;
+  const auto passes = [&](const char* name) {
+    return codegen::cuda::generateKernel(known.kernels.at(name), known.program, "k").passes;
+  };
+  EXPECT_EQ(passes("segmented_sum_and_filter").size(), 2u);
+  const std::vector<const char*> folded = {"segmented_sum_and_scan", "segmented_weighted_sum_and_scan",
+                                           "segmented_wide_sum_and_scan", "segmented_sum_and_squares"};
+  for (const char* name : folded) {
+    ASSERT_EQ(passes(name).size(), 1u) << name;
+    EXPECT_TRUE(passes(name)[0].endsSegments) << name;
+  }
+  std::vector<std::vector<int64_t>> lists = {std::vector<int64_t>(30'000, 0)};
+  lists.push_back({0, 2});
+  lists.back().insert(lists.back().end(), 40'000, 5);
+  lists.push_back({0});
+  for (int64_t k = 0; k < 3000; k += 500)
+    lists.back().insert(lists.back().end(), k % 1000 == 0 ? 25'000 : 3, k + 1);
+  Random random(23);
+  compareSegmentedKernels(tinyBlocks(), random, lists, folded);
+}
 /// Short maps are computed again by the pass that reads them, and by no other, unless they are stored anyway.
 TEST(CudaEmulation, ShortMapsAreRepeated) {
   KnownKernels known;
@@ -344,15 +375,16 @@ TEST(CudaEmulation, ShortMapsAreRepeated) {
   fold.pull = {arena.load(map.results[0], fold.pull[0]->type, arena.param(0))};
   lcu::Kernel kernel;
   kernel.bindings = {map, scan, fold};
+  kernel.bindings[1].backward = true;
   kernel.returns = {scan.results[0], fold.results[0]};
   using Numbers = std::vector<uint32_t>;
-  auto parts = codegen::cuda::splitIntoPasses(kernel);
+  auto parts = codegen::cuda::splitIntoPasses(kernel, known.program);
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_EQ(parts[0].bindings, Numbers({1}));
   EXPECT_EQ(parts[1].bindings, Numbers({0, 2}));
   EXPECT_EQ(parts[0].kernel.returns, std::vector<lcu::VarId>({scan.results[0]}));
   kernel.returns.push_back(map.results[0]);
-  parts = codegen::cuda::splitIntoPasses(kernel);
+  parts = codegen::cuda::splitIntoPasses(kernel, known.program);
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_EQ(parts[0].bindings, Numbers({0, 1}));
   EXPECT_EQ(parts[1].bindings, Numbers({2}));

@@ -98,7 +98,13 @@ void KnownKernels::withSegmentNumbers(const Space& segmented) {
   kernel("segmented_weighted_scan", {soac(SoacKind::Scan, segmented, {weighted})});
   kernel("segmented_sum_and_scan",
          {soac(SoacKind::Reduce, segmented, {x}), soac(SoacKind::Scan, segmented, {x})});
+  kernel("segmented_weighted_sum_and_scan",
+         {soac(SoacKind::Scan, segmented, {weighted}), soac(SoacKind::Reduce, segmented, {weighted})});
   const ExprRef wide = a.convert(x, ScalarType::Float64);
+  kernel("segmented_wide_sum_and_scan",
+         {soac(SoacKind::Reduce, segmented, {wide}), soac(SoacKind::Scan, segmented, {wide})});
+  kernel("segmented_sum_and_squares",
+         {soac(SoacKind::Reduce, segmented, {x}), soac(SoacKind::Scan, segmented, {a.mul(x, x)})});
   const Soac scan = soac(SoacKind::Scan, segmented, {wide});
   const ExprRef before = a.load(scan.results[0], wide->type, a.param(0));
   kernel("segmented_sums_of_scan",
