@@ -141,7 +141,8 @@ std::optional<BenchResults> BenchResults::read(const std::string& path, std::str
   }
   try {
     const Json json = Json::parse(file, nullptr, false);
-    if (!json.is_object()) throw std::runtime_error("it is not JSON");
+    if (json.is_discarded()) throw std::runtime_error("it is not JSON");
+    if (!json.is_object()) throw std::runtime_error("it is no object of JSON");
     if (json.at("kelpieBench") != kVersion) throw std::runtime_error("another version of results");
     BenchResults results{json.at("program"), json.at("target"), json.at("copyBytesPerSecond"), {}};
     for (const Json& r : json.at("results")) results.results.push_back(fromJson(r));

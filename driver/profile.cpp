@@ -330,7 +330,8 @@ bool Profile::read(const std::string& path, SizesByForm& sizes, codegen::DeviceF
   }
   try {
     const Json json = Json::parse(file, nullptr, false);
-    if (!json.is_object()) throw std::runtime_error("it is not JSON");
+    if (json.is_discarded()) throw std::runtime_error("it is not JSON");
+    if (!json.is_object()) throw std::runtime_error("it is no object of JSON");
     if (json.at("kelpieProfile") != 3) throw std::runtime_error("another version of profiles");
     Sizes found;
     for (const Json& kernel : json.at("kernels")) found.add(kernel);

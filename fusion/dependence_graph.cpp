@@ -121,6 +121,7 @@ class Builder {
     reads_.resize(n);
     graph_.liftedOver.assign(n, -1);
     graph_.liftObstacle.resize(n);
+    graph_.obstructedFilter.assign(n, -1);
     for (int v = 0; v < n; ++v) {
       if (graph_.nodes[v].soac) {
         reads_[v] = readsOf(*graph_.nodes[v].soac);
@@ -170,6 +171,7 @@ class Builder {
       graph_.liftedOver[v] = f;
     } else {
       graph_.liftObstacle[v] = std::move(obstacle);
+      graph_.obstructedFilter[v] = f;
     }
   }
 
@@ -279,6 +281,9 @@ class Builder {
       return blocking(EdgeClass::Whole, fmt::format("reads {}, made by {}, {}", name(var), maker, where));
     }
     if ((ways.offsets || ways.extent) && !(lifted && var == p->results[0])) {
+      if (graph_.obstructedFilter[v] == u)
+        return blocking(EdgeClass::HostFetch,
+                        fmt::format("runs over the survivors of {} and {}", maker, graph_.liftObstacle[v]));
       return blocking(EdgeClass::HostFetch, ways.offsets
                                                 ? fmt::format("runs over segments that {} makes", maker)
                                                 : fmt::format("runs over a size that {} makes", maker));

@@ -62,6 +62,7 @@ struct DependenceGraph {
   std::vector<int> liftedOver;
   /// Runs over survivors, but cannot be moved to the filter's elements: why. "uses the positions of ..."
   std::vector<std::string> liftObstacle;
+  std::vector<int> obstructedFilter;  ///< ... and the filter; -1 where there is no obstacle
 };
 
 /// `mayFinishSegments`: whether a map over segments may be the epilogue of a kernel that reduces them.

@@ -93,15 +93,23 @@ class PairExplainer {
             PairCause::Requirement,
             fmt::format("only together with {}, which cannot share a kernel with both", label(verdict.from))};
       case PairVerdict::Kind::Budget:
-        return {PairCause::Budget, "their kernel" + overBudget(weightOf({a, b}))};
+        return {PairCause::Budget, overBudget("in their kernel", weightOf({a, b}))};
       default:
         break;
     }
     std::string reason = conflicts_.at(std::minmax(a, b));
-    for (int v : {a, b}) {
-      if (!graph_.liftObstacle[v].empty()) reason += fmt::format("; {} {}", label(v), graph_.liftObstacle[v]);
-    }
+    for (const auto& [v, other] : {std::pair(a, b), std::pair(b, a)})
+      if (runsOverElementsOf(other, graph_.obstructedFilter[v]))
+        reason += fmt::format("; {} {}", label(v), graph_.liftObstacle[v]);
     return {PairCause::Spaces, reason};
+  }
+
+  /// Whether a kernel runs, or may run, over the elements of a filter (none: -1).
+  bool runsOverElementsOf(int v, int filter) const {
+    if (filter < 0) return false;
+    for (; v >= 0; v = graph_.liftedOver[v])
+      if (graph_.nodes[v].soac->space.extent == graph_.nodes[filter].soac->space.extent) return true;
+    return false;
   }
 
   std::string edgeReason(int from, int to) const {
@@ -114,10 +122,9 @@ class PairExplainer {
     return weight;
   }
 
-  /// Goes on behind "their kernel".
-  std::string overBudget(double weight) const {
-    return fmt::format("'s scans, filters and partitions would take {:g} bytes an element, more than {:g}",
-                       weight, region_.problem.budget);
+  std::string overBudget(const char* where, double weight) const {
+    return fmt::format("{} scans, filters and partitions would take {:g} bytes an element, more than {:g}",
+                       where, weight, region_.problem.budget);
   }
 
   /// No rule is between the two: what goes with them may be apart, and otherwise it is a matter of cost.
@@ -132,14 +139,15 @@ class PairExplainer {
       }
     }
     if (const double weight = weightOf(needed); weight > p.budget)
-      return {PairCause::Budget, "their kernel" + overBudget(weight)};
+      return {PairCause::Budget, overBudget("in their kernel", weight)};
     Assignment group = separate(p.nodes);
     for (int v : needed) group[v] = p.nodes;
     group = normalised(group);
     work.spend(p.nodes + static_cast<int64_t>(p.edges.size()));
     if (!clusterOrder(p, group)) return {PairCause::Cycle, "together they would depend on themselves"};
     const TogetherCost other = work.spent() ? TogetherCost() : cheapest_.of(group, a, work);
-    if (!other.found()) return {PairCause::Cost, obstacle(a, b) + "; no schedule with both was priced"};
+    if (!other.found())
+      return {PairCause::Cost, "no schedule with both was priced; in this one, " + obstacle(a, b)};
     const char* qualifier = other.proven ? "the best schedule" : "the best schedule found";
     if (std::abs(other.cost - cost_) <= 1e-9 * (1 + cost_))
       return {PairCause::Cost, fmt::format("{} with both together takes as long", qualifier)};
@@ -201,7 +209,7 @@ class PairExplainer {
       }
     }
     if (const double weight = weightOf(members); weight > p.budget)
-      return "the kernel of all that is with them" + overBudget(weight);
+      return overBudget("in a kernel of all that is with them,", weight);
     for (const Requirement& r : p.requirements) {
       const auto inside = [&](int v) { return cluster_[v] == cluster_[a] || cluster_[v] == cluster_[b]; };
       if (inside(r.a) && inside(r.b) && !inside(r.third))

@@ -3,15 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "fusion/source_excerpt.h"
 
 namespace kelpie::fusion {
 namespace {
 
+/// `text` with U+FFFD for bytes that are no UTF-8, as in reports of other formats.
+std::string validUtf8(const std::string& text) {
+  using Json = nlohmann::json;
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
 std::string quoted(const std::string& text) {
   std::string result = "\"";
-  for (char c : text) {
+  for (char c : validUtf8(text)) {
     if (c == '"' || c == '\\') result += '\\';
     result += c == '\n' ? ' ' : c;
   }

@@ -249,8 +249,9 @@ std::string reportHtml(const std::string& title, const std::vector<FormReport>& 
   }
   if (!totals.empty()) page.out += "<pre>" + escaped(totals) + "</pre>\n";
   std::string text = data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  for (size_t at = text.find("</"); at != std::string::npos; at = text.find("</", at + 3))
-    text.insert(at + 1, "\\");
+  // No "</script>" ends the element early, no "<!--" makes a browser look for another end.
+  for (size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at))
+    text.replace(at, 1, "\\u003c");
   page.out += "<script type=\"application/json\" id=\"data\">" + text + "</script>\n<script>\n" +
               kReportScript + "</script>\n</body></html>\n";
   return page.out;

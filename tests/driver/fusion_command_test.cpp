@@ -353,6 +353,9 @@ TEST_F(FusionCommand, WrongUsageIsExplained) {
   EXPECT_THAT(messagesOf("--profile=" + path("profile")), HasSubstr("--profile requires --run"));
   EXPECT_THAT(messagesOf("--fusion-sizes=" + path("missing")), HasSubstr("cannot read it"));
   EXPECT_THAT(messagesOf("--fusion-sizes=" + path("input")), HasSubstr("not a profile: it is not JSON\n"));
+  write("list", "[1]");
+  EXPECT_THAT(messagesOf("--fusion-sizes=" + path("list")),
+              HasSubstr("not a profile: it is no object of JSON\n"));
   write("broken", R"({"kelpieProfile": 3, "kernels": [{"kernel": 7}]})");
   EXPECT_THAT(messagesOf("--fusion-sizes=" + path("broken")),
               HasSubstr("not a profile: key 'launches' not found\n"));
@@ -417,6 +420,16 @@ TEST_F(FusionCommand, GraphsAndPagesAreWritten) {
     EXPECT_THAT(page, HasSubstr("<svg"));
   }
   EXPECT_EQ(kelpie("fusion -o " + path("no/such/folder") + " -", program).status, 2);
+}
+
+TEST_F(FusionCommand, WhatProgramsSayDoesNotBreakReports) {
+  const std::string text = "sum({code(c) : c in \"<!-- <script> \xff\" | c /= `<});\n";
+  const std::string page =
+      kelpie("fusion --format=html -", "function code(c) = char_code(c);\n" + text).output;
+  EXPECT_THAT(page, HasSubstr("\\u003c!-- \\u003cscript>"));
+  EXPECT_THAT(page, Not(HasSubstr("<!-- <script>")));
+  const std::string dot = kelpie("fusion --format=dot -", "function code(c) = char_code(c);\n" + text).output;
+  EXPECT_THAT(dot, HasSubstr("<script> \xef\xbf\xbd"));
 }
 
 TEST_F(FusionCommand, KernelsShowTheirPartOfTheLine) {

@@ -145,6 +145,31 @@ function f(xs: [int64], ys: [int64], text: [char]) {
           "far needs the number of survivors of some", "late may fail, which comes after earlier effects"));
 }
 
+/// What keeps a kernel from running over a filter's elements is said of pairs that it keeps apart, and of no
+/// others.
+TEST(Explain, ObstaclesBelongToTheirFilter) {
+  lcu::Program program = read(R"(
+function f(xs: [int64], ys: [int64]) {
+  kernel some { let n: &int64, as: [int64; n] = FILTER flat #xs { i => xs[i] } where { i => xs[i] > 0 } return n, as }
+  kernel places { let b: [int64; n] = MAP flat n { i => i * 2 } return b }
+  kernel along { let c: [int64; #xs] = MAP flat #xs { i => xs[i] + 1 } return c }
+  kernel other { let d: [int64; #ys] = MAP flat #ys { i => ys[i] + 1 } return d }
+  return b, c, d
+})");
+  FusionOptions options;
+  options.explain = true;
+  const FusionReport report = fuse(program, options);
+  ASSERT_EQ(report.regions.size(), 1u);
+  const RegionReport& region = report.regions[0];
+  std::map<std::string, std::string> reasons;
+  for (const PairReport& pair : region.pairs)
+    reasons[region.nodes[pair.a].name + " " + region.nodes[pair.b].name] = pair.reason;
+  EXPECT_EQ(reasons["some places"],
+            "places runs over the survivors of some and uses the positions of the survivors");
+  EXPECT_EQ(reasons["places along"], "different elements; places uses the positions of the survivors");
+  EXPECT_EQ(reasons["places other"], "different elements");
+}
+
 TEST(Explain, AllPairsOfRegionsOfAHundredNodesAreListed) {
   RandomProgram program(2, 100, true);
   FusionOptions options;
