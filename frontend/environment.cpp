@@ -46,6 +46,7 @@ Environment::Environment(TypeStore& types, Library& library,
 
 Cell* Environment::lookup(const std::string& name, bool fromLibrary) {
   if (!fromLibrary) {
+    if (hidden_.contains(name)) return nullptr;
     if (auto found = userCells_.find(name); found != userCells_.end()) return found->second;
     if (isInternalName(name)) return nullptr;
   }
@@ -139,6 +140,7 @@ Datatype& Environment::makeDatatype(std::string name) {
 }
 
 Environment::Definition Environment::define(Cell& cell) {
+  hidden_.erase(cell.name);
   auto [entry, isNew] = userCells_.emplace(cell.name, &cell);
   if (isNew) return {&cell, false};
   Cell& old = *entry->second;

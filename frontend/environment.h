@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "frontend/builtins.h"
@@ -89,8 +90,14 @@ class Environment {
   Definition define(Cell& cell);
   void addLibrary(Cell& cell);
   void addDatatype(const Datatype& datatype, bool fromLibrary);
-  /// Names whose definition had a mistake, for messages about their uses: where it stands, or nothing.
-  void markFailed(const std::string& name, Span span) { failed_[name] = span; }
+  /// Names whose definition had a mistake, for messages about their uses: where it stands, or nothing. Until
+  /// forgetHidden, uses do not find what the name meant before either, say a function of the library.
+  void markFailed(const std::string& name, Span span) {
+    failed_[name] = span;
+    hidden_.insert(name);
+  }
+  /// At the end of a text: at a prompt, mistakes leave everything as it was.
+  void forgetHidden() { hidden_.clear(); }
   std::optional<Span> failedDefinition(const std::string& name) const;
   /// The variable `it`: same rules, without the message.
   Cell* existing(const std::string& name);
@@ -105,6 +112,7 @@ class Environment {
   std::deque<Datatype> datatypes_;
   std::unordered_map<std::string, Cell*> userCells_, libraryCells_;
   std::unordered_map<std::string, Span> failed_;
+  std::unordered_set<std::string> hidden_;
   std::unordered_map<std::string, const Datatype*> userDatatypes_, libraryDatatypes_;
   std::unordered_map<std::string_view, const Builtin*> builtins_;
   std::vector<std::shared_ptr<const typed::Function>> replaced_;  ///< types refer to their lambdas

@@ -67,6 +67,7 @@ Session::Session(SourceManager& sources, SessionOptions options)
 std::vector<FormResult> Session::processFile(uint32_t file) {
   ParseResult parsed = parse(sources_, file);
   std::vector<FormResult> results;
+  ++openTexts_;
   auto diagnostic = parsed.diagnostics.begin();
   auto lost = parsed.lost.begin();
   auto syntaxErrorsBefore = [&](uint32_t position) {
@@ -83,6 +84,7 @@ std::vector<FormResult> Session::processFile(uint32_t file) {
     for (FormResult& result : process(form)) results.push_back(std::move(result));
   }
   syntaxErrorsBefore(UINT32_MAX);
+  if (--openTexts_ == 0) environment_.forgetHidden();
   return results;
 }
 

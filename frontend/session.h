@@ -103,6 +103,7 @@ class Session {
   std::vector<typed::ExpPtr> kept_;  ///< types refer to their lambdas
   std::unordered_map<const Cell*, std::string>
       knownStrings_;                  ///< variables with a value known here, for `load`
+  int openTexts_ = 0;                 ///< files that are gone through, one loading the next
   std::vector<std::string> loading_;  ///< files being loaded, to refuse cycles
   bool shown_ = true;
 };

@@ -17,6 +17,8 @@ constexpr double kFirstTurn = 0.1;           ///< of stages, and of whole cluste
 constexpr double kSecondsOfFirstTurn = 1.5;  ///< and no longer than that
 constexpr double kAnnealing = 0.25;
 constexpr double kStages = 0.7, kSolvingAgain = 0.2, kPromising = 0.5;
+/// Stages begin anew each time: later turns are for them alone, or too short to find more than before.
+constexpr double kStagesLater = 0.95, kMoreThanBefore = 1.5;
 constexpr int kFewClusters = 10;  ///< more are no stages
 /// Of so many nodes on average, clusters are worth solving again by stages; of fewer, all are found sooner.
 constexpr int kLargeClusters = 8;
@@ -48,7 +50,14 @@ void PartSolver::run(double seconds) {
     clustersPromise_ = bound_ > bound;
   }
   if (clustersPromise_ && !proven()) wholeClusters(kPromising * seconds);
-  if (!proven() && clusters() <= kFewClusters) stages(std::min(kStages * seconds, deadline.secondsLeft()));
+  if (!proven() && clusters() <= kFewClusters) {
+    const double most = stagesTook_ > 0 && !clustersPromise_ ? kStagesLater : kStages;
+    const double given = std::min(most * seconds, deadline.secondsLeft());
+    if (given >= kMoreThanBefore * stagesTook_) {
+      stages(given);
+      stagesTook_ = given;
+    }
+  }
   if (!proven() && problem_.nodes >= kLargeClusters * clusters())
     offer(solveAgain(problem_, pairs_, cluster_, Deadline(kSolvingAgain * seconds)), bound_);
   if (!proven()) wholeClusters(deadline.secondsLeft());

@@ -50,6 +50,7 @@ class PartSolver {
   int fewest_ = 0;  ///< whatever is better has so many clusters
   std::unique_ptr<ClusterSearch> search_;
   bool clustersPromise_ = false;  ///< their first turn raised the bound
+  double stagesTook_ = 0;         ///< their longest turn, which did not prove anything
   int columns_ = 0, rows_ = 0, cuts_ = 0;
 };
 

@@ -14,11 +14,12 @@
 namespace kelpie::fusion {
 namespace {
 
-constexpr int kMostStages = 8;
+constexpr int kMostStages = 12;
 constexpr int kMostRows = 50'000;
-constexpr int kMostPrograms = 2'000;    ///< relaxations of one number of stages
+constexpr int kMostPrograms = 40'000;   ///< relaxations of one number of stages
 constexpr int kRowsToDive = 2'000;      ///< smaller programs are searched at once
 constexpr double kShareOfDive = 0.3;    ///< of the time
+constexpr double kShareOfStages = 0.5;  ///< of the time that is left
 constexpr double kTolerance = 1e-10;    ///< of objectives
 constexpr double kWhole = 1e-5;         ///< further from 0 and 1 is between them
 constexpr double kNoPartition = 1e300;  ///< the bound where there is none
@@ -164,15 +165,22 @@ class StageSolver {
     const int clusters = 1 + *std::max_element(result_.cluster.begin(), result_.cluster.end());
     const int most = nothingLeft(kMostStages + 1) ? kMostStages : std::min(kMostStages, clusters);
     result_.fewest = StageWindows(problem_, pairs_, problem_.nodes).fewest();
-    for (;; ++result_.fewest) {
-      result_.bound = boundOf(result_.fewest);
-      if (nothingLeft(result_.fewest) || result_.fewest > most || deadline.passed()) break;
-      const StageProgram program(problem_, pairs_, result_.fewest);
+    double open = kNoPartition;  // the least bound of a number of stages of which something is left
+    int stages = result_.fewest;
+    for (; !nothingLeft(stages) && stages <= most && !deadline.passed(); ++stages) {
+      const StageProgram program(problem_, pairs_, stages);
       if (program.rows() > kMostRows) break;
-      const double here = solve(program, deadline);
-      result_.bound = std::min(std::max(result_.bound, here), boundOf(result_.fewest + 1));
-      if (here < cost_) break;
+      // What is not finished for this number is no bound for more stages, of which little is known but their
+      // launches: so all numbers get some time.
+      const double share = nothingLeft(stages + 1) || stages == most ? 1 : kShareOfStages;
+      const double here = std::max(boundOf(stages), solve(program, Deadline(share * deadline.secondsLeft())));
+      if (here >= enough()) {
+        if (open == kNoPartition) result_.fewest = stages + 1;
+      } else {
+        open = std::min(open, here);
+      }
     }
+    result_.bound = std::min(open, boundOf(stages));
     return result_;
   }
 
@@ -207,7 +215,7 @@ class StageSolver {
       if (std::optional<Assignment> found = Dive(program).run(mine)) offer(std::move(*found));
       if (program.cost(root) >= enough()) return kNoPartition;
     }
-    StageSearch stages{program, program.objective(cost_), root, program.solution(result_.cluster)};
+    StageSearch stages{program, program.objective(enough()), root, program.solution(result_.cluster)};
     glp_iocp search;
     glp_init_iocp(&search);
     search.msg_lev = GLP_MSG_OFF;

@@ -154,6 +154,20 @@ TEST_F(InferTest, NamesOfFormsWithMistakesAreKnown) {
   }
 }
 
+TEST_F(InferTest, DefinitionsWithMistakesHideWhatTheNameMeantBefore) {
+  for (const char* text :
+       {"function window(a) = t + a; window(3);", "function g(x) = x; function g(x) = x + t; g(1);",
+        "function sum(x) = (x; sum([1]);"}) {
+    const std::vector<FormResult> results = process(text);
+    EXPECT_THAT(results.back().diagnostics.at(0).message,
+                HasSubstr("is not defined, because its definition has a mistake"))
+        << text;
+  }
+  EXPECT_TRUE(process("function sum(x) = x + t; function sum(x) = x; sum(3);").back().diagnostics.empty());
+  process("function sum(x) = x + t;");
+  EXPECT_TRUE(process("sum([1]);").back().diagnostics.empty());  // as at the prompt
+}
+
 TEST_F(InferTest, NamesOfFormsThatCannotBeParsedAreKnown) {
   for (const char* text : {"function g(x) = if x then 2; g(1);", "Function G(x) = (x + 1; g(1);",
                            "function g(x) = x + 1); g(1);", "a, (point(b), g) = 1 +; g;", "g |= [1,,2]; g;",
