@@ -175,6 +175,20 @@ class Builder {
     }
   }
 
+  static bool usesSegments(const Soac& s) {
+    return lcu::anyNode(thunksOf(s), [](ExprRef e) { return e->kind == ExprKind::Param && e->index > 0; });
+  }
+
+  /// Whether v reads what is computed of survivors of f with their segments, which goes into the filter and
+  /// from there into v.
+  bool readsBySegments(int v, int f) const {
+    return std::any_of(reads_[v].begin(), reads_[v].end(), [&](const auto& read) {
+      const int u = producerOf(read.first);
+      return read.second.pointwise && u >= 0 && graph_.nodes[u].soac && graph_.liftedOver[u] == f &&
+             (usesSegments(soac(u)) || readsBySegments(u, f));
+    });
+  }
+
   std::string liftObstacle(int v, int f) const {
     const Soac& s = soac(v);
     const Soac& filter = soac(f);
@@ -186,10 +200,8 @@ class Builder {
                         s.space.offsets == filter.results[0] && s.space.segments == filter.space.segments;
       if (!same) return "has other segments than the filter";
     } else if (filter.space.segmented() && s.kind != SoacKind::Map) {
-      bool needsSegments = false;
-      lcu::forEachNode(thunksOf(filter),
-                       [&](ExprRef e) { needsSegments |= e->kind == ExprKind::Param && e->index > 0; });
-      if (needsSegments || s.kind == SoacKind::Filter || s.kind == SoacKind::Scan) {
+      if (s.kind == SoacKind::Filter || s.kind == SoacKind::Scan || usesSegments(filter) ||
+          readsBySegments(v, f)) {
         return "is not segmented like the filter";
       }
     }

@@ -26,6 +26,17 @@ void expectAgreementOfStrategies(const std::string& nesl) {
     EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
 }
 
+TEST(Flatten, FoldsOfAllThatSegmentsKeep) {
+  const std::string s = "[[1, 2, 3], [] int, [4], [5, 6]]", k = "[1, 10, 100, 1000]";
+  expectAgreementOfStrategies(
+      "sum(flatten({{k : x in s | x > 2} : s in " + s + "; k in " + k + "}));" +
+      "max_val(flatten({{k * x : x in s | x > 2} : s in " + s + "; k in " + k + "}));" +
+      "let kept = flatten({{(k, x) : x in s | rem(x, 2) == 1} : s in " + s + "; k in " + k +
+      "})"
+      "  in (sum({a : (a, b) in kept}), sum({b : (a, b) in kept}), plus_scan({a + b : (a, b) in kept}),"
+      "      {a : (a, b) in kept | b > 1}, #kept);");
+}
+
 TEST(Flatten, Scalars) {
   expectAgreement("1 + 2; 17/3*3; (1, 2.5, t); if 2 < 3 then 1 else 2; let x = 3; y = x * x in (x, y);");
 }

@@ -97,6 +97,21 @@ function f(xs: [int64]) {
               ElementsAre("as_b_ds", "cs_es"));
 }
 
+// What is computed of survivors by their segments goes into the filter; a fold of all survivors has no
+// segments to compute it with.
+TEST(Schedule, FoldsOfAllSurvivorsDoNotReadWhatNeedsTheirSegments) {
+  EXPECT_THAT(scheduleOf(R"(
+function f(xs: [int64], os: [int64], n: int64, ks: [int64]) {
+  kernel kept { let ends: [int64; n + 1], as: [int64; ends[n]] = FILTER seg(os, n, #xs) { i, s, p => xs[i] } where { i, s, p => xs[i] > 2 } return ends, as }
+  kernel of { let b: [int64; ends[n]] = MAP seg(ends, n, ends[n]) { i, s, p => ks[s] } return b }
+  kernel more { let c: [int64; ends[n]] = MAP seg(ends, n, ends[n]) { i, s, p => b[i] + 1 } return c }
+  kernel fold { let d: &int64 = REDUCE flat ends[n] { i => c[i] } (0) { x, y => x + y } return d }
+  kernel plain { let e: &int64 = REDUCE flat ends[n] { i => as[i] } (0) { x, y => x + y } return e }
+  return d, e
+})"),
+              ElementsAre("kept_of_more_plain", "fold"));
+}
+
 TEST(Schedule, ASizeIsNoReasonToKeepAnArray) {
   lcu::Program program = read(R"(
 function f(xs: [int64]) {
