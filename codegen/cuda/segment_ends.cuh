@@ -61,17 +61,9 @@ KELPIE_DEVICE void storeEnds(const Segments& segments, const Tile& tile, int64_t
     for (int offset = int(threadIdx.x) - 1; offset < behind; offset += S::kThreads) {
       const int64_t element = tile.base + offset;
       if (element < 0) continue;
-      int64_t low = ending.first, high = ending.behind;  // the first segment that begins behind it
-      while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (segments.begin(middle) <= element) {
-          low = middle + 1;
-        } else {
-          high = middle;
-        }
-      }
-      if (low > ending.first && segments.begin(low) == element + 1)
-        result(low - 1, offset < 0 ? lower : foldAt(offset));
+      const int64_t next = firstBehind(segments, element, ending.first, ending.behind);
+      if (next > ending.first && segments.begin(next) == element + 1)
+        result(next - 1, offset < 0 ? lower : foldAt(offset));
     }
     return;
   }

@@ -139,16 +139,7 @@ struct SegmentNumbers {
   /// each of the many items keeps the code, and the time to compile it, short.
   template <class Segments>
   static __device__ __noinline__ int64_t countUpTo(const Segments& segments, int64_t element, int64_t count) {
-    int64_t low = 0, high = count;
-    while (low < high) {
-      const int64_t middle = (low + high) / 2;
-      if (segments.begin(middle) <= element) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low;
+    return firstBehind(segments, element, 0, count);
   }
 };
 

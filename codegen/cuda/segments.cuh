@@ -51,6 +51,20 @@ struct RegularSegments {
   __device__ __forceinline__ int64_t of(int64_t element) const { return (element - start) / length; }
 };
 
+/// The first segment, of low .. high-1, that begins behind an element; `high`: none of these.
+template <class Segments>
+KELPIE_DEVICE int64_t firstBehind(const Segments& segments, int64_t element, int64_t low, int64_t high) {
+  while (low < high) {
+    const int64_t middle = (low + high) / 2;
+    if (segments.begin(middle) <= element) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 /// The first number, of low .. high-1, of which before(number, value(number)) does not hold (`high`, where it
 /// holds of all); it holds of some first ones. `latest` becomes the value of the last of these, if there is
 /// any. Called by all lanes of a warp: its halves search for one place each, and narrow the range 16 *

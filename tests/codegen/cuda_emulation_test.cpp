@@ -240,18 +240,10 @@ TEST(CudaEmulation, FirstErrorIsReported) {
   compare(4, SpaceKind::Offsets, 6, true, {40, 3000}, {Lengths::Mixed, Lengths::One});
 }
 /// Kernels over xs, offsets and weights (a float for each segment).
-const std::vector<const char*> kSegmentedKernels = {"segmented_sum",
-                                                    "segmented_scan",
-                                                    "segmented_weighted_sum",
-                                                    "segmented_weighted_scan",
-                                                    "segmented_sum_and_scan",
-                                                    "segmented_weighted_sum_and_scan",
-                                                    "segmented_wide_sum_and_scan",
-                                                    "segmented_sum_and_squares",
-                                                    "segmented_filter",
-                                                    "segmented_sum_and_filter",
-                                                    "segmented_sums_of_scan",
-                                                    "segmented_sum_of_scan"};
+const std::vector<const char*> kSegmentedKernels = {
+    "segmented_sum",          "segmented_scan",   "segmented_weighted_sum",   "segmented_weighted_scan",
+    "segmented_sum_and_scan", "segmented_filter", "segmented_sum_and_filter", "segmented_sums_of_scan",
+    "segmented_sum_of_scan"};
 
 /// Weights that keep sums exact. Those that are negative make negative zeros, whose sum is zero.
 std::vector<float> someWeights(int64_t segments) {
@@ -364,6 +356,7 @@ TEST(CudaEmulation, FoldsBesideScansAreOnePass) {
     lists.back().insert(lists.back().end(), k % 1000 == 0 ? 25'000 : 3, k + 1);
   Random random(23);
   compareSegmentedKernels(tinyBlocks(), random, lists, folded);
+  compareSegmentedKernels(smallBlocks(), 9000, {1, 2, 20, 5000}, folded);
 }
 /// Short maps are computed again by the pass that reads them, and by no other, unless they are stored anyway.
 TEST(CudaEmulation, ShortMapsAreRepeated) {
