@@ -67,7 +67,13 @@ Session::Session(SourceManager& sources, SessionOptions options)
 std::vector<FormResult> Session::processFile(uint32_t file) {
   ParseResult parsed = parse(sources_, file);
   std::vector<FormResult> results;
-  ++openTexts_;
+  struct Open {
+    Session& session;
+    explicit Open(Session& own) : session(own) { ++session.openTexts_; }
+    ~Open() {
+      if (--session.openTexts_ == 0) session.environment_.forgetHidden();
+    }
+  } const open(*this);
   auto diagnostic = parsed.diagnostics.begin();
   auto lost = parsed.lost.begin();
   auto syntaxErrorsBefore = [&](uint32_t position) {
@@ -84,7 +90,6 @@ std::vector<FormResult> Session::processFile(uint32_t file) {
     for (FormResult& result : process(form)) results.push_back(std::move(result));
   }
   syntaxErrorsBefore(UINT32_MAX);
-  if (--openTexts_ == 0) environment_.forgetHidden();
   return results;
 }
 

@@ -340,7 +340,7 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
   ExpressionEmitter emitter = itemEmitter(t, d, number);
   for (ExprRef load : segmentLoadsInLoops(t, stage)) {
     const std::string name =
-        fmt::format("{}_of_segment", t.parameterNames.at({ParameterKind::Array, load->index}));
+        t.unique(t.parameterNames.at({ParameterKind::Array, load->index}) + "_of_segment");
     t.line(8, "const {} {} = {};", typeName(load->type), name, d.load(load, "s"));
     t.line(8, "k_loaded({});", name);
     emitter.define(load, name);

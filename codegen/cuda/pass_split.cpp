@@ -93,14 +93,16 @@ class Repeated {
   std::map<VarId, uint32_t> mapOf_;
 };
 
-/// Finds reductions of segments that are folded beside scans (segment_ends.cuh), in kernels without filters.
+/// Finds reductions of segments that are folded beside scans of these (segment_ends.cuh), in kernels that
+/// have nothing else that goes forward, such as filters.
 class BesideScans {
  public:
   BesideScans(const lcu::Kernel& kernel, const lcu::Program& program)
       : kernel_(kernel), info_(analyseKernel(kernel, program)) {
     for (uint32_t b = 0; b < kernel.bindings.size(); ++b) {
       const Soac& soac = kernel.bindings[b];
-      filters_ |= soac.kind == SoacKind::Filter || soac.kind == SoacKind::Partition;
+      others_ |=
+          courseOf(soac) == Course::Forward && (soac.kind != SoacKind::Scan || !soac.space.segmented());
       numbers_ |= info_.bindings[b].usesSegment || info_.bindings[b].usesPosition;
       if (soac.kind == SoacKind::Scan) scanned_ += bytesOf(soac);
     }
@@ -111,7 +113,7 @@ class BesideScans {
   /// bytes to carry and numbers of segments one pass took up to 1.4 times as long as two on an H100, with 16
   /// up to 1.8 times.
   bool join(const std::vector<uint32_t>& pass, Course ofPass, uint32_t b, Course course) const {
-    if (filters_ || std::min(ofPass, course) != Course::Forward ||
+    if (others_ || std::min(ofPass, course) != Course::Forward ||
         std::max(ofPass, course) != Course::Segments)
       return false;
     std::vector<uint32_t> all = pass;
@@ -163,7 +165,7 @@ class BesideScans {
 
   const lcu::Kernel& kernel_;
   const KernelInfo info_;
-  bool filters_ = false, numbers_ = false;
+  bool others_ = false, numbers_ = false;
   int scanned_ = 0;  ///< bytes that scans carry
 };
 

@@ -117,8 +117,18 @@ function f(xs: [int64]) {
   EXPECT_THAT(report.regions[0].clusters[0].rules, ::testing::ElementsAre("SCAN+MAP"));
 }
 
+/// The one region of a program, with all reasons.
+RegionReport explained(std::string_view text) {
+  lcu::Program program = read(text);
+  FusionOptions options;
+  options.explain = true;
+  const FusionReport report = fuse(program, options);
+  EXPECT_EQ(report.regions.size(), 1u);
+  return report.regions.at(0);
+}
+
 TEST(Explain, ReasonsSayWhatTheLaterStatementDoes) {
-  lcu::Program program = read(R"(
+  const RegionReport region = explained(R"(
 function f(xs: [int64], ys: [int64], text: [char]) {
   kernel whole { let s: &int64 = REDUCE flat #xs { i => xs[i] } (0) { x, y => x + y } return s }
   kernel some { let n: &int64, as: [int64; n] = FILTER flat #xs { i => xs[i] } where { i => xs[i] > 0 } return n, as }
@@ -130,11 +140,6 @@ function f(xs: [int64], ys: [int64], text: [char]) {
   kernel late { let g: [int64; #ys] = MAP flat #ys { i => check(ys[i] != 0, ys[i], 1, @0, i, 0) } return g }
   return d, e, g, done
 })");
-  FusionOptions options;
-  options.explain = true;
-  const FusionReport report = fuse(program, options);
-  ASSERT_EQ(report.regions.size(), 1u);
-  const RegionReport& region = report.regions[0];
   std::vector<std::string> edges;
   for (const EdgeReport& e : region.edges) edges.push_back(region.nodes[e.to].name + " " + e.reason);
   EXPECT_THAT(
@@ -148,7 +153,7 @@ function f(xs: [int64], ys: [int64], text: [char]) {
 /// What keeps a kernel from running over a filter's elements is said of pairs that it keeps apart, and of no
 /// others.
 TEST(Explain, ObstaclesBelongToTheirFilter) {
-  lcu::Program program = read(R"(
+  const RegionReport region = explained(R"(
 function f(xs: [int64], ys: [int64]) {
   kernel some { let n: &int64, as: [int64; n] = FILTER flat #xs { i => xs[i] } where { i => xs[i] > 0 } return n, as }
   kernel places { let b: [int64; n] = MAP flat n { i => i * 2 } return b }
@@ -156,11 +161,6 @@ function f(xs: [int64], ys: [int64]) {
   kernel other { let d: [int64; #ys] = MAP flat #ys { i => ys[i] + 1 } return d }
   return b, c, d
 })");
-  FusionOptions options;
-  options.explain = true;
-  const FusionReport report = fuse(program, options);
-  ASSERT_EQ(report.regions.size(), 1u);
-  const RegionReport& region = report.regions[0];
   std::map<std::string, std::string> reasons;
   for (const PairReport& pair : region.pairs)
     reasons[region.nodes[pair.a].name + " " + region.nodes[pair.b].name] = pair.reason;
