@@ -57,4 +57,36 @@ PartitionProblem restricted(const PartitionProblem& problem, const PairTable& pa
   return part;
 }
 
+PartitionProblem restrictedAmid(const PartitionProblem& problem, const PairTable& pairs,
+                                const std::vector<int>& nodes, const Assignment& cluster) {
+  PartitionProblem part = restricted(problem, pairs, nodes);
+  std::vector<int> local(problem.nodes, -1);
+  for (size_t k = 0; k < nodes.size(); ++k) local[nodes[k]] = static_cast<int>(k);
+  std::vector<std::vector<int>> out(problem.nodes), members(problem.nodes);
+  for (const PartitionEdge& e : problem.edges) out[e.from].push_back(e.to);
+  for (int v = 0; v < problem.nodes; ++v)
+    if (local[v] < 0) members[cluster[v]].push_back(v);
+  for (int from : nodes) {
+    std::vector<bool> seen(problem.nodes, false);
+    std::vector<int> work;
+    const auto follow = [&](int v, bool outside) {
+      for (int w : out[v]) {
+        if (local[w] >= 0) {
+          if (outside) part.edges.push_back({local[from], local[w], false});
+        } else if (!seen[cluster[w]]) {
+          seen[cluster[w]] = true;
+          work.push_back(cluster[w]);
+        }
+      }
+    };
+    follow(from, false);
+    while (!work.empty()) {
+      const int c = work.back();
+      work.pop_back();
+      for (int v : members[c]) follow(v, true);
+    }
+  }
+  return part;
+}
+
 }  // namespace kelpie::fusion

@@ -12,4 +12,10 @@ namespace kelpie::fusion {
 PartitionProblem restricted(const PartitionProblem& problem, const PairTable& pairs,
                             const std::vector<int>& nodes);
 
+/// The same when the other nodes are in `cluster`s that stay as they are, which is a legal partition apart
+/// from `nodes`: a path through them is a blocking edge, since what is fixed is launched in between. With
+/// these edges every partition of `nodes` that can be ordered gives one of the whole that can.
+PartitionProblem restrictedAmid(const PartitionProblem& problem, const PairTable& pairs,
+                                const std::vector<int>& nodes, const Assignment& cluster);
+
 }  // namespace kelpie::fusion

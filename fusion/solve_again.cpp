@@ -16,14 +16,7 @@ class Again {
  public:
   Again(const PartitionProblem& problem, const PairTable& pairs, const Assignment& incumbent,
         const Deadline& deadline, size_t mostNodes)
-      : problem_(problem),
-        pairs_(pairs),
-        deadline_(deadline),
-        mostNodes_(mostNodes),
-        cluster_(incumbent),
-        out_(problem.nodes) {
-    for (const PartitionEdge& e : problem.edges) out_[e.from].push_back(e.to);
-  }
+      : problem_(problem), pairs_(pairs), deadline_(deadline), mostNodes_(mostNodes), cluster_(incumbent) {}
 
   Assignment run() {
     // Parts around clusters that were in no part of this round; then around all.
@@ -105,35 +98,9 @@ class Again {
     return result;
   }
 
-  /// Blocking edges for paths that lead through clusters outside.
-  void orderAlongOthers(const std::vector<int>& nodes, const std::vector<int>& local,
-                        PartitionProblem& part) const {
-    for (int from : nodes) {
-      std::vector<bool> seen(members_.size(), false);
-      std::vector<int> work;
-      const auto follow = [&](int v, bool outside) {
-        for (int w : out_[v]) {
-          if (local[w] >= 0) {
-            if (outside) part.edges.push_back({local[from], local[w], false});
-          } else if (!seen[cluster_[w]]) {
-            seen[cluster_[w]] = true;
-            work.push_back(cluster_[w]);
-          }
-        }
-      };
-      follow(from, false);
-      while (!work.empty()) {
-        const int c = work.back();
-        work.pop_back();
-        for (int v : members_[c]) follow(v, true);
-      }
-    }
-  }
-
   /// Nodes of a part: with their clusters they make it up.
   bool solve(std::vector<int> nodes) {
     arrange();
-    std::vector<int> local(problem_.nodes, -1);
     std::vector<bool> within(problem_.nodes, false);
     for (int v : nodes) within[cluster_[v]] = true;
     nodes.clear();
@@ -141,16 +108,12 @@ class Again {
       if (within[cluster_[v]]) nodes.push_back(v);
     if (!tried_.insert(nodes).second) return false;
     Assignment start;
-    for (size_t k = 0; k < nodes.size(); ++k) {
-      local[nodes[k]] = static_cast<int>(k);
-      start.push_back(cluster_[nodes[k]]);
-    }
-    PartitionProblem part = restricted(problem_, pairs_, nodes);
-    orderAlongOthers(nodes, local, part);
+    for (int v : nodes) start.push_back(cluster_[v]);
+    const PartitionProblem part = restrictedAmid(problem_, pairs_, nodes, cluster_);
     const PairTable pairs(part);
     start = normalised(start);
     const double seconds = std::min(kSecondsOfAPart, deadline_.secondsLeft());
-    const Assignment found = solveStages(part, pairs, start, Deadline(seconds)).cluster;
+    const Assignment found = solveStages(part, pairs, start, 0, Deadline(seconds)).cluster;
     if (costOf(part, start) - costOf(part, found) <= kNothing * (1 + costOf(part, start))) return false;
     Assignment whole = cluster_;
     for (size_t k = 0; k < nodes.size(); ++k) whole[nodes[k]] = problem_.nodes + found[k];
@@ -165,7 +128,6 @@ class Again {
   const Deadline& deadline_;
   const size_t mostNodes_;  ///< of a part
   Assignment cluster_;
-  std::vector<std::vector<int>> out_;      ///< by node: what its edges lead to
   std::vector<std::vector<int>> members_;  ///< by cluster
   std::vector<bool> covered_;              ///< nodes that were in a part of this round
   std::set<std::vector<int>> tried_;       ///< parts, by their nodes; all else may have changed since

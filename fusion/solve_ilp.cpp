@@ -9,7 +9,9 @@
 #include "fusion/deadline.h"
 #include "fusion/lower_bound.h"
 #include "fusion/restricted_problem.h"
+#include "fusion/search_orders.h"
 #include "fusion/solve_greedy.h"
+#include "fusion/solve_in_turn.h"
 #include "fusion/solve_part.h"
 
 namespace kelpie::fusion {
@@ -62,6 +64,11 @@ constexpr double kShareOfAnnealing = 0.25;  ///< of the time
 /// What components have of the time at first: only what is found tells whether they get into each other's way
 /// and are to be joined. Then, as long as that may happen, of what is left: more if only one is not proven.
 constexpr double kShareAtFirst = 0.25, kShareLater = 0.6, kShareOfTheLast = 0.9;
+/// Of the time that is left, for components that are joined: amid each other, and for the order.
+constexpr double kShareOfTurns = 0.2, kShareOfOrders = 0.5;
+/// Of what joining costs, as far as it is known: where more than that is open about the components themselves
+/// their order tells little.
+constexpr double kLittle = 0.2;
 constexpr double kShortest = 0.1;  ///< less of the time is not shared out any more
 /// Regions of so many nodes are proven in seconds, and parts find their own beginning; beyond, what is found
 /// for the whole first makes a schedule of 900 nodes 1 % cheaper.
@@ -81,7 +88,7 @@ class ComponentSolver {
       const double left = std::max(0.0, deadline.secondsLeft());
       solveOpen(alone() || left < shortest ? left : share * left);
       if (!clusterOrder(problem_, cluster())) {
-        joinOnCycles();
+        joinOnCycles(deadline);
       } else if (open().empty() || deadline.passed()) {
         return;
       }
@@ -165,31 +172,66 @@ class ComponentSolver {
     }
   }
 
-  /// The components that meet in a cycle must be solved as one, which costs no less than all of them.
-  void joinOnCycles() {
+  /// Takes out the components that meet in a cycle; what all of them cost at least is added to `lower`.
+  std::vector<Component> takeCyclic(double& lower) {
     const Assignment clusters = cluster();
     const std::vector<bool> cyclic = onCycles(problem_, clusters);
-    std::vector<int> nodes;
-    double lower = 0;
-    std::vector<Component> rest;
+    std::vector<Component> meeting, rest;
     for (Component& c : components_) {
-      const bool joins =
+      const bool meets =
           c.solver && std::any_of(c.nodes.begin(), c.nodes.end(), [&](int v) { return cyclic[clusters[v]]; });
-      if (joins) {
-        nodes.insert(nodes.end(), c.nodes.begin(), c.nodes.end());
-        lower += c.solver->bound();
-      } else {
-        rest.push_back(std::move(c));
-      }
+      if (meets) lower += c.solver->bound();
+      (meets ? meeting : rest).push_back(std::move(c));
     }
-    std::sort(nodes.begin(), nodes.end());
     components_ = std::move(rest);
+    return meeting;
+  }
+
+  /// They must be solved as one, which costs no less than all of them.
+  void joinOnCycles(const Deadline& deadline) {
+    double lower = 0;
+    const std::vector<Component> meeting = takeCyclic(lower);
+    std::vector<int> nodes;
+    for (const Component& c : meeting) nodes.insert(nodes.end(), c.nodes.begin(), c.nodes.end());
+    std::sort(nodes.begin(), nodes.end());
+    if (shortcut_) lower = std::max(lower, orderJoined(nodes, meeting, deadline));
     add(std::move(nodes), lower);
+  }
+
+  /// A better start for components that meet in a cycle, whose nodes these are, and what they cost at least.
+  double orderJoined(const std::vector<int>& nodes, const std::vector<Component>& meeting,
+                     const Deadline& deadline) {
+    const PartitionProblem problem = restricted(problem_, pairs_, nodes);
+    const PairTable pairs(problem);
+    std::vector<SolvedComponent> solved;
+    double lower = 0, open = 0;
+    for (const Component& c : meeting) {
+      solved.push_back({{}, c.solver->cluster(), c.solver->bound()});
+      for (int v : c.nodes) {
+        const auto found = std::lower_bound(nodes.begin(), nodes.end(), v);
+        solved.back().nodes.push_back(static_cast<int>(found - nodes.begin()));
+      }
+      lower += c.solver->bound();
+      open += c.solver->cost() - c.solver->bound();
+    }
+    Assignment start;
+    for (int v : nodes) start.push_back(start_[v]);
+    const Deadline turns(kShareOfTurns * deadline.secondsLeft());
+    start = solveInTurn(problem, pairs, solved, normalised(start), turns);
+    if (open <= kLittle * (costOf(problem, start) - lower)) {
+      const Deadline orders(kShareOfOrders * deadline.secondsLeft());
+      SearchedOrders searched = searchOrders(problem, solved, start, orders);
+      start = std::move(searched.cluster);
+      lower = searched.bound;
+    }
+    for (size_t k = 0; k < nodes.size(); ++k) start_[nodes[k]] = problem_.nodes + start[k];
+    start_ = normalised(start_);
+    return lower;
   }
 
   const PartitionProblem& problem_;
   const PairTable& pairs_;
-  const Assignment& start_;
+  Assignment start_;  ///< a legal one of the whole
   const bool shortcut_;
   std::vector<Component> components_;
 };

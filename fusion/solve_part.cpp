@@ -19,7 +19,7 @@ constexpr double kAnnealing = 0.25;
 constexpr double kStages = 0.7, kSolvingAgain = 0.2, kPromising = 0.5;
 /// Stages begin anew each time: later turns are for them alone, or too short to find more than before.
 constexpr double kStagesLater = 0.95, kMoreThanBefore = 1.5;
-constexpr int kFewClusters = 10;  ///< more are no stages
+constexpr int kFewClusters = 20;  ///< more are no stages
 /// Of so many nodes on average, clusters are worth solving again by stages; of fewer, all are found sooner.
 constexpr int kLargeClusters = 8;
 
@@ -72,7 +72,7 @@ void PartSolver::offer(const Assignment& cluster, double bound) {
 }
 
 void PartSolver::stages(double seconds) {
-  const StagedPartition staged = solveStages(problem_, pairs_, cluster_, Deadline(seconds));
+  const StagedPartition staged = solveStages(problem_, pairs_, cluster_, bound_, Deadline(seconds));
   offer(staged.cluster, staged.bound);
   fewest_ = std::max(fewest_, staged.fewest);
 }

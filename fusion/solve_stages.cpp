@@ -14,9 +14,11 @@
 namespace kelpie::fusion {
 namespace {
 
-constexpr int kMostStages = 12;
+constexpr int kMostStages = 20;
 constexpr int kMostRows = 50'000;
 constexpr int kMostPrograms = 40'000;   ///< relaxations of one number of stages
+constexpr int kIdleRounds = 3;          ///< of cuts that hardly raise the bound: there are no more
+constexpr double kWorthARound = 0.01;   ///< of what is missing
 constexpr int kRowsToDive = 2'000;      ///< smaller programs are searched at once
 constexpr double kShareOfDive = 0.3;    ///< of the time
 constexpr double kShareOfStages = 0.5;  ///< of the time that is left
@@ -110,7 +112,8 @@ class Dive {
 /// What GLPK's search calls back with.
 struct StageSearch {
   const StageProgram& program;
-  double below;                                  ///< objectives, as the bound
+  double least;                                  ///< objectives, as what follows: there is nothing below
+  double below;                                  ///< and nothing else is looked for
   double bound;                                  ///< of all that is open
   std::optional<std::vector<double>> incumbent;  ///< what it begins with: others need be no better
   int programsLeft = kMostPrograms;
@@ -128,6 +131,8 @@ struct StageSearch {
       incumbent.reset();
     }
     if (glp_ios_reason(tree) == GLP_IROWGEN) program.addBrokenRequirements(glp_ios_get_prob(tree));
+    if (glp_prob* lp = glp_ios_get_prob(tree); glp_mip_status(lp) == GLP_FEAS && glp_mip_obj_val(lp) <= least)
+      glp_ios_terminate(tree);
   }
 };
 
@@ -152,8 +157,13 @@ Relaxed relax(glp_prob* lp, const Deadline& deadline) {
 
 class StageSolver {
  public:
-  StageSolver(const PartitionProblem& problem, const PairTable& pairs, const Assignment& incumbent)
-      : problem_(problem), pairs_(pairs), cost_(costOf(problem, incumbent)), result_{incumbent, 0, 0} {
+  StageSolver(const PartitionProblem& problem, const PairTable& pairs, const Assignment& incumbent,
+              double lower)
+      : problem_(problem),
+        pairs_(pairs),
+        lower_(lower),
+        cost_(costOf(problem, incumbent)),
+        result_{incumbent, 0, 0} {
     // What every partition pays beside launches.
     PartitionProblem free = problem;
     std::fill(free.launch.begin(), free.launch.end(), 0.0);
@@ -180,7 +190,7 @@ class StageSolver {
         open = std::min(open, here);
       }
     }
-    result_.bound = std::min(open, boundOf(stages));
+    result_.bound = std::max(lower_, std::min(open, boundOf(stages)));
     return result_;
   }
 
@@ -189,7 +199,7 @@ class StageSolver {
     return stages > problem_.nodes ? kNoPartition : stages * problem_.launch[0] + always_;
   }
   /// With so many clusters, or more.
-  bool nothingLeft(int stages) const { return boundOf(stages) >= enough(); }
+  bool nothingLeft(int stages) const { return std::max(lower_, boundOf(stages)) >= enough(); }
   double enough() const { return cost_ - kNothing * (1 + cost_); }
 
   void offer(Assignment cluster) {
@@ -200,6 +210,29 @@ class StageSolver {
     result_.cluster = std::move(cluster);
   }
 
+  /// Adds to a relaxed program what its relaxation breaks, as long as that raises the bound, which is
+  /// returned.
+  double tighten(const StageProgram& program, const Deadline& deadline) const {
+    glp_prob* lp = program.lp();
+    glp_smcp simplex;
+    glp_init_smcp(&simplex);
+    simplex.msg_lev = GLP_MSG_OFF;
+    simplex.meth = GLP_DUALP;
+    double bound = program.cost(glp_get_obj_val(lp));
+    for (int idle = 0; idle < kIdleRounds && bound < enough() && !deadline.passed();) {
+      const bool requirements = program.addBrokenRequirements(lp);
+      if (!program.addBrokenCuts(lp) && !requirements) break;
+      simplex.tm_lim = deadline.millisecondsLeft();
+      if (glp_simplex(lp, &simplex) != 0) break;  // what it came to may be no bound
+      if (glp_get_status(lp) == GLP_NOFEAS) return kNoPartition;
+      if (glp_get_status(lp) != GLP_OPT) break;
+      const double before = bound;
+      bound = std::max(bound, program.cost(glp_get_obj_val(lp)));
+      idle = bound - before < kWorthARound * (enough() - before) ? idle + 1 : 0;
+    }
+    return bound;
+  }
+
   /// Looks for what is cheaper than the best known; what all that costs at least that is not known then:
   /// `kNoPartition` where nothing is left.
   double solve(const StageProgram& program, const Deadline& deadline) {
@@ -208,14 +241,16 @@ class StageSolver {
     const Relaxed relaxed = relax(program.lp(), deadline);
     if (relaxed == Relaxed::NoPartition) return kNoPartition;
     if (relaxed == Relaxed::NoAnswer) return 0;
-    const double root = glp_get_obj_val(program.lp());
-    if (program.cost(root) >= enough()) return kNoPartition;
+    const double root = tighten(program, deadline);
+    if (root >= enough()) return kNoPartition;
     if (program.rows() > kRowsToDive) {
       const Deadline mine(kShareOfDive * deadline.secondsLeft());
       if (std::optional<Assignment> found = Dive(program).run(mine)) offer(std::move(*found));
-      if (program.cost(root) >= enough()) return kNoPartition;
+      if (std::max(root, lower_) >= enough()) return kNoPartition;
     }
-    StageSearch stages{program, program.objective(enough()), root, program.solution(result_.cluster)};
+    StageSearch stages{program, program.objective(lower_ + kNothing * (1 + lower_)),
+                       program.objective(enough()), program.objective(std::max(root, lower_)),
+                       program.solution(result_.cluster)};
     glp_iocp search;
     glp_init_iocp(&search);
     search.msg_lev = GLP_MSG_OFF;
@@ -235,6 +270,7 @@ class StageSolver {
 
   const PartitionProblem& problem_;
   const PairTable& pairs_;
+  const double lower_;  ///< nothing costs less
   double always_ = 0;
   double cost_;  ///< of the best known
   StagedPartition result_;
@@ -243,9 +279,9 @@ class StageSolver {
 }  // namespace
 
 StagedPartition solveStages(const PartitionProblem& problem, const PairTable& pairs,
-                            const Assignment& incumbent, const Deadline& deadline) {
+                            const Assignment& incumbent, double lower, const Deadline& deadline) {
   if (problem.nodes == 0 || !launchesAlike(problem)) return {incumbent, 0, 0};
-  return StageSolver(problem, pairs, incumbent).run(deadline);
+  return StageSolver(problem, pairs, incumbent, lower).run(deadline);
 }
 
 }  // namespace kelpie::fusion

@@ -32,8 +32,9 @@ struct StagedPartition {
 };
 
 /// The best partition, for more and more stages, as far as programs of a size and a time that is worth it go;
-/// no worse than the incumbent. It is the best of all if `bound` is not below its cost.
+/// no worse than the incumbent. It is the best of all if `bound` is not below its cost. None costs less than
+/// `lower`: what costs no more is not improved upon.
 StagedPartition solveStages(const PartitionProblem& problem, const PairTable& pairs,
-                            const Assignment& incumbent, const Deadline& deadline);
+                            const Assignment& incumbent, double lower, const Deadline& deadline);
 
 }  // namespace kelpie::fusion

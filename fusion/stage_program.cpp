@@ -4,11 +4,12 @@
 #include <functional>
 #include <numeric>
 
+#include "fusion/budget_weights.h"
+
 namespace kelpie::fusion {
 namespace {
 
 constexpr double kGreatestCost = 1e4;  ///< costs are scaled to that: GLPK's tolerances are absolute
-constexpr double kBroken = 1e-5;       ///< by more than that: a requirement
 
 }  // namespace
 
@@ -40,11 +41,19 @@ StageProgram::StageProgram(const PartitionProblem& problem, const PairTable& pai
       pairs_(pairs),
       stages_(stages),
       windows_(problem, pairs, stages),
+      share_(pairs.shareMatrix()),
       launches_(stages * problem.launch[0]),
       lp_(glp_create_prob(), glp_delete_prob),
       after_(static_cast<size_t>(problem.nodes) * stages, 0) {
   glp_set_obj_dir(lp_.get(), GLP_MIN);
   if (!windows_.possible()) return;
+  for (int a = 0; a < problem.nodes; ++a) {
+    for (int b = 0; b < problem.nodes; ++b) {
+      if (windows_.last[a] >= windows_.first[b]) continue;
+      share_.clear(a, b);
+      share_.clear(b, a);
+    }
+  }
   double greatest = problem.launch[0];
   for (const Access& a : problem.accesses) greatest = std::max(greatest, a.cost);
   for (const Store& s : problem.stores) greatest = std::max(greatest, s.cost);
@@ -54,6 +63,7 @@ StageProgram::StageProgram(const PartitionProblem& problem, const PairTable& pai
   addRules();
   addLoads();
   addStores();
+  addLinks();
 }
 
 /// Adds `times` whether the node is in a stage behind k.
@@ -68,6 +78,15 @@ void StageProgram::addAfter(Sum& sum, int node, int k, double times) const {
 void StageProgram::addIn(Sum& sum, int node, int k, double times) const {
   addAfter(sum, node, k - 1, times);
   addAfter(sum, node, k, -times);
+}
+
+/// Whether two of those who have an array can never share.
+bool StageProgram::someApart(const Store& store) const {
+  std::vector<int> nodes = store.readers;
+  nodes.push_back(store.producer);
+  return std::any_of(nodes.begin(), nodes.end(), [&](int a) {
+    return std::any_of(nodes.begin(), nodes.end(), [&](int b) { return a != b && !share_.get(a, b); });
+  });
 }
 
 int StageProgram::column(double least, double cost, bool whole) {
@@ -134,43 +153,34 @@ void StageProgram::addOrder() {
   }
 }
 
-StageProgram::Sum StageProgram::requirement(const Requirement& r, int k) const {
-  Sum sum;
-  addIn(sum, r.a, k, 1);
-  addIn(sum, r.b, k, 1);
-  addIn(sum, r.third, k, -1);
-  return sum;
-}
-bool StageProgram::addBrokenRequirements(glp_prob* lp) const {
-  const int before = glp_get_num_rows(lp);
-  for (const Requirement& r : problem_.requirements) {
-    for (int k = 1; k <= stages_ && pairs_.canShare(r.a, r.b); ++k) {
-      if (!mayBeIn(r.a, k) || !mayBeIn(r.b, k)) continue;
-      const Sum sum = requirement(r, k);
-      double value = sum.constant;
-      for (const auto& [column, times] : sum.terms) value += times * glp_get_col_prim(lp, column);
-      if (value > 1 + kBroken) atMost(lp, sum, 1);
-    }
-  }
-  return glp_get_num_rows(lp) > before;
-}
-
-/// About who shares a stage: pairs and the budget.
+/// About who shares a stage: sets of nodes that exclude each other, which have all pairs that no path decides
+/// about, and the budget.
 void StageProgram::addRules() {
+  const std::vector<std::vector<double>> budgets = budgetWeights(problem_);
   for (int k = 1; k <= stages_; ++k) {
+    BitMatrix covered(problem_.nodes);
     for (int a = 0; a < problem_.nodes; ++a) {
       for (int b = 0; b < a; ++b) {
         if (pairs_.canShare(a, b) || pairs_.reaches(a, b) || pairs_.reaches(b, a)) continue;
+        if (covered.get(a, b) || !mayBeIn(a, k) || !mayBeIn(b, k)) continue;
+        std::vector<int> apart{a, b};
+        for (int c = 0; c < problem_.nodes; ++c) {
+          const auto excludes = [&](int d) { return c != d && !pairs_.canShare(c, d); };
+          if (mayBeIn(c, k) && std::all_of(apart.begin(), apart.end(), excludes)) apart.push_back(c);
+        }
         Sum sum;
-        addIn(sum, a, k, 1);
-        addIn(sum, b, k, 1);
+        for (int c : apart) {
+          addIn(sum, c, k, 1);
+          for (int d : apart) covered.set(c, d);
+        }
         atMost(sum, 1);
       }
     }
-    Sum taken;
-    for (int v = 0; v < problem_.nodes; ++v)
-      addIn(taken, v, k, std::min(problem_.weight[v], problem_.budget));
-    atMost(taken, problem_.budget);
+    for (const std::vector<double>& weights : budgets) {
+      Sum taken;
+      for (int v = 0; v < problem_.nodes; ++v) addIn(taken, v, k, weights[v]);
+      atMost(taken, 1);
+    }
   }
 }
 
@@ -188,7 +198,7 @@ void StageProgram::addLoads() {
         }
         Sum sum;
         addIn(sum, r, k, 1);
-        if (a.producer >= 0) addIn(sum, a.producer, k, -1);
+        if (a.producer >= 0 && pairs_.canShare(a.producer, r)) addIn(sum, a.producer, k, -1);
         sum.terms[load] -= 1;
         atMost(sum, 0);
       }
@@ -196,13 +206,14 @@ void StageProgram::addLoads() {
   }
 }
 
-/// Paid if a reader is in a later stage than the producer.
+/// Paid if a reader is in a later stage than the producer: always, if not all of them can share.
 void StageProgram::addStores() {
   for (const Store& s : problem_.stores) {
-    const int store = column(s.outlives ? 1 : 0, s.cost, false);
+    const bool always = s.outlives || someApart(s);
+    const int store = column(always ? 1 : 0, s.cost, false);
     stores_.push_back(store);
     for (int r : s.readers) {
-      for (int k = 1; k < stages_ && !s.outlives; ++k) {
+      for (int k = 1; k < stages_ && !always; ++k) {
         Sum sum;
         addAfter(sum, r, k, 1);
         addAfter(sum, s.producer, k, -1);
@@ -211,6 +222,28 @@ void StageProgram::addStores() {
       }
     }
   }
+}
+
+void StageProgram::addLinks() {
+  Links stores, loads;
+  std::vector<std::vector<int>> stored, loaded;
+  for (size_t k = 0; k < stores_.size(); ++k) {
+    if (glp_get_col_type(lp_.get(), stores_[k]) == GLP_FX) continue;
+    stored.push_back(problem_.stores[k].readers);
+    stored.back().push_back(problem_.stores[k].producer);
+    stores.cut.emplace_back().terms[stores_[k]] = 1;
+  }
+  for (const Access& a : problem_.accesses) {
+    loaded.push_back(a.readers);
+    if (a.producer >= 0) loaded.back().push_back(a.producer);
+    // From outside the region one load is for all who share.
+    loads.cut.emplace_back().constant = a.producer >= 0 ? 0 : -1;
+  }
+  for (const Load& load : loads_) loads.cut[load.access].terms[load.column] = 1;
+  stores.cuts = std::make_unique<LinkCuts>(problem_, pairs_, share_, std::move(stored));
+  loads.cuts = std::make_unique<LinkCuts>(problem_, pairs_, share_, std::move(loaded));
+  links_.push_back(std::move(stores));
+  links_.push_back(std::move(loads));
 }
 
 std::optional<std::vector<double>> StageProgram::solution(const Assignment& cluster) const {

@@ -1,10 +1,11 @@
 // The integer program of clusterings into a number of stages, as a GLPK problem; see solve_stages.h for its
 // variables.
 //
-// Rows: a stage is behind all before it; order along edges and blocking paths; pairs that exclude each other,
-// and the budget, in each stage; a load is paid in each stage that has a reader and not the producer; a
-// store, if a reader is in a later stage than the producer. Requirements are many, of which few would ever be
-// broken: they are added where they are.
+// Rows: a stage is behind all before it; order along edges and blocking paths; sets of nodes that exclude
+// each other, and the budget, in each stage; a load is paid in each stage that has a reader and not the
+// producer; a store, if a reader is in a later stage than the producer. Requirements are many, of which few
+// would ever be broken: they are added where they are. So are cuts (stage_cuts.cpp), which every partition
+// obeys: arrays that are stored or loaded in fractions only look as if nothing were parted (link_cuts.h).
 #pragma once
 
 #include <glpk.h>
@@ -14,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "fusion/link_cuts.h"
 #include "fusion/partition.h"
 
 namespace kelpie::fusion {
@@ -45,6 +47,8 @@ class StageProgram {
 
   /// To `lp`, which is this program or a copy of it, of what its relaxation breaks. Whether there are any.
   bool addBrokenRequirements(glp_prob* lp) const;
+  /// The same of cuts.
+  bool addBrokenCuts(glp_prob* lp) const;
   /// The values of all columns (from 1 on) that say this; nothing if it has more clusters than there are
   /// stages.
   std::optional<std::vector<double>> solution(const Assignment& cluster) const;
@@ -60,6 +64,7 @@ class StageProgram {
   void addAfter(Sum& sum, int node, int k, double times) const;
   void addIn(Sum& sum, int node, int k, double times) const;
   bool mayBeIn(int node, int k) const { return windows_.first[node] <= k && k <= windows_.last[node]; }
+  bool someApart(const Store& store) const;
   int column(double least, double cost, bool whole);
   static void atMost(glp_prob* lp, const Sum& sum, double most);
   void atMost(const Sum& sum, double most) { atMost(lp_.get(), sum, most); }
@@ -70,12 +75,15 @@ class StageProgram {
   void addRules();
   void addLoads();
   void addStores();
+  void addLinks();
+  static double valueOf(glp_prob* lp, const Sum& sum);
   Sum requirement(const Requirement& r, int k) const;
 
   const PartitionProblem& problem_;
   const PairTable& pairs_;
   const int stages_;
   const StageWindows windows_;
+  BitMatrix share_;  ///< pairs that can share a stage here
   const double launches_;
   std::unique_ptr<glp_prob, void (*)(glp_prob*)> lp_;
   std::vector<int> after_;  ///< by node and stage: the column; 0 where it is known
@@ -86,6 +94,12 @@ class StageProgram {
   };
   std::vector<Load> loads_;
   std::vector<int> stores_;  ///< columns
+  /// Links that are cut alike: by what is stored, or by what is loaded.
+  struct Links {
+    std::vector<Sum> cut;  ///< by link
+    std::unique_ptr<LinkCuts> cuts;
+  };
+  std::vector<Links> links_;
   double scale_ = 1;
 };
 

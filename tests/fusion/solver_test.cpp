@@ -183,7 +183,7 @@ TEST(SolveIlp, ProvesStraightLinesOfOneLength) {
   for (const double load : {0.0187, 18.7}) {
     for (uint32_t seed = 0; seed < 8; ++seed) {
       SCOPED_TRACE(fmt::format("load {}, seed {}", load, seed));
-      const PartitionProblem problem = straightLine(50 + 4 * static_cast<int>(seed), seed, load);
+      const PartitionProblem problem = straightLine(50 + 12 * static_cast<int>(seed), seed, load);
       const Partition ilp = solveIlp(problem, PairTable(problem), {30, true, true});
       EXPECT_EQ(illegal(problem, ilp.cluster), std::nullopt);
       EXPECT_TRUE(ilp.proven()) << ilp.gap();
@@ -201,7 +201,7 @@ TEST(SolveStages, FindsTheBestOfFewClusters) {
           ShapedProblem(kRegionShapes[seed % std::size(kRegionShapes)], 9, seed).problem()}) {
       const PairTable pairs(problem);
       const Assignment start = separate(problem.nodes);
-      const StagedPartition staged = solveStages(problem, pairs, start, Deadline(60));
+      const StagedPartition staged = solveStages(problem, pairs, start, 0, Deadline(60));
       ASSERT_EQ(illegal(problem, staged.cluster), std::nullopt);
       const double cost = costOf(problem, staged.cluster);
       improved += cost < costOf(problem, start);
@@ -226,7 +226,7 @@ TEST(SolveStages, BoundsWhatIsLeftWhenTheTimeIsUp) {
     const Assignment start = improve(problem, pairs, separate(problem.nodes));
     double last = 0;
     for (const double seconds : {0.005, 0.02, 0.08, 0.3}) {
-      const StagedPartition staged = solveStages(problem, pairs, start, Deadline(seconds));
+      const StagedPartition staged = solveStages(problem, pairs, start, 0, Deadline(seconds));
       const double cost = costOf(problem, staged.cluster);
       EXPECT_EQ(illegal(problem, staged.cluster), std::nullopt);
       EXPECT_LE(std::min(staged.bound, cost), best.cost + 1e-6) << seconds;
