@@ -46,19 +46,22 @@ std::vector<int> manyApart(const PairTable& pairs, std::vector<int> nodes) {
   return best;
 }
 
-/// How many clusters at least load an array in this way.
+/// How many clusters at least load an array in this way: of readers that exclude each other one may be with the
+/// producer.
 int fewestLoads(const Access& access, const PairTable& pairs) {
-  std::vector<int> apart;
-  for (int r : access.readers) {
-    if (access.producer < 0 || !pairs.canShare(access.producer, r)) apart.push_back(r);
-  }
-  return static_cast<int>(manyApart(pairs, apart).size());
+  const int apart = static_cast<int>(manyApart(pairs, access.readers).size());
+  if (access.producer < 0) return apart;
+  std::vector<int> elsewhere;
+  for (int r : access.readers)
+    if (!pairs.canShare(access.producer, r)) elsewhere.push_back(r);
+  return std::max(apart - 1, static_cast<int>(manyApart(pairs, elsewhere).size()));
 }
 
-/// Whether some reader can never be with the producer, or the array outlives the region.
+/// Whether two of those who have the array can never share, or it outlives the region.
 bool alwaysStored(const Store& store, const PairTable& pairs) {
-  return store.outlives || std::any_of(store.readers.begin(), store.readers.end(),
-                                       [&](int r) { return !pairs.canShare(store.producer, r); });
+  std::vector<int> nodes = store.readers;
+  nodes.push_back(store.producer);
+  return store.outlives || manyApart(pairs, nodes).size() > 1;
 }
 
 }  // namespace

@@ -79,7 +79,8 @@ class ComponentSolver {
   ComponentSolver(const PartitionProblem& problem, const PairTable& pairs, const Assignment& start,
                   bool shortcut)
       : problem_(problem), pairs_(pairs), start_(start), shortcut_(shortcut) {
-    for (const std::vector<int>& nodes : sharingComponents(pairs, problem.nodes)) add(nodes, 0);
+    for (const std::vector<int>& nodes : sharingComponents(pairs, problem.nodes))
+      add(nodes, {startOf(nodes), 0});
   }
 
   void run(const Deadline& deadline) {
@@ -133,13 +134,17 @@ class ComponentSolver {
     double effort() const { return std::pow(static_cast<double>(nodes.size()), 2); }
   };
 
-  void add(std::vector<int> nodes, double lower) {
+  Assignment startOf(const std::vector<int>& nodes) const {
+    Assignment start;
+    for (int v : nodes) start.push_back(start_[v]);
+    return normalised(start);
+  }
+
+  void add(std::vector<int> nodes, const SearchedOrders& known) {
     Component c{std::move(nodes), nullptr};
     if (c.nodes.size() > 1) {
-      Assignment start;
-      for (int v : c.nodes) start.push_back(start_[v]);
-      c.solver = std::make_unique<PartSolver>(restricted(problem_, pairs_, c.nodes), normalised(start), lower,
-                                              shortcut_);
+      c.solver = std::make_unique<PartSolver>(restricted(problem_, pairs_, c.nodes), known.cluster,
+                                              known.bound, shortcut_);
     }
     components_.push_back(std::move(c));
   }
@@ -172,15 +177,14 @@ class ComponentSolver {
     }
   }
 
-  /// Takes out the components that meet in a cycle; what all of them cost at least is added to `lower`.
-  std::vector<Component> takeCyclic(double& lower) {
+  /// Takes out the components that meet in a cycle.
+  std::vector<Component> takeCyclic() {
     const Assignment clusters = cluster();
     const std::vector<bool> cyclic = onCycles(problem_, clusters);
     std::vector<Component> meeting, rest;
     for (Component& c : components_) {
       const bool meets =
           c.solver && std::any_of(c.nodes.begin(), c.nodes.end(), [&](int v) { return cyclic[clusters[v]]; });
-      if (meets) lower += c.solver->bound();
       (meets ? meeting : rest).push_back(std::move(c));
     }
     components_ = std::move(rest);
@@ -189,49 +193,43 @@ class ComponentSolver {
 
   /// They must be solved as one, which costs no less than all of them.
   void joinOnCycles(const Deadline& deadline) {
-    double lower = 0;
-    const std::vector<Component> meeting = takeCyclic(lower);
+    const std::vector<Component> meeting = takeCyclic();
     std::vector<int> nodes;
-    for (const Component& c : meeting) nodes.insert(nodes.end(), c.nodes.begin(), c.nodes.end());
+    SearchedOrders known;
+    for (const Component& c : meeting) {
+      nodes.insert(nodes.end(), c.nodes.begin(), c.nodes.end());
+      known.bound += c.solver->bound();
+    }
     std::sort(nodes.begin(), nodes.end());
-    if (shortcut_) lower = std::max(lower, orderJoined(nodes, meeting, deadline));
-    add(std::move(nodes), lower);
+    known.cluster = startOf(nodes);
+    if (shortcut_) known = ordered(nodes, meeting, known, deadline);
+    add(std::move(nodes), known);
   }
 
-  /// A better start for components that meet in a cycle, whose nodes these are, and what they cost at least.
-  double orderJoined(const std::vector<int>& nodes, const std::vector<Component>& meeting,
-                     const Deadline& deadline) {
+  /// More about components that meet in a cycle, whose nodes these are.
+  SearchedOrders ordered(const std::vector<int>& nodes, const std::vector<Component>& meeting,
+                         const SearchedOrders& known, const Deadline& deadline) const {
     const PartitionProblem problem = restricted(problem_, pairs_, nodes);
     const PairTable pairs(problem);
     std::vector<SolvedComponent> solved;
-    double lower = 0, open = 0;
+    double open = 0;
     for (const Component& c : meeting) {
       solved.push_back({{}, c.solver->cluster(), c.solver->bound()});
       for (int v : c.nodes) {
         const auto found = std::lower_bound(nodes.begin(), nodes.end(), v);
         solved.back().nodes.push_back(static_cast<int>(found - nodes.begin()));
       }
-      lower += c.solver->bound();
       open += c.solver->cost() - c.solver->bound();
     }
-    Assignment start;
-    for (int v : nodes) start.push_back(start_[v]);
     const Deadline turns(kShareOfTurns * deadline.secondsLeft());
-    start = solveInTurn(problem, pairs, solved, normalised(start), turns);
-    if (open <= kLittle * (costOf(problem, start) - lower)) {
-      const Deadline orders(kShareOfOrders * deadline.secondsLeft());
-      SearchedOrders searched = searchOrders(problem, solved, start, orders);
-      start = std::move(searched.cluster);
-      lower = searched.bound;
-    }
-    for (size_t k = 0; k < nodes.size(); ++k) start_[nodes[k]] = problem_.nodes + start[k];
-    start_ = normalised(start_);
-    return lower;
+    const Assignment start = solveInTurn(problem, pairs, solved, known.cluster, turns);
+    if (open > kLittle * (costOf(problem, start) - known.bound)) return {start, known.bound};
+    return searchOrders(problem, solved, start, Deadline(kShareOfOrders * deadline.secondsLeft()));
   }
 
   const PartitionProblem& problem_;
   const PairTable& pairs_;
-  Assignment start_;  ///< a legal one of the whole
+  const Assignment& start_;  ///< a legal one of the whole
   const bool shortcut_;
   std::vector<Component> components_;
 };

@@ -16,9 +16,9 @@ namespace {
 constexpr double kFirstTurn = 0.1;           ///< of stages, and of whole clusters
 constexpr double kSecondsOfFirstTurn = 1.5;  ///< and no longer than that
 constexpr double kAnnealing = 0.25;
-constexpr double kStages = 0.7, kSolvingAgain = 0.2, kPromising = 0.5;
-/// Stages begin anew each time: later turns are for them alone, or too short to find more than before.
-constexpr double kStagesLater = 0.95, kMoreThanBefore = 1.5;
+constexpr double kStages = 0.7, kSolvingAgain = 0.2, kPromising = 0.5, kUnpromising = 0.3;
+/// Stages begin anew each time: a later turn that is too short would find no more than before.
+constexpr double kStagesLater = 0.5, kMoreThanBefore = 1.5;
 constexpr int kFewClusters = 20;  ///< more are no stages
 /// Of so many nodes on average, clusters are worth solving again by stages; of fewer, all are found sooner.
 constexpr int kLargeClusters = 8;
@@ -49,7 +49,7 @@ void PartSolver::run(double seconds) {
     if (!proven()) wholeClusters(firstTurn);
     clustersPromise_ = bound_ > bound;
   }
-  if (clustersPromise_ && !proven()) wholeClusters(kPromising * seconds);
+  if (!proven()) wholeClusters((clustersPromise_ ? kPromising : kUnpromising) * seconds);
   if (!proven() && clusters() <= kFewClusters) {
     const double most = stagesTook_ > 0 && !clustersPromise_ ? kStagesLater : kStages;
     const double given = std::min(most * seconds, deadline.secondsLeft());

@@ -8,18 +8,20 @@
 #include <optional>
 #include <vector>
 
-#include "fusion/lower_bound.h"
+#include "fusion/link_bound.h"
 #include "fusion/stage_program.h"
 
 namespace kelpie::fusion {
 namespace {
 
 constexpr int kMostStages = 20;
+constexpr int kMostNodes = 600;
 constexpr int kMostRows = 50'000;
 constexpr int kMostPrograms = 40'000;   ///< relaxations of one number of stages
 constexpr int kIdleRounds = 3;          ///< of cuts that hardly raise the bound: there are no more
 constexpr double kWorthARound = 0.01;   ///< of what is missing
 constexpr int kRowsToDive = 2'000;      ///< smaller programs are searched at once
+constexpr double kShareOfLinks = 0.2;   ///< of the time
 constexpr double kShareOfDive = 0.3;    ///< of the time
 constexpr double kShareOfStages = 0.5;  ///< of the time that is left
 constexpr double kTolerance = 1e-10;    ///< of objectives
@@ -158,19 +160,18 @@ Relaxed relax(glp_prob* lp, const Deadline& deadline) {
 class StageSolver {
  public:
   StageSolver(const PartitionProblem& problem, const PairTable& pairs, const Assignment& incumbent,
-              double lower)
+              double lower, const Deadline& deadline)
       : problem_(problem),
         pairs_(pairs),
         lower_(lower),
         cost_(costOf(problem, incumbent)),
-        result_{incumbent, 0, 0} {
-    // What every partition pays beside launches.
-    PartitionProblem free = problem;
-    std::fill(free.launch.begin(), free.launch.end(), 0.0);
-    always_ = lowerBound(free, pairs);
+        result_{incumbent, 0, lower} {
+    if (problem.nodes <= kMostNodes)
+      always_ = linkBound(problem, pairs, Deadline(kShareOfLinks * deadline.secondsLeft()));
   }
 
   StagedPartition run(const Deadline& deadline) {
+    if (problem_.nodes > kMostNodes) return result_;
     // Where that cannot prove the best, it may still find it.
     const int clusters = 1 + *std::max_element(result_.cluster.begin(), result_.cluster.end());
     const int most = nothingLeft(kMostStages + 1) ? kMostStages : std::min(kMostStages, clusters);
@@ -271,8 +272,8 @@ class StageSolver {
   const PartitionProblem& problem_;
   const PairTable& pairs_;
   const double lower_;  ///< nothing costs less
-  double always_ = 0;
-  double cost_;  ///< of the best known
+  double always_ = 0;   ///< what every partition pays beside launches
+  double cost_;         ///< of the best known
   StagedPartition result_;
 };
 
@@ -281,7 +282,7 @@ class StageSolver {
 StagedPartition solveStages(const PartitionProblem& problem, const PairTable& pairs,
                             const Assignment& incumbent, double lower, const Deadline& deadline) {
   if (problem.nodes == 0 || !launchesAlike(problem)) return {incumbent, 0, 0};
-  return StageSolver(problem, pairs, incumbent, lower).run(deadline);
+  return StageSolver(problem, pairs, incumbent, lower, deadline).run(deadline);
 }
 
 }  // namespace kelpie::fusion

@@ -183,7 +183,7 @@ TEST(SolveIlp, ProvesStraightLinesOfOneLength) {
   for (const double load : {0.0187, 18.7}) {
     for (uint32_t seed = 0; seed < 8; ++seed) {
       SCOPED_TRACE(fmt::format("load {}, seed {}", load, seed));
-      const PartitionProblem problem = straightLine(50 + 12 * static_cast<int>(seed), seed, load);
+      const PartitionProblem problem = straightLine(50 + 4 * static_cast<int>(seed), seed, load);
       const Partition ilp = solveIlp(problem, PairTable(problem), {30, true, true});
       EXPECT_EQ(illegal(problem, ilp.cluster), std::nullopt);
       EXPECT_TRUE(ilp.proven()) << ilp.gap();
