@@ -179,17 +179,20 @@ class Builder {
     return lcu::anyNode(thunksOf(s), [](ExprRef e) { return e->kind == ExprKind::Param && e->index > 0; });
   }
 
-  /// Whether v reads what is computed of survivors of f with their segments, which goes into the filter and
-  /// from there into v.
-  bool readsBySegments(int v, int f) const {
-    return std::any_of(reads_[v].begin(), reads_[v].end(), [&](const auto& read) {
-      const int u = producerOf(read.first);
-      return read.second.pointwise && u >= 0 && graph_.nodes[u].soac && graph_.liftedOver[u] == f &&
-             (usesSegments(soac(u)) || readsBySegments(u, f));
-    });
+  /// Whether v, or what it reads of the same elements and may share a kernel with, needs to know their
+  /// segments.
+  bool needsSegments(int v) {
+    const auto [it, fresh] = needsSegments_.try_emplace(v, false);
+    if (!fresh) return it->second;
+    const bool needs =
+        usesSegments(soac(v)) || std::any_of(reads_[v].begin(), reads_[v].end(), [&](const auto& read) {
+          const int u = producerOf(read.first);
+          return read.second.pointwise && u >= 0 && graph_.nodes[u].soac && needsSegments(u);
+        });
+    return needsSegments_[v] = needs;
   }
 
-  std::string liftObstacle(int v, int f) const {
+  std::string liftObstacle(int v, int f) {
     const Soac& s = soac(v);
     const Soac& filter = soac(f);
     if (s.kind == SoacKind::Permute) return "permutes survivors and has nowhere to send the others";
@@ -200,10 +203,8 @@ class Builder {
                         s.space.offsets == filter.results[0] && s.space.segments == filter.space.segments;
       if (!same) return "has other segments than the filter";
     } else if (filter.space.segmented() && s.kind != SoacKind::Map) {
-      if (s.kind == SoacKind::Filter || s.kind == SoacKind::Scan || usesSegments(filter) ||
-          readsBySegments(v, f)) {
+      if (s.kind == SoacKind::Filter || s.kind == SoacKind::Scan || needsSegments(f) || needsSegments(v))
         return "is not segmented like the filter";
-      }
     }
     // The position of a survivor is known only after packing; its values are known at once.
     std::string obstacle;
@@ -565,6 +566,7 @@ class Builder {
   DependenceGraph graph_;
   std::map<VarId, int> producer_;
   std::unordered_map<ExprRef, int> filterOfExtent_;
+  std::unordered_map<int, bool> needsSegments_;
   std::vector<std::map<VarId, ReadWays>> reads_;
   std::vector<std::vector<int>> fusibleInto_;        ///< edges, by their ends
   std::map<std::pair<int, int>, Related> finishes_;  ///< what relateFinish has found

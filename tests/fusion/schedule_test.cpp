@@ -112,6 +112,19 @@ function f(xs: [int64], os: [int64], n: int64, ks: [int64]) {
               ElementsAre("kept_of_more_plain", "fold"));
 }
 
+// The same where a filter of survivors, which has no segments to look at itself, takes over what the one
+// before it decides by segment.
+TEST(Schedule, FoldsOfAllSurvivorsOfSurvivorsDoNotReadWhatNeedsTheirSegments) {
+  EXPECT_THAT(scheduleOf(R"(
+function f(xs: [int64], os: [int64], n: int64, ks: [int64]) {
+  kernel kept { let ends: [int64; n + 1], as: [int64; ends[n]] = FILTER seg(os, n, #xs) { i, s, p => xs[i] } where { i, s, p => ks[s] > 2 } return ends, as }
+  kernel again { let last: [int64; n + 1], bs: [int64; last[n]] = FILTER seg(ends, n, ends[n]) { i, s, p => as[i] } where { i, s, p => as[i] > 0 } return last, bs }
+  kernel fold { let d: &int64 = REDUCE flat last[n] { i => bs[i] } (0) { x, y => x + y } return d }
+  return d, bs
+})"),
+              ElementsAre("kept_again", "fold"));
+}
+
 TEST(Schedule, ASizeIsNoReasonToKeepAnArray) {
   lcu::Program program = read(R"(
 function f(xs: [int64]) {
