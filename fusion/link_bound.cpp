@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -108,14 +109,22 @@ class LinkProgram {
             LinkCuts(problem_, pairs, pairs.shareMatrix(), std::move(nodes))};
   }
 
-  /// What is stored because a reader is elsewhere, that reader loads.
+  /// What is stored because a reader is elsewhere, that reader loads; but some readers, as those of sizes,
+  /// load nothing.
   void tieLoadsToStores() {
     for (size_t s = 0; s < problem_.stores.size(); ++s) {
       const Store& store = problem_.stores[s];
-      if (store.outlives || store.readers.empty()) continue;
       std::vector<int> columns{0, stores_.columns[s]};
-      for (size_t k = 0; k < problem_.accesses.size(); ++k)
-        if (problem_.accesses[k].producer == store.producer) columns.push_back(loads_.columns[k]);
+      std::set<int> loading;
+      for (size_t k = 0; k < problem_.accesses.size(); ++k) {
+        const Access& a = problem_.accesses[k];
+        if (a.producer != store.producer) continue;
+        columns.push_back(loads_.columns[k]);
+        loading.insert(a.readers.begin(), a.readers.end());
+      }
+      const bool allLoad =
+          std::all_of(store.readers.begin(), store.readers.end(), [&](int r) { return loading.contains(r); });
+      if (store.outlives || !allLoad) continue;
       std::vector<double> values(columns.size(), -1);
       values[1] = 1;
       addRow(columns, values, GLP_UP, 0);

@@ -46,8 +46,8 @@ std::vector<int> manyApart(const PairTable& pairs, std::vector<int> nodes) {
   return best;
 }
 
-/// How many clusters at least load an array in this way: of readers that exclude each other one may be with the
-/// producer.
+/// How many clusters at least load an array in this way: of readers that exclude each other one may be with
+/// the producer.
 int fewestLoads(const Access& access, const PairTable& pairs) {
   const int apart = static_cast<int>(manyApart(pairs, access.readers).size());
   if (access.producer < 0) return apart;

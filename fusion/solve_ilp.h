@@ -3,12 +3,11 @@
 // Most of a real region never reaches the solver:
 //   1. Contraction. A node whose only reader (or only producer) it may always follow, at no possible loss, is
 //      merged with it (contraction.h).
-//   2. Decomposition. Pairs that can share a cluster span components, solved apart; if together their
-//   clusters
-//      form a cycle, the components on it are joined and solved again.
+//   2. Decomposition. Pairs that can share a cluster span components, solved apart. If together their
+//      clusters form a cycle, the components on it are solved amid each other (solve_in_turn.h), then their
+//      order is searched (search_orders.h), and what that leaves open is solved as one.
 //   3. A combinatorial lower bound (lower_bound.h). When the greedy clustering, improved, meets it, nothing
-//   is
-//      left to solve.
+//      is left to solve.
 //   4. What remains of a component is solved by stages (solve_stages.h), annealing (anneal.h) and branch and
 //      price over whole clusters (cluster_search.h), in turns (solve_part.h).
 //

@@ -16,8 +16,9 @@
 //
 // Column generation (cluster_search.h) sees large clusters badly: what is worth most together is there a
 // question of its own, with the budget in it. Here a cluster's size does not matter, but the number of
-// stages does, as only what is far apart is bounded from below. So this is for regions of one index space
-// that need few kernels, however many nodes they have.
+// stages does. What traffic so few clusters have at least is told by cuts of links (link_cuts.h), and what
+// any number of them has by links alone (link_bound.h). So this is for regions of one index space that need
+// few kernels, however many nodes they have.
 #pragma once
 
 #include "fusion/deadline.h"

@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "fusion/budget_weights.h"
+#include "fusion/link_bound.h"
 #include "fusion/link_cuts.h"
+#include "fusion/lower_bound.h"
 #include "fusion/restricted_problem.h"
 #include "fusion/search_orders.h"
 #include "fusion/solve_ilp.h"
@@ -92,6 +94,39 @@ TEST(LinkCuts, OfATreeOverTheBudgetSoMuchIsCutThatTheRestFits) {
   ASSERT_FALSE(broken.empty());
   for (const LinkCut& cut : broken) EXPECT_EQ(cut, (LinkCut{{0, 1}, {1, 1}}));
   EXPECT_TRUE(cuts.broken({1, 0}, 0.01).empty());
+}
+
+TEST(LinkBound, IsAtMostWhatTheBestPartitionPaysForArrays) {
+  std::mt19937 random(31);
+  const auto chance = [&](double p) { return std::uniform_real_distribution<>(0, 1)(random) < p; };
+  int tight = 0;
+  for (int round = 0; round < 400; ++round) {
+    SCOPED_TRACE(round);
+    PartitionProblem p = randomProblem(random, {8, 0.4, 0.2, 0.05, 1, round % 2 == 0});
+    std::fill(p.launch.begin(), p.launch.end(), 0);
+    // Readers that load nothing, arrays that are loaded in several ways, and some that are not stored again.
+    for (size_t k = p.accesses.size(); k-- > 0;) {
+      Access& a = p.accesses[k];
+      if (a.readers.size() < 2 || !chance(0.4)) continue;
+      const Access rest{a.producer, {a.readers.back()}, a.cost + 1};
+      a.readers.pop_back();
+      if (chance(0.5)) p.accesses.push_back(rest);
+    }
+    const double best = exhaustiveOptimum(p);
+    const double bound = linkBound(p, PairTable(p), Deadline(20));
+    EXPECT_LE(bound, best + 1e-6);
+    EXPECT_GE(bound, lowerBound(p, PairTable(p)) - 1e-6);
+    tight += bound > best - 1e-6;
+  }
+  EXPECT_GT(tight, 50);
+}
+
+TEST(LinkBound, OfWhatIsNeededElsewhereWithoutALoadIsTheStoreAlone) {
+  PartitionProblem p = plainProblem(3);
+  p.edges = {{0, 1, true}, {0, 2, false}};
+  p.accesses = {{0, {1}, 5}};
+  p.stores = {{0, {1, 2}, false, 3}};  // 2 needs the size
+  EXPECT_NEAR(linkBound(p, PairTable(p), Deadline(20)), 3, 1e-9);
 }
 
 /// The program with whatever cuts its relaxation breaks, and then some random solution's.
