@@ -18,7 +18,8 @@ double dualFeasible(int k, double share) {
 
 std::vector<std::vector<double>> budgetWeights(const PartitionProblem& problem) {
   std::vector<double> shares;
-  for (double weight : problem.weight) shares.push_back(std::min(1.0, weight / problem.budget));
+  for (double weight : problem.weight)
+    shares.push_back(weight > 0 ? std::min(1.0, weight / problem.budget) : 0);
   std::vector<std::vector<double>> result{shares};
   for (int k = 1; k <= kFunctions; ++k) {
     std::vector<double> mapped;

@@ -64,8 +64,8 @@ class Rules {
     const int v = *successors_[u].begin();
     if (!mayFollow(u, v)) return -1;
     double gain = 0, loss = 0;
-    for (const Access* a : readsOf_[u]) gain += a->cost;
-    for (const Store* s : storesOf_[u]) gain += s->outlives ? 0 : s->cost;
+    for (const Access* a : readsOf_[u]) gain += a->readers.empty() ? 0 : a->cost;
+    for (const Store* s : storesOf_[u]) gain += s->outlives || s->readers.empty() ? 0 : s->cost;
     for (const Access* a : reads_[u]) {
       if (std::find(a->readers.begin(), a->readers.end(), v) == a->readers.end()) loss += a->cost;
     }

@@ -203,12 +203,14 @@ class StageSolver {
   bool nothingLeft(int stages) const { return std::max(lower_, boundOf(stages)) >= enough(); }
   double enough() const { return cost_ - kNothing * (1 + cost_); }
 
-  void offer(Assignment cluster) {
-    if (illegal(problem_, cluster)) return;
+  /// False if it is illegal: GLPK keeps rules but for its tolerance.
+  bool offer(Assignment cluster) {
+    if (illegal(problem_, cluster)) return false;
     const double cost = costOf(problem_, cluster);
-    if (cost >= cost_) return;
+    if (cost >= cost_) return true;
     cost_ = cost;
     result_.cluster = std::move(cluster);
+    return true;
   }
 
   /// Adds to a relaxed program what its relaxation breaks, as long as that raises the bound, which is
@@ -238,6 +240,10 @@ class StageSolver {
   /// `kNoPartition` where nothing is left.
   double solve(const StageProgram& program, const Deadline& deadline) {
     if (!program.possible()) return kNoPartition;
+    if (program.variables().empty()) {  // every node has one stage: GLPK wants something to decide
+      const bool legal = offer(program.partition(program.lp(), glp_get_col_prim));
+      return legal ? kNoPartition : 0;
+    }
     glp_term_out(GLP_OFF);
     const Relaxed relaxed = relax(program.lp(), deadline);
     if (relaxed == Relaxed::NoPartition) return kNoPartition;
@@ -264,7 +270,9 @@ class StageSolver {
     search.cb_func = [](glp_tree* tree, void* info) { static_cast<StageSearch*>(info)->at(tree); };
     const int status = glp_intopt(program.lp(), &search);
     const int found = glp_mip_status(program.lp());
-    if (found == GLP_OPT || found == GLP_FEAS) offer(program.partition(program.lp(), glp_mip_col_val));
+    const bool legal =
+        (found != GLP_OPT && found != GLP_FEAS) || offer(program.partition(program.lp(), glp_mip_col_val));
+    if (!legal) return root;  // others that cost as much may be hidden behind it
     const bool complete = (status == 0 && (found == GLP_OPT || found == GLP_NOFEAS)) || stages.nothingLeft();
     return complete ? kNoPartition : program.cost(stages.bound);
   }

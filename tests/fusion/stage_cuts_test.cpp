@@ -63,6 +63,12 @@ TEST(BudgetWeights, OfNodesThatTakeTwentyOfSixtyFourThreeFillAll) {
   EXPECT_DOUBLE_EQ(most, 1.0 / 3);
 }
 
+TEST(BudgetWeights, OfNoBudgetNodesWithoutWeightTakeNothing) {
+  PartitionProblem p = plainProblem(2);
+  p.budget = 0;
+  EXPECT_EQ(budgetWeights(p)[0], (std::vector<double>{0, 0}));
+}
+
 TEST(LinkCuts, OfAChainToWhatCannotShareOneIsCut) {
   PartitionProblem p = plainProblem(4);  // f (1) and g (2) read x (0), h (3) reads g's array; f blocks h
   p.edges = {{0, 1, true}, {0, 2, true}, {2, 3, true}, {1, 3, false}};
