@@ -8,6 +8,15 @@
 
 namespace kelpie::fusion {
 
+/// Nodes without anything between them.
+inline PartitionProblem plainProblem(int nodes) {
+  PartitionProblem p;
+  p.nodes = nodes;
+  p.launch.assign(nodes, 1);
+  p.weight.assign(nodes, 0);
+  return p;
+}
+
 struct RandomShape {
   int nodes = 8;
   double edgeDensity = 0.3, blocking = 0.3, forbidden = 0.15;

@@ -21,14 +21,6 @@
 namespace kelpie::fusion {
 namespace {
 
-PartitionProblem plainProblem(int nodes) {
-  PartitionProblem p;
-  p.nodes = nodes;
-  p.launch.assign(nodes, 1);
-  p.weight.assign(nodes, 0);
-  return p;
-}
-
 /// The clusters of a mixture of partitions, of which each has the same part.
 std::vector<ClusterShare> mixtureOf(const std::vector<Assignment>& partitions) {
   std::vector<ClusterShare> result;

@@ -19,14 +19,6 @@
 namespace kelpie::fusion {
 namespace {
 
-PartitionProblem plainProblem(int nodes) {
-  PartitionProblem p;
-  p.nodes = nodes;
-  p.launch.assign(nodes, 1);
-  p.weight.assign(nodes, 0);
-  return p;
-}
-
 TEST(BudgetWeights, WhatFitsStillDoes) {
   std::mt19937 random(3);
   int more = 0;
