@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "fusion/silent_simplex.h"
+
 namespace kelpie::fusion {
 namespace {
 
@@ -121,10 +123,7 @@ void ClusterProgram::needAtLeast(int clusters) {
 }
 
 std::optional<double> ClusterProgram::relax(int milliseconds) {
-  glp_smcp simplex;
-  glp_init_smcp(&simplex);
-  simplex.msg_lev = GLP_MSG_OFF;
-  simplex.meth = rowsChanged_ ? GLP_DUALP : GLP_PRIMAL;
+  glp_smcp simplex = silentSimplex(rowsChanged_ ? GLP_DUALP : GLP_PRIMAL);
   simplex.tm_lim = milliseconds;
   rowsChanged_ = false;
   if (glp_simplex(lp_.get(), &simplex) != 0 || glp_get_status(lp_.get()) != GLP_OPT) return std::nullopt;
@@ -294,9 +293,7 @@ ClusterProgram::Whole ClusterProgram::solveWhole(const std::vector<int>& columns
     glp_set_col_kind(lp.get(), glp_get_num_cols(lp.get()), GLP_BV);
   }
   Whole result;
-  glp_smcp simplex;
-  glp_init_smcp(&simplex);
-  simplex.msg_lev = GLP_MSG_OFF;
+  glp_smcp simplex = silentSimplex();
   simplex.tm_lim = deadline.millisecondsLeft();
   if (glp_simplex(lp.get(), &simplex) != 0) return result;
   if (glp_get_status(lp.get()) != GLP_OPT) {

@@ -10,6 +10,7 @@
 
 #include "fusion/link_cuts.h"
 #include "fusion/lower_bound.h"
+#include "fusion/silent_simplex.h"
 
 namespace kelpie::fusion {
 namespace {
@@ -32,10 +33,7 @@ class LinkProgram {
 
   double bound(const Deadline& deadline) {
     glp_term_out(GLP_OFF);
-    glp_smcp simplex;
-    glp_init_smcp(&simplex);
-    simplex.msg_lev = GLP_MSG_OFF;
-    simplex.meth = GLP_DUALP;
+    glp_smcp simplex = silentSimplex(GLP_DUALP);
     double best = least();
     for (int idle = 0; idle < kIdleRounds && !deadline.passed();) {
       simplex.tm_lim = deadline.millisecondsLeft();

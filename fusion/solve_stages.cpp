@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fusion/link_bound.h"
+#include "fusion/silent_simplex.h"
 #include "fusion/stage_program.h"
 
 namespace kelpie::fusion {
@@ -44,10 +45,7 @@ class Dive {
   }
 
   std::optional<Assignment> run(const Deadline& deadline) {
-    glp_smcp simplex;
-    glp_init_smcp(&simplex);
-    simplex.msg_lev = GLP_MSG_OFF;
-    simplex.meth = GLP_DUALP;
+    glp_smcp simplex = silentSimplex(GLP_DUALP);
     while (!deadline.passed()) {
       simplex.tm_lim = deadline.millisecondsLeft();
       if (glp_simplex(lp_.get(), &simplex) != 0) return std::nullopt;
@@ -141,9 +139,7 @@ struct StageSearch {
 enum class Relaxed { Optimal, NoPartition, NoAnswer };
 
 Relaxed relax(glp_prob* lp, const Deadline& deadline) {
-  glp_smcp simplex;
-  glp_init_smcp(&simplex);
-  simplex.msg_lev = GLP_MSG_OFF;
+  glp_smcp simplex = silentSimplex();
   // The presolver's bases make the search shorter; but where it does not see by itself that nothing is
   // feasible, its answer is undefined.
   for (const int presolve : {GLP_ON, GLP_OFF}) {
@@ -217,10 +213,7 @@ class StageSolver {
   /// returned.
   double tighten(const StageProgram& program, const Deadline& deadline) const {
     glp_prob* lp = program.lp();
-    glp_smcp simplex;
-    glp_init_smcp(&simplex);
-    simplex.msg_lev = GLP_MSG_OFF;
-    simplex.meth = GLP_DUALP;
+    glp_smcp simplex = silentSimplex(GLP_DUALP);
     double bound = program.cost(glp_get_obj_val(lp));
     for (int idle = 0; idle < kIdleRounds && bound < enough() && !deadline.passed();) {
       const bool requirements = program.addBrokenRequirements(lp);
