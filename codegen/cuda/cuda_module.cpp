@@ -114,6 +114,7 @@ int64_t CudaPass::together(const LaunchExtents& extents) const {
 
 bool CudaPass::suits(const LaunchExtents& extents) const {
   if (fewColumns) return extents.segments <= kWarp;
+  if (leastOfLongTiles > 0) return extents.elements >= leastOfLongTiles;
   if (grid != Grid::Products) return together(extents) > 0;
   // Of less than that, most of half a tile would be empty, or of what it loads would serve few.
   constexpr int64_t kIndices = 16, kPositions = 16;

@@ -89,11 +89,12 @@ struct CudaPass {
   std::vector<uint32_t> ranked;
   /// What is launched instead for inputs that they suit, the first that does: products
   /// (segment_products.cuh), warps and groups of threads (segment_warps.cuh, segment_groups.cuh), few
-  /// columns.
+  /// columns, tiles of many elements.
   std::vector<std::shared_ptr<const CudaPass>> alternatives;
-  int64_t mostOfGroups = 0;  ///< of groups: elements of such inputs
-  bool byWarps = false;      ///< groups are whole warps
-  bool fewColumns = false;   ///< of Columns: no more segments than a warp has lanes
+  int64_t mostOfGroups = 0;      ///< of groups: elements of such inputs
+  bool byWarps = false;          ///< groups are whole warps
+  bool fewColumns = false;       ///< of Columns: no more segments than a warp has lanes
+  int64_t leastOfLongTiles = 0;  ///< of long tiles: elements of such inputs
   /// Parameters, by number: columns that loops load at the same positions (records.cuh), which launches may
   /// put side by side.
   std::vector<std::vector<uint32_t>> records;
@@ -154,6 +155,8 @@ struct CudaOptions {
   int maxItems = 16;  ///< items a thread holds at most
   int64_t maxChunks = kMaxChunks;
   int64_t mostOfGroups = int64_t{1} << 22;  ///< elements whose segments are folded by groups of threads
+  /// Elements from which on tiles are longer where thunks that loop know their segments.
+  int64_t leastOfLongTiles = int64_t{1} << 23;
   /// Of gathered arrays, the blocks that run at the same time share the cache for so many: ranges become
   /// shorter, and lie nearer to each other, where arrays are larger.
   int64_t nearBytes = int64_t{8} << 20;

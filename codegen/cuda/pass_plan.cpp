@@ -38,6 +38,7 @@ class Planner {
     plan_.groups = form == PassForm::Groups;
     plan_.warps = form == PassForm::Warps;
     plan_.fewColumns = form == PassForm::FewColumns;
+    plan_.longTiles = form == PassForm::LongTiles;
   }
 
   PassPlan run() {

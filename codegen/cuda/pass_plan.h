@@ -62,6 +62,8 @@ struct PassPlan {
   std::optional<Product> product;      ///< of Products, and where that is an alternative
   bool across = false;                 ///< of Columns, by one index: neighbouring segments read side by side
   bool fewColumns = false;             ///< ... and there are no more of them than lanes
+  bool lengthens = false;              ///< of Heads: longer tiles are better for many elements
+  bool longTiles = false;              ///< ... and it has those
   TileShape shape;
   int rowsAtOnce = 0;                    ///< rows of items that are unrolled together; 0: all
   bool dividesInPlace = false;           ///< each long division has its own code
@@ -104,7 +106,7 @@ struct PassPlan {
 bool foldsTheSame(const lcu::Soac& scan, const lcu::Soac& reduction);
 
 /// Ways to write a pass: for inputs of any kind, or an alternative for some.
-enum class PassForm : uint8_t { General, Groups, Warps, Product, FewColumns };
+enum class PassForm : uint8_t { General, Groups, Warps, Product, FewColumns, LongTiles };
 
 PassPlan planPass(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
                   const CudaOptions& options, PassForm form);

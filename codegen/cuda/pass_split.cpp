@@ -21,8 +21,8 @@ using lcu::VarId;
 namespace {
 
 /// What a binding asks of its pass. Map: that it is none of maps that go by segments, or holds maps alone;
-/// Either: the former.
-enum class Course : uint8_t { Map, Either, Forward, Backward, Segments, Transposed };
+/// Either: the former; Loops: the same, and that nothing in it waits for other tiles or folds segments.
+enum class Course : uint8_t { Map, Either, Loops, Forward, Backward, Segments, Transposed };
 
 Course courseOf(const Soac& soac) {
   switch (soac.kind) {
@@ -47,6 +47,44 @@ std::optional<Course> together(Course a, Course b) {
   const bool isFree = a == Course::Map || (a == Course::Either && b != Course::Transposed);
   return isFree || a == b ? std::optional(b) : std::nullopt;
 }
+
+/// Finds maps that loop and had better not do so in a pass that scans, filters or folds segments: if no less
+/// of their results is stored in any case than then is beside it, and nothing there goes through the same
+/// loops.
+class LoopsApart {
+ public:
+  LoopsApart(const lcu::Kernel& kernel, const lcu::Program& program)
+      : kernel_(kernel), program_(program), info_(analyseKernel(kernel, program)) {
+    for (const Soac& soac : kernel.bindings)
+      if (!together(courseOf(soac), Course::Loops))
+        for (ExprRef e : loopsOf(soac)) ofOthers_.insert(e);
+  }
+
+  bool contains(uint32_t b) const {
+    const Soac& soac = kernel_.bindings[b];
+    if (soac.kind != SoacKind::Map || info_.bindings[b].role != BindingRole::Element) return false;
+    const std::set<ExprRef> loops = loopsOf(soac);
+    if (loops.empty()) return false;
+    int stored = 0, more = 0;  // bytes of an element
+    for (VarId v : soac.results) (info_.output(v) ? stored : more) += sizeOf(program_.vars.at(v).type);
+    return more <= stored &&
+           std::none_of(loops.begin(), loops.end(), [this](ExprRef e) { return ofOthers_.contains(e); });
+  }
+
+ private:
+  static std::set<ExprRef> loopsOf(const Soac& soac) {
+    std::set<ExprRef> loops;
+    lcu::forEachNode(thunksOf(soac), [&](ExprRef e) {
+      if (lcu::isUnbounded(e)) loops.insert(e);
+    });
+    return loops;
+  }
+
+  const lcu::Kernel& kernel_;
+  const lcu::Program& program_;
+  const KernelInfo info_;
+  std::set<ExprRef> ofOthers_;
+};
 
 /// Finds what a pass had better compute again than read: maps that are not stored in any case, in a few steps
 /// from elements that they read side by side, no more bytes than writing and reading them would take.
@@ -199,6 +237,7 @@ std::vector<KernelPart> splitIntoPasses(const lcu::Kernel& kernel, const lcu::Pr
   std::set<VarId> returned(kernel.returns.begin(), kernel.returns.end());
   const Repeated repeated(kernel);
   const BesideScans besideScans(kernel, program);
+  const LoopsApart loopsApart(kernel, program);
   std::set<uint32_t> repeatedLater;
   // Puts a binding into a pass, and before it what it has to repeat.
   const std::function<void(uint32_t, size_t)> put = [&](uint32_t b, size_t pass) {
@@ -222,7 +261,7 @@ std::vector<KernelPart> splitIntoPasses(const lcu::Kernel& kernel, const lcu::Pr
     size_t pass = 0;
     for (VarId v : lcu::freeVars(soac))
       if (auto it = passOf.find(v); it != passOf.end()) pass = std::max(pass, it->second);
-    const Course course = courseOf(soac);
+    const Course course = loopsApart.contains(b) ? Course::Loops : courseOf(soac);
     const auto withThis = [&](size_t k) {
       if (besideScans.join(passes[k].bindings, courses[k], b, course)) return std::optional(Course::Forward);
       return together(courses[k], course);

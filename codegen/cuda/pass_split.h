@@ -10,9 +10,14 @@
 // waits for lower tiles twice. On an H200, sums of 2^27 running sums of float32 took 0.73 ms in one pass for
 // segments of 8 and take 0.53 in two, for 1024 0.61 and 0.44, for 2^20 0.46 and 0.44; of 2^26 float64 0.64
 // and 0.48, 0.53 and 0.41, 0.38 and 0.42; three columns beside numbers of segments 2.49 and 1.05 for 1024.
-// Maps whose neighbouring segments read side by side have a pass of their own, too (transposed_tile.cuh):
-// beside folds or scans each of their loads would fetch a piece of memory for itself. Short maps that do not
-// leave the kernel are computed again in each pass that reads them.
+// Maps that loop have a pass of their own, where most of what they make is stored anyway: it has room for
+// more threads, which need not wait for each other, and the pass that reads it has longer tiles. On an H200
+// tones of blocks of samples took 1.74 ms in one pass and take 0.50 in two, numbers of digits and their
+// offsets 0.78 and 0.52, numbers reversed and added 19.2 and 15.3, Collatz sequences 14.3 and 12.3, searches
+// of intervals 4.0 and 3.7; 500,000 words, whose loops are short, 22 and 35 us. Maps whose neighbouring
+// segments read side by side have a pass of their own, too (transposed_tile.cuh): beside folds or scans each
+// of their loads would fetch a piece of memory for itself. Short maps that do not leave the kernel are
+// computed again in each pass that reads them.
 //
 // In:  a well-formed kernel. Out: kernels to run one after the other; what a later one reads is returned by
 // the earlier one. Invariant: each has one direction (`runsBackward`), no pass folds what it scans, and

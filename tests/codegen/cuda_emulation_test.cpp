@@ -24,6 +24,7 @@ codegen::cuda::CudaOptions smallBlocks() {
   codegen::cuda::CudaOptions options;
   options.threads = 64;
   options.maxItems = 8;
+  options.leastOfLongTiles = 1000;
   return options;
 }
 
@@ -54,7 +55,7 @@ codegen::cuda::CudaOptions smallGroups() {
 /// What random kernels became.
 struct Seen {
   int rows = 0, columns = 0, transposed = 0, keys = 0, severalPasses = 0, records = 0, counted = 0,
-      shortArrays = 0;
+      shortArrays = 0, longTiles = 0;
   void add(const codegen::cuda::CudaKernel& kernel) {
     severalPasses += kernel.passes.size() > 1;
     for (const codegen::cuda::CudaPass& pass : kernel.passes) {
@@ -64,6 +65,7 @@ struct Seen {
       keys += pass.grid == codegen::cuda::Grid::Keys;
       records += !pass.records.empty();
       counted += pass.info.counted;
+      for (const auto& alternative : pass.alternatives) longTiles += alternative->leastOfLongTiles > 0;
     }
   }
 };
@@ -234,6 +236,8 @@ TEST(CudaEmulation, Loops) {
     }
   }
   EXPECT_GT(seen.records, 0);
+  EXPECT_GT(seen.longTiles, 0);
+  EXPECT_GT(seen.severalPasses, 0);
 }
 TEST(CudaEmulation, FirstErrorIsReported) {
   compare(4, SpaceKind::Offsets, 6, true, {40, 3000}, {Lengths::Mixed, Lengths::One});

@@ -36,6 +36,106 @@ TEST(PassSplit, ShortMapsAreRepeated) {
   EXPECT_EQ(parts[1].bindings, Numbers({2}));
 }
 
+/// A map that loops, and what folds, scans or filters its results.
+class LoopsTest : public ::testing::Test {
+ protected:
+  LoopsTest() {
+    map_ = known_.kernels.at("segmented_map").bindings.at(0);
+    map_.pull = {turns(known_.program.arena->param(0))};
+    map_.results = {newArray()};
+    fold_ = known_.kernels.at("segmented_sum").bindings.at(0);
+  }
+  /// How often it takes two away from a number until nothing is left, or another number.
+  lcu::ExprRef turns(lcu::ExprRef number, int64_t step = 2) {
+    auto& a = *known_.program.arena;
+    const uint32_t id = a.newLoop();
+    const lcu::ExprRef rest = a.loopVar(id, 0, lcu::kIndex), turn = a.loopVar(id, 1, lcu::kIndex);
+    return a.loop(id, {number, a.index(0)}, a.op(ScalarOp::Greater, rest, a.index(0)),
+                  {a.op(ScalarOp::Sub, rest, a.index(step)), a.add(turn, a.index(1))})[1];
+  }
+  lcu::VarId newArray() {
+    return known_.program.newVar({"turns", lcu::VarKind::Array, lcu::kIndex, map_.space.extent});
+  }
+  lcu::ExprRef element(lcu::VarId array) {
+    auto& a = *known_.program.arena;
+    return a.load(array, lcu::kIndex, a.param(0));
+  }
+  /// Folds integers.
+  void fold(lcu::ExprRef e) {
+    auto& a = *known_.program.arena;
+    fold_.pull = {e};
+    fold_.combine = {{Scalar::ofInt(lcu::kIndex, 0)}, {a.add(a.param(0), a.param(1))}};
+    fold_.results = {known_.program.newVar({"sums", lcu::VarKind::Array, lcu::kIndex, fold_.space.segments})};
+  }
+  size_t passes(std::vector<lcu::VarId> stored) {
+    lcu::Kernel kernel{"loops", {map_, fold_}, std::move(stored)};
+    kernel.returns.push_back(fold_.results[0]);
+    return codegen::cuda::splitIntoPasses(kernel, known_.program).size();
+  }
+
+  KnownKernels known_;
+  lcu::Soac map_, fold_;
+};
+
+/// They have a pass of their own where their results are stored in any case.
+TEST_F(LoopsTest, StoredLoopsAreApart) {
+  fold(element(map_.results[0]));
+  EXPECT_EQ(passes({map_.results[0]}), 2u);
+  EXPECT_EQ(passes({}), 1u);
+}
+
+/// As much as is stored in any case may be stored beside it.
+TEST_F(LoopsTest, LoopsThatStoreLittleMoreAreApart) {
+  map_.pull.push_back(turns(map_.pull[0], 3));
+  map_.results.push_back(newArray());
+  fold(element(map_.results[0]));
+  EXPECT_EQ(passes({map_.results[1]}), 2u);
+  map_.pull.push_back(turns(map_.pull[0], 5));
+  map_.results.push_back(newArray());
+  EXPECT_EQ(passes({map_.results[1]}), 1u);
+}
+
+/// What is in front of a fold and in a map is computed once.
+TEST_F(LoopsTest, SharedLoopsStayTogether) {
+  auto& a = *known_.program.arena;
+  fold(map_.pull[0]);
+  EXPECT_EQ(passes({map_.results[0]}), 1u);
+  fold(a.add(element(map_.results[0]), turns(a.param(0), 7)));
+  EXPECT_EQ(passes({map_.results[0]}), 2u);
+}
+
+/// A loop for each segment is behind the fold of its elements.
+TEST_F(LoopsTest, LoopsOfSegmentsStayWithTheirFolds) {
+  auto& a = *known_.program.arena;
+  fold(a.param(0));
+  lcu::Soac epilogue = map_;
+  epilogue.space = {lcu::SpaceKind::Flat, fold_.space.segments, nullptr, 0, nullptr};
+  epilogue.pull = {turns(a.load(fold_.results[0], lcu::kIndex, a.param(0)))};
+  epilogue.results = {
+      known_.program.newVar({"turns", lcu::VarKind::Array, lcu::kIndex, fold_.space.segments})};
+  const lcu::Kernel kernel{"loops", {fold_, epilogue}, {fold_.results[0], epilogue.results[0]}};
+  EXPECT_EQ(codegen::cuda::splitIntoPasses(kernel, known_.program).size(), 1u);
+}
+
+/// Where thunks that loop know their segments, and elements are many, tiles have more than one item a thread.
+TEST_F(LoopsTest, ManyLoopsHaveLongTiles) {
+  map_.pull = {turns(known_.program.arena->param(1))};
+  const lcu::Kernel kernel{"loops", {map_}, map_.results};
+  const auto passes = codegen::cuda::generateKernel(kernel, known_.program, "k").passes;
+  ASSERT_EQ(passes.size(), 1u);
+  ASSERT_EQ(passes[0].alternatives.size(), 1u);
+  const codegen::cuda::CudaPass& longer = *passes[0].alternatives[0];
+  EXPECT_EQ(longer.grid, codegen::cuda::Grid::Heads);
+  EXPECT_EQ(passes[0].shape.items(), passes[0].shape.threads);
+  EXPECT_EQ(longer.shape.items(), 4 * longer.shape.threads);
+  codegen::LaunchExtents extents;
+  extents.segments = 1000;
+  extents.elements = 1 << 23;
+  EXPECT_TRUE(longer.suits(extents));
+  extents.elements -= 1;
+  EXPECT_FALSE(longer.suits(extents));
+}
+
 /// Where the last of several writers to a place stays, the last ones come first, so that those behind them
 /// need not write; not where a scan has to go forward.
 TEST(PassSplit, LastWritersComeFirst) {
