@@ -1,5 +1,5 @@
 // Those of `cpu` and `interp` as scripts/calibrate.sh measures them. Those of `cuda` began so, and were then
-// fitted to kernels of programs (docs/fusion.md, "Measured").
+// fitted to kernels of programs (docs/prediction.md).
 #include "fusion/cost_constants.h"
 
 namespace kelpie::fusion {

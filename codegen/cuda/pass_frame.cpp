@@ -161,6 +161,7 @@ void writeSignature(PassText& t) {
   if (t.plan.blocksAtOnce > 1 && t.plan.segmented() && !t.plan.whole()) bounds += " - KELPIE_BLOCKS_LESS";
   if (t.plan.blocksAtOnce > 1 && !t.pass.segmented() && t.plan.scanned())
     bounds += " - KELPIE_FLAT_BLOCKS_LESS";
+  if (t.plan.blocksAtOnce == 1 && !t.pass.segmented() && !t.plan.scanned()) bounds += " KELPIE_MIN_BLOCKS";
   std::string text =
       fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", bounds, t.pass.entry);
   size_t column = text.size();

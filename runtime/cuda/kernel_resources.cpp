@@ -85,4 +85,21 @@ int blocksToGiveUp(const std::string& source, const KernelResources& resources) 
   return std::clamp(blocks - fit, 0, blocks / 2);
 }
 
+int blocksToTry(const std::string& source, const KernelResources& resources) {
+  constexpr int kFewBlocks = 3, kRegistersTogether = 8;
+  const size_t bounds = source.find("__launch_bounds__(");
+  if (bounds == std::string::npos) return 0;
+  int threads = 0, parsed = 0;
+  std::sscanf(source.c_str() + bounds, "__launch_bounds__(%d KELPIE_MIN_BLOCKS)%n", &threads, &parsed);
+  if (parsed == 0) return 0;
+  const int each = (resources.registers + kRegistersTogether - 1) / kRegistersTogether * kRegistersTogether;
+  const int fit = kRegisters / (threads * each);
+  return fit <= kFewBlocks ? fit + 1 : 0;
+}
+
+bool isBetterWithMore(const KernelResources& asLiked, const KernelResources& withMoreBlocks) {
+  constexpr int kFrameBytes = 16;
+  return withMoreBlocks.frameBytes <= asLiked.frameBytes + kFrameBytes;
+}
+
 }  // namespace kelpie::runtime::cuda

@@ -60,18 +60,23 @@ const std::vector<std::string>& NvrtcCompiler::options() {
 }
 
 Failure NvrtcCompiler::compile(const std::string& source, int architecture, std::vector<char>& code) const {
-  if (auto failure = compile(source, architecture, 0, code)) return failure;
+  if (auto failure = compile(source, architecture, "", code)) return failure;
   const std::optional<KernelResources> asPlanned = resourcesOf(code);
-  const int blocksLess = asPlanned ? blocksToGiveUp(source, *asPlanned) : 0;
-  if (blocksLess == 0) return std::nullopt;
+  if (!asPlanned) return std::nullopt;
+  const int less = blocksToGiveUp(source, *asPlanned), least = blocksToTry(source, *asPlanned);
+  if (less == 0 && least == 0) return std::nullopt;
   std::vector<char> other;
-  if (auto failure = compile(source, architecture, blocksLess, other)) return failure;
-  const std::optional<KernelResources> freed = resourcesOf(other);
-  if (freed && freed->frameBytes < asPlanned->frameBytes) code = std::move(other);
+  const std::string macro =
+      less > 0 ? fmt::format("KELPIE_BLOCKS_LESS={}", less) : fmt::format("KELPIE_MIN_BLOCKS=, {}", least);
+  if (auto failure = compile(source, architecture, macro, other)) return failure;
+  const std::optional<KernelResources> changed = resourcesOf(other);
+  const bool better = changed && (less > 0 ? changed->frameBytes < asPlanned->frameBytes
+                                           : isBetterWithMore(*asPlanned, *changed));
+  if (better) code = std::move(other);
   return std::nullopt;
 }
 
-Failure NvrtcCompiler::compile(const std::string& source, int architecture, int blocksLess,
+Failure NvrtcCompiler::compile(const std::string& source, int architecture, const std::string& macro,
                                std::vector<char>& code) const {
   std::vector<const char*> texts, names;
   for (const auto& file : codegen::cuda::deviceLibrary()) {
@@ -84,9 +89,9 @@ Failure NvrtcCompiler::compile(const std::string& source, int architecture, int 
     return std::string("NVRTC: ") + api_->errorString(result);
   }
   std::string arch = fmt::format("--gpu-architecture=sm_{}", architecture);
-  std::string less = fmt::format("--define-macro=KELPIE_BLOCKS_LESS={}", blocksLess);
+  std::string definition = "--define-macro=" + macro;
   std::vector<const char*> arguments = {arch.c_str()};
-  if (blocksLess > 0) arguments.push_back(less.c_str());
+  if (!macro.empty()) arguments.push_back(definition.c_str());
   for (const std::string& option : options()) arguments.push_back(option.c_str());
   // Fewer built-in declarations to read, which NVRTC does for one source at a time; and no cache of its own
   // beside ours.

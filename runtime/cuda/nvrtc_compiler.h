@@ -22,12 +22,14 @@ class NvrtcCompiler {
   /// What every source is compiled with, beside the architecture.
   static const std::vector<std::string>& options();
   /// Compiles for sm_<architecture> (90 for 9.0). The device library is included. Threads may compile at the
-  /// same time. A kernel whose registers do not suffice is compiled once more, for fewer blocks at once
-  /// (kernel_resources.h).
+  /// same time. A kernel whose registers do not suffice is compiled once more, for fewer blocks at once, one
+  /// that has very many for more (kernel_resources.h).
   Failure compile(const std::string& source, int architecture, std::vector<char>& code) const;
 
  private:
-  Failure compile(const std::string& source, int architecture, int blocksLess, std::vector<char>& code) const;
+  /// `macro`: "NAME=VALUE", or empty.
+  Failure compile(const std::string& source, int architecture, const std::string& macro,
+                  std::vector<char>& code) const;
 
   struct Api;
   std::unique_ptr<Api> api_;

@@ -73,6 +73,23 @@ TEST_F(CompiledKernels, HaveFewerBlocksIfRegistersDoNotSuffice) {
   EXPECT_LE(enough->registers, 32);
 }
 
+// Of 256 threads with 92 registers each a multiprocessor has room for 2 blocks, of those with 80 for 3.
+TEST_F(CompiledKernels, HaveMoreBlocksIfFramesStaySmall) {
+  const auto text = [](int numbers, const char* bounds) {
+    std::string source = kernelOf(numbers, "BOUNDS");
+    return source.replace(source.find(", BOUNDS"), 8, bounds);
+  };
+  const auto liked = resources(text(76, "")), more = resources(text(76, " KELPIE_MIN_BLOCKS"));
+  ASSERT_TRUE(liked && more);
+  EXPECT_GT(liked->registers, 80);
+  EXPECT_LE(more->registers, 80);
+  EXPECT_LE(more->frameBytes, 16);
+  const auto most = resources(text(110, "")), same = resources(text(110, " KELPIE_MIN_BLOCKS"));
+  ASSERT_TRUE(most && same);
+  EXPECT_GT(most->registers, 100);
+  EXPECT_EQ(same->registers, most->registers);  // 80 would not do
+}
+
 TEST(KernelResources, OtherFilesTellNothing) {
   EXPECT_FALSE(resourcesOf({}));
   EXPECT_FALSE(resourcesOf({'\x7f', 'E', 'L', 'F'}));
@@ -104,6 +121,23 @@ TEST(KernelResources, BlocksAreGivenUpForLargeFramesOnly) {
   EXPECT_EQ(less(flat, 40, 224), 3);  // 96 registers: 2 blocks, but half of them stay
   EXPECT_EQ(less(fixed, 40, 80), 0);
   EXPECT_EQ(less("f(", 40, 80), 0);
+}
+
+TEST(KernelResources, BlocksAreAddedToFew) {
+  const auto more = [](const std::string& source, int registers) {
+    KernelResources resources;
+    resources.registers = registers;
+    return blocksToTry(source, resources);
+  };
+  const std::string open = "__launch_bounds__(256 KELPIE_MIN_BLOCKS) f(";
+  EXPECT_EQ(more(open, 64), 0);
+  EXPECT_EQ(more(open, 65), 4);
+  EXPECT_EQ(more(open, 80), 4);
+  EXPECT_EQ(more(open, 81), 3);
+  EXPECT_EQ(more(open, 255), 2);
+  EXPECT_EQ(more("__launch_bounds__(256) f(", 81), 0);
+  EXPECT_EQ(more("__launch_bounds__(256, 6 - KELPIE_BLOCKS_LESS) f(", 81), 0);
+  EXPECT_EQ(more("f(", 81), 0);
 }
 
 }  // namespace
