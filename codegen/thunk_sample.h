@@ -20,7 +20,7 @@ struct ThunkSample {
   /// writes. What the group loads of the same array at parameter 0, or by an earlier load, is not counted
   /// again in `sectors`, `granules` and `blocks`.
   struct Positions {
-    double number = 0;    ///< how many
+    double number = 0;    ///< how many; negative: it is not known where
     double sectors = 0;   ///< different aligned pieces of 32 bytes, of each group of neighbouring elements
     double granules = 0;  ///< the same, of 64 bytes
     double blocks = 0;    ///< the same, of 1024 bytes

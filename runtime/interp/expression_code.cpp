@@ -556,6 +556,10 @@ void ExpressionCode::run(Register* r, const void* const* arrays, Environment& en
         break;
       case Code::Load:
         if (trace) {
+          if (i.gathers && !trace->makes(i.payload0)) {
+            r[i.result] = {};
+            break;
+          }
           at.next = pc;
           trace->loads(addressOf(arrays[i.index], r[i.a].i, i.type), i.gathers);
           if (i.gathers) trace->gathers(i.payload0, r[i.a].i);

@@ -99,8 +99,10 @@ class ExpressionCode {
   class Trace {
    public:
     virtual ~Trace() = default;
-    /// Before any load; what is at the address must be there afterwards. `gathers`: it is one of gathers().
-    /// What it throws ends the evaluation.
+    /// Whether one of gathers(), by number, is made; one that is not gives 0.
+    virtual bool makes(uint32_t gather) const = 0;
+    /// Before any load that is made; what is at the address must be there afterwards. `gathers`: it is one of
+    /// gathers(). What it throws ends the evaluation.
     virtual void loads(const std::byte* address, bool gathers) = 0;
     /// One of gathers(), by number.
     virtual void gathers(uint32_t number, int64_t position) = 0;

@@ -94,10 +94,14 @@ class LaunchEvaluation {
   /// element alone stands for what they make of it and all before.
   std::vector<uint32_t> producersOf(uint32_t b) const;
   /// Whether its thunks can be evaluated for one element: of other bindings they read nothing but producers,
-  /// and results of scans do not decide what they do.
+  /// and results of scans do not decide what they do, but at most where they load.
   bool canBeSampled(uint32_t b) const;
-  /// Whether what a scan of the kernel makes decides a branch, a loop, a check or a place.
+  /// Whether an expression of binding b depends on what a scan of the kernel makes.
+  std::function<bool(lcu::ExprRef)> dependsOnScans(uint32_t b) const;
+  /// Whether what a scan of the kernel makes decides a branch, a loop, or where a permute writes.
   bool goesByScans(uint32_t b) const;
+  /// Whether it decides where something is loaded.
+  bool loadsByScans(uint32_t b) const;
   /// Whether it branches, loops, or loads or stores at computed positions.
   bool tells(uint32_t b) const;
   bool readsFrom(uint32_t b, const Soac& producer) const;

@@ -47,10 +47,10 @@ bool LaunchEvaluation::canBeSampled(uint32_t b) const {
         std::find(producers.begin(), producers.end(), other) == producers.end())
       return false;
   return std::all_of(producers.begin(), producers.end(),
-                     [this](uint32_t producer) { return canBeSampled(producer); });
+                     [this](uint32_t producer) { return canBeSampled(producer) && !loadsByScans(producer); });
 }
 
-bool LaunchEvaluation::goesByScans(uint32_t b) const {
+std::function<bool(lcu::ExprRef)> LaunchEvaluation::dependsOnScans(uint32_t b) const {
   std::vector<VarId> scanned;  // and what others make of that
   const auto isScanned = [&](VarId v) {
     return std::find(scanned.begin(), scanned.end(), v) != scanned.end();
@@ -61,26 +61,39 @@ bool LaunchEvaluation::goesByScans(uint32_t b) const {
     if (soac.kind == SoacKind::Scan || std::any_of(reads.begin(), reads.end(), isScanned))
       scanned.insert(scanned.end(), soac.results.begin(), soac.results.end());
   }
-  if (scanned.empty()) return false;
-  const auto ofScans = [&](lcu::ExprRef thunk) {
-    return thunk && lcu::anyNode({thunk}, [&](lcu::ExprRef e) {
-             return e->kind == lcu::ExprKind::Load && isScanned(e->index);
+  return [scanned = std::move(scanned)](lcu::ExprRef thunk) {
+    return thunk && !scanned.empty() && lcu::anyNode({thunk}, [&](lcu::ExprRef e) {
+             return e->kind == lcu::ExprKind::Load &&
+                    std::find(scanned.begin(), scanned.end(), e->index) != scanned.end();
            });
   };
+}
+
+bool LaunchEvaluation::goesByScans(uint32_t b) const {
+  const auto ofScans = dependsOnScans(b);
   const Soac& soac = kernel_.bindings[b];
   if (ofScans(soac.where) || ofScans(soac.destination)) return true;
-  return lcu::anyNode(codegen::thunksOf(soac), [&](lcu::ExprRef e) {
+  const std::vector<lcu::ExprRef> thunks = codegen::thunksOf(soac);
+  const bool loops = lcu::anyNode(thunks, lcu::isUnbounded);
+  return lcu::anyNode(thunks, [&](lcu::ExprRef e) {
     switch (e->kind) {
       case lcu::ExprKind::If:
-      case lcu::ExprKind::Check:
-      case lcu::ExprKind::Load:
         return ofScans(e->operands[0]);
+      case lcu::ExprKind::Check:  // loops end behind one that fails
+        return loops && ofScans(e->operands[0]);
       case lcu::ExprKind::Loop:
       case lcu::ExprKind::Recursion:
         return ofScans(e);
       default:
         return false;
     }
+  });
+}
+
+bool LaunchEvaluation::loadsByScans(uint32_t b) const {
+  const auto ofScans = dependsOnScans(b);
+  return lcu::anyNode(codegen::thunksOf(kernel_.bindings[b]), [&](lcu::ExprRef e) {
+    return e->kind == lcu::ExprKind::Load && ofScans(e->operands[0]);
   });
 }
 

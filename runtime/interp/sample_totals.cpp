@@ -28,13 +28,15 @@ size_t SampleTotals::arrayOf(lcu::VarId array, double bytes, int64_t width, bool
   return known->second;
 }
 
-void SampleTotals::addLoad(lcu::VarId array, double bytes, int64_t width, bool inOrder) {
-  loads_.push_back({arrayOf(array, bytes, width, inOrder)});
+void SampleTotals::addLoad(lcu::VarId array, double bytes, int64_t width, bool inOrder, bool known) {
+  loads_.push_back({arrayOf(array, bytes, width, inOrder), known});
+  tellsWhere_ |= known;
 }
 
 void SampleTotals::addWrites(double bytes, int64_t width) {
   writes_ = loads_.size();
   loads_.push_back({arrays_.size()});
+  tellsWhere_ = true;
   arrays_.emplace_back(bytes, width, false);
 }
 
@@ -234,6 +236,10 @@ void SampleTotals::appendTo(ThunkSample& sample) const {
   }
   const bool all = everything_ && grouped_ == n_;
   for (const Load& load : loads_) {
+    if (!load.known) {
+      sample.positions.push_back({-1});
+      continue;
+    }
     const VisitedArray& array = arrays_[load.array];
     ThunkSample::Positions found = load.found;
     if (found.number > 0) {

@@ -32,11 +32,13 @@ class SampleTotals {
   /// Of `n` elements.
   SampleTotals(const lcu::Soac& soac, const KernelCode::Binding& code, int64_t n);
 
-  // Loads at computed positions, in the order of the sample.
-  void addLoad(lcu::VarId array, double bytes, int64_t width, bool inOrder);
+  // Loads at computed positions, in the order of the sample; `known`: whether it tells where.
+  void addLoad(lcu::VarId array, double bytes, int64_t width, bool inOrder, bool known);
   /// What a Permute writes.
   void addWrites(double bytes, int64_t width);
   size_t loads() const { return loads_.size(); }
+  /// Whether there are any of which it tells where they load or write.
+  bool tellsWhere() const { return tellsWhere_; }
   /// Bytes that an element loads in order.
   void setBytesInOrder(double bytes) { bytesInOrder_ = bytes; }
 
@@ -64,6 +66,7 @@ class SampleTotals {
  private:
   struct Load {
     size_t array;
+    bool known = true;
     codegen::ThunkSample::Positions found = {};  ///< in groups; small ones do not tell how near others are
     double number = 0;                           ///< by weight
     /// In each batch of groups that were together: loads, and pieces that the cache did not hold.
@@ -83,6 +86,7 @@ class SampleTotals {
   const int64_t n_;
   const size_t eagerBlocks_, eagerDivisions_, eagerCalls_;
   std::vector<Load> loads_;
+  bool tellsWhere_ = false;
   std::vector<VisitedArray> arrays_;
   std::unordered_map<lcu::VarId, size_t> numbers_;  ///< in arrays_
 

@@ -45,8 +45,13 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
         n_(epilogue_ ? launch.m_ : launch.n_),
         chosen_(n_),
         totals_(soac_, code_, n_) {
-    for (const ExpressionCode* code : {&code_.thunks, &code_.late})
-      for (const lcu::ExprRef load : code->gathers()) addLoad(load, bytes);
+    const auto ofScans = launch.dependsOnScans(b);
+    for (const ExpressionCode* code : {&code_.thunks, &code_.late}) {
+      for (const lcu::ExprRef load : code->gathers()) {
+        known_.push_back(!ofScans(load->operands[0]));
+        addLoad(load, bytes, known_.back());
+      }
+    }
     totals_.setBytesInOrder(bytesInOrder_);
     if (soac_.kind != SoacKind::Permute) return;
     size_t permute = 0;
@@ -115,7 +120,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     return totals_.gatheredInWindow() + bytes * static_cast<double>(totals_.inWindow()) >
            codegen::kRemembered;
   }
-  void addLoad(lcu::ExprRef load, std::span<const size_t> bytes) {
+  void addLoad(lcu::ExprRef load, std::span<const size_t> bytes, bool known) {
     double size = 0;
     for (size_t k = 0; k < launch_.info_.parameters.size(); ++k) {
       const auto& parameter = launch_.info_.parameters[k];
@@ -126,7 +131,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
       return e->kind == lcu::ExprKind::Load && e->index == load->index &&
              e->operands[0]->kind == lcu::ExprKind::Param && e->operands[0]->index == 0;
     });
-    totals_.addLoad(load->index, size, sizeOf(load->type), inOrder);
+    totals_.addLoad(load->index, size, sizeOf(load->type), inOrder, known);
   }
 
   /// An element under way that stands still, as it was when it met what is away.
@@ -160,7 +165,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
       return smallGroups(static_cast<int64_t>(
           std::clamp<double>(number, 1, double{codegen::kNeighbours} / ChosenElements::kInStep)));
     };
-    if (totals_.loads() == 0) {
+    if (!totals_.tellsWhere()) {
       if (elements >= 2 * ChosenElements::kGroups * codegen::kNeighbours) return std::nullopt;
       return someSmallGroups();
     }
@@ -183,7 +188,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
 
   /// More of a window. False: there are enough of them, or time is over.
   bool goOnInWindow(double left, Deadline deadline) {
-    if (n_ == 0 || totals_.loads() == 0 || totals_.isOfAll() || window_ == ChosenElements::kWindows)
+    if (n_ == 0 || !totals_.tellsWhere() || totals_.isOfAll() || window_ == ChosenElements::kWindows)
       return false;
     if (isForgotten()) {
       constexpr int64_t kRoom = 6;
@@ -302,6 +307,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     wait_ = secondsSince(begin);
   }
 
+  bool makes(uint32_t gather) const override { return stage_ < eager() || known_[firstGather_ + gather]; }
   void loads(const std::byte* address, bool /*gathers*/) override {
     if (!memory_ || producers_.keep(address)) return;
     step();
@@ -504,6 +510,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   std::vector<uint64_t> entered_;  ///< by block, of one element
   Instance thunks_, late_;
   Producers producers_;
+  std::vector<bool> known_;  ///< by gather: whether the sample can tell where it loads
   const bool segmented_ = soac_.space.segmented() || producers_.findSegments();
   SampledMemory* memory_;
   const codegen::Streams streams_;

@@ -276,7 +276,7 @@ TEST(ThunkSample, SegmentsAndMapsOfTheKernel) {
 }
 
 /// What scans of the kernel make of elements before is not known, so they are evaluated for the element
-/// alone, where nothing but values depends on them.
+/// alone. That tells what branches do that do not depend on them, but not where loads go that do.
 TEST(ThunkSample, ScansOfTheKernel) {
   constexpr int64_t kLength = 1 << 14;
   Builder b;
@@ -286,7 +286,11 @@ TEST(ThunkSample, ScansOfTheKernel) {
   const ExprRef sum = b.at(scan.results[0]);
   lcu::Soac near = b.map(b.flat(values), {b.arena().add(sum, b.at(values, b.at(values)))});
   b.named(near, "near");
-  lcu::Soac far = b.map(b.flat(values), {b.at(values, b.op(ScalarOp::Rem, sum, b.num(kLength)))});
+  // Half of the elements load at a place of their own, the others where the scan tells.
+  const ExprRef own = b.at(values), told = b.at(values, b.op(ScalarOp::Rem, sum, b.num(kLength)));
+  lcu::Soac far =
+      b.map(b.flat(values),
+            {b.arena().select(b.op(ScalarOp::Less, own, b.num(kLength / 2)), b.at(values, own), told)});
   b.named(far, "far");
   lcu::Soac turns =
       b.map(b.flat(values), {loopOf(b, b.op(ScalarOp::Rem, b.at(near.results[0]), b.num(9)), b.num(0),
@@ -299,9 +303,12 @@ TEST(ThunkSample, ScansOfTheKernel) {
   for (const VarId v : results) b.result(v);
   const Sampled host = onHost(b);
   const codegen::ThunkSample& sample = host.samples.at(0);
-  ASSERT_EQ(sample.positions.size(), 2u);
+  ASSERT_EQ(sample.positions.size(), 3u);
   EXPECT_EQ(sample.positions[0].number, kLength);
-  EXPECT_EQ(sample.positions[1].number, 0);
+  EXPECT_EQ(sample.positions[1].number, kLength / 2);
+  EXPECT_LT(sample.positions[2].number, 0);
+  const std::vector<double> ofFar(sample.entered.begin() + 4, sample.entered.begin() + 7);
+  EXPECT_EQ(ofFar, std::vector<double>({kLength, kLength / 2, kLength / 2}));
   EXPECT_EQ(sample.entered.back(), 0);  // the loop's, which goes by the scan
   expectEqual(remotely(b).samples.at(0), sample);
 }
