@@ -56,7 +56,7 @@ Space Flattener::denseSpace(VarId var, ExprRef instances, SpaceKind kind) {
   space.segments = instances;
   if (kind == SpaceKind::Regular) {
     space.length = arena().nonNegative(arena().host(var, lcu::kIndex));
-    space.extent = arena().mul(instances, space.length);
+    space.extent = arena().elements(instances, space.length);
   } else {
     space.offsets = var;
     space.extent = arena().load(var, lcu::kIndex, instances);

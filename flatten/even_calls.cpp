@@ -346,7 +346,7 @@ ExprRef Flattener::sideBySide(Sequence& v, const Context& context) const {
   space.kind = SpaceKind::Regular;
   space.segments = few.extent;
   space.length = v.length;
-  space.extent = arena.mul(space.segments, space.length);
+  space.extent = arena.elements(space.segments, space.length);
   v.descriptor = space;
   for (ViewPtr& view : v.views) {
     auto aligned = std::make_shared<View>(*view);
@@ -429,7 +429,7 @@ Values Flattener::callIfEven(core::FunctionId f, const Even& even, const Values&
       space.kind = SpaceKind::Regular;
       space.segments = context.space.extent;
       space.length = v.length;
-      space.extent = arena().mul(space.segments, space.length);
+      space.extent = arena().elements(space.segments, space.length);
       v.descriptor = space;
       v.run.reset();
     }

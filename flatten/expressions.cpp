@@ -132,7 +132,15 @@ Values Flattener::compileInvariant(const core::Exp& e, const core::Invariant& no
   lcu::Block* outer = std::exchange(block_, hostIf.thenBlock.get());
   Context& root = newContext(Context::Kind::Root, &rootOf(context), {}, block_);
   const Outgoing outgoing = leave(compile(node.body, root, frame), root);
-  const Shapes shapes = settled(beyond(outgoing.shapes, 0), Shape::Kind::Regular);  // there may be nothing
+  // There may be nothing, also where one length is told: of sequences of sequences the host would look for
+  // them.
+  Shapes shapes = settled(beyond(outgoing.shapes, 0), Shape::Kind::Regular);
+  for (size_t v = 0; v < e.type.size(); ++v) {
+    if (e.type[v].isScalar()) continue;
+    const Row& elements = e.type[v].elements();
+    if (std::any_of(elements.begin(), elements.end(), [](const CoreType& t) { return t.isSequence(); }))
+      shapes[v] = withLengths({shapes[v]}, [](ExprRef) -> ExprRef { return nullptr; })[0];
+  }
   hostIf.thenBlock->results = cross(outgoing, shapes);
   block_ = hostIf.elseBlock.get();
   hostIf.elseBlock->results = crossNothing(e.type, shapes);

@@ -79,7 +79,7 @@ Value Flattener::partition(const core::Exp& e, const Sequence& v, const Sequence
   };
 
   if (context.isRoot() && hostKnown(count) && hostKnown(v.length) && hostKnown(outer.extent)) {
-    const ExprRef all = arena().mul(outer.extent, count);
+    const ExprRef all = arena().elements(outer.extent, count);
     checkPieces(e, outer.extent, count, v.length, context);
     const ExprRef theirs = representative(all, context), ours = representative(v.length, context);
     if (theirs != ours) context.sameExtents[theirs] = ours;

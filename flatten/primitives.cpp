@@ -470,7 +470,7 @@ Value Flattener::flattenSequence(const Sequence& v, Context& context) {
     space.extent = inner.extent;
     if (inner.kind == SpaceKind::Regular && v.descriptor->kind == SpaceKind::Regular) {
       space.kind = SpaceKind::Regular;
-      space.length = arena().mul(v.descriptor->length, inner.length);
+      space.length = arena().elements(v.descriptor->length, inner.length);
       result.length = space.length;
     } else {
       ExprRef i = arena().param(0);

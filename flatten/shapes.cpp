@@ -349,7 +349,7 @@ StorePtr Flattener::shapedStore(const CoreType& type, const Shape& shape, const 
     program_.vars[space.offsets].extent = arena().add(count, arena().index(1));
   } else if (shape.each) {
     space.length = shape.each;
-    space.extent = arena().mul(count, shape.each);
+    space.extent = arena().elements(count, shape.each);
   }
   for (size_t k = 0; k < shape.components.size(); ++k)
     store->components.push_back(

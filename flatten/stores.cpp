@@ -128,7 +128,7 @@ void Flattener::regroup(Sequence& v, Context& context) {
   space.segments = context.space.extent;
   space.extent = parts.extent;
   if (parts.kind == SpaceKind::Regular) {
-    space.length = arena().mul(parts.length, count);
+    space.length = arena().elements(parts.length, count);
   } else {
     ExprRef begin = arena().load(parts.offsets, lcu::kIndex, v.run->first);
     space.offsets = map(flat(arena().add(space.segments, arena().index(1))), begin, block_, "offsets");
@@ -315,7 +315,7 @@ StorePtr Flattener::denseStore(const CoreType& type, const std::vector<VarId>& v
   if (regular) {
     space.kind = SpaceKind::Regular;
     space.length = arena().nonNegative(arena().host(first, lcu::kIndex));
-    space.extent = arena().mul(count, space.length);
+    space.extent = arena().elements(count, space.length);
   } else {
     space.kind = SpaceKind::Offsets;
     space.offsets = first;

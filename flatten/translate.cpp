@@ -79,7 +79,7 @@ ExprRef Flattener::stored(ExprRef e, Context& context) {
   }
   dropEvaluated(context.pending, {e});
   context.stored[e] = result;
-  if (e->nonNegative) arena().nonNegative(result);
+  if (e->nonNegative) arena().nonNegative(result, e->bits);
   return result;
 }
 
@@ -111,7 +111,7 @@ ExprRef Flattener::ofInstance(ExprRef e, const Space& space, ExprRef instance) {
     return arena().nonNegative(
         arena().op(n->index == 1 ? ScalarOp::Div : ScalarOp::Rem, instance, space.length));
   });
-  if (e->nonNegative) arena().nonNegative(result);
+  if (e->nonNegative) arena().nonNegative(result, e->bits);
   return result;
 }
 
@@ -261,7 +261,7 @@ Space Flattener::spaceFor(ExprRef length, Context& context) {
     space.kind = SpaceKind::Regular;
     space.segments = context.space.extent;
     space.length = each;
-    space.extent = arena().mul(space.segments, each);
+    space.extent = arena().elements(space.segments, each);
   } else {
     // A scan over all instances, whatever segments they form.
     ExprRef pull = overInstances(length, context);

@@ -1,8 +1,10 @@
 #include "ir/expr.h"
 
 #include <algorithm>
+#include <bit>
 #include <deque>
 #include <limits>
+#include <optional>
 
 #include "ir/diagnostic.h"
 #include "ir/node_map.h"
@@ -70,39 +72,52 @@ ExprRef assuming(ExprRef e, ExprRef condition, bool holds) {
   }
 }
 
-/// By its operands alone. Lengths are far from overflow, so sums and products of them keep their sign.
-bool isNonNegative(const Expr& e) {
-  if (e.type != kIndex) return false;
-  const auto of = [&](size_t k) { return e.operands[k]->nonNegative; };
+/// Of an expression that is not negative, by its operands alone: Expr::bits. None: it may be negative.
+std::optional<uint8_t> bitsOfNonNegative(const Expr& e) {
+  if (e.type != kIndex) return std::nullopt;
+  constexpr int kMostBits = 63;
+  const auto bits = [](ExprRef x) { return x->nonNegative ? std::optional<int>(x->bits) : std::nullopt; };
+  const auto of = [&](size_t k) { return bits(e.operands[k]); };
+  const auto larger = [](std::optional<int> a, std::optional<int> b) -> std::optional<uint8_t> {
+    if (!a || !b) return std::nullopt;
+    return static_cast<uint8_t>(std::max(*a, *b));
+  };
+  const auto within = [](int result) -> std::optional<uint8_t> {
+    return result <= kMostBits ? std::optional(static_cast<uint8_t>(result)) : std::nullopt;
+  };
   switch (e.kind) {
     case ExprKind::Constant:
-      return e.constant.i >= 0;
+      if (e.constant.i < 0) return std::nullopt;
+      return static_cast<uint8_t>(std::bit_width(static_cast<uint64_t>(e.constant.i)));
     case ExprKind::Size:
-      return true;
+      return kLengthBits;
     case ExprKind::Check:
-      return of(1) && of(2);
-    case ExprKind::Project:
-      if (e.operands[0]->kind == ExprKind::If) {
-        const auto& values = e.operands[0]->operands;
-        return values[1 + e.index]->nonNegative && values[1 + e.index + (values.size() - 1) / 2]->nonNegative;
-      }
-      return false;
+      return larger(of(1), of(2));
+    case ExprKind::Project: {
+      if (e.operands[0]->kind != ExprKind::If) return std::nullopt;
+      const auto& values = e.operands[0]->operands;
+      return larger(bits(values[1 + e.index]), bits(values[1 + e.index + (values.size() - 1) / 2]));
+    }
     case ExprKind::Op:
       switch (e.op) {
         case ScalarOp::Max:
-          return of(0) || of(1);
+          if (!of(0) && !of(1)) return std::nullopt;
+          return larger(of(0).value_or(kMostBits), of(1).value_or(kMostBits));
         case ScalarOp::Rem:
-          return of(0);
+          return of(0) ? within(std::min(*of(0), of(1).value_or(kMostBits))) : std::nullopt;
         case ScalarOp::Add:
+          return of(0) && of(1) ? within(std::max(*of(0), *of(1)) + 1) : std::nullopt;
         case ScalarOp::Mul:
+          return of(0) && of(1) ? within(*of(0) + *of(1)) : std::nullopt;
         case ScalarOp::Min:
+          return of(0) && of(1) ? within(std::min(*of(0), *of(1))) : std::nullopt;
         case ScalarOp::Div:
-          return of(0) && of(1);
+          return of(0) && of(1) ? within(*of(0)) : std::nullopt;
         default:
-          return false;
+          return std::nullopt;
       }
     default:
-      return false;
+      return std::nullopt;
   }
 }
 
@@ -127,10 +142,16 @@ ExprArena::~ExprArena() = default;
 
 size_t ExprArena::size() const { return impl_->nodes.size(); }
 
-ExprRef ExprArena::nonNegative(ExprRef e) {
+ExprRef ExprArena::nonNegative(ExprRef e, uint8_t bits) {
   require(e->type == kIndex && !isMultiValued(e), "not a length");
+  e->bits = e->nonNegative ? std::min(e->bits, bits) : bits;
   e->nonNegative = true;
   return e;
+}
+
+ExprRef ExprArena::elements(ExprRef segments, ExprRef length) {
+  const ExprRef product = mul(segments, length);
+  return segments->nonNegative && length->nonNegative ? nonNegative(product) : product;
 }
 
 ExprRef ExprArena::intern(Expr e) {
@@ -146,7 +167,10 @@ ExprRef ExprArena::intern(Expr e) {
     e.canFail |= operand->canFail;
     e.usesParam |= operand->usesParam;
   }
-  e.nonNegative = isNonNegative(e);
+  if (const auto bits = bitsOfNonNegative(e)) {
+    e.nonNegative = true;
+    e.bits = *bits;
+  }
   e.id = static_cast<uint32_t>(impl_->nodes.size());
   const Expr& node = impl_->nodes.emplace_back(std::move(e));
   impl_->table.emplace(&node, &node);

@@ -72,7 +72,13 @@ struct Expr {
   bool usesParam = false;  ///< a Param is reachable
   /// Int64 known never to be below zero (lengths and what is made of them), so that checks of it fold.
   mutable bool nonNegative = false;
+  /// ... and below 2^bits. Sums and products wrap around, so they are not negative only if it does not come
+  /// to that.
+  mutable uint8_t bits = 63;
 };
+/// No memory holds 2^48 elements. (Sequences that nothing needs but their lengths may be longer:
+/// docs/limits.md.)
+constexpr uint8_t kLengthBits = 48;
 
 /// What it costs to evaluate cannot be told from its nodes.
 inline bool isUnbounded(ExprRef e) {
@@ -139,9 +145,12 @@ class ExprArena {
                               std::vector<ExprRef> elseValues);
   ExprRef check(ExprRef condition, ExprRef value, Scalar fallback, SiteId site, ExprRef payload0,
                 ExprRef payload1);
-  /// `e`, from now on known to be at least zero wherever it has a value: a length, an entry of a segment
-  /// descriptor.
-  ExprRef nonNegative(ExprRef e);
+  /// `e`, from now on known to be at least zero, and below 2^bits, wherever it has a value: a length, an
+  /// entry of a segment descriptor.
+  ExprRef nonNegative(ExprRef e, uint8_t bits = kLengthBits);
+  /// The number of elements of so many segments of one length. It is a length, too: their product does not
+  /// wrap around.
+  ExprRef elements(ExprRef segments, ExprRef length);
   uint32_t newLoop();  ///< a fresh id of a Loop or a Recursion
   ExprRef loopVar(uint32_t loop, uint32_t number, ScalarType type);
   /// The projections of the finished loop.

@@ -162,6 +162,35 @@ TEST(Flatten, NumbersNearTheGreatest) {
   EXPECT_NE(lcu.find("a <= 0 or n <= 0"), std::string::npos) << lcu;
 }
 
+/// Sums and products of lengths wrap around like any other number.
+TEST(Flatten, NumbersMadeOfLengthsMayBeNegative) {
+  expectAgreementOfStrategies(
+      "{mod(max(x, 3) * 4611686018427387904, 26) : x in [1]};"
+      "{mod(7 * (if b then 4611686018427387904 else 100), 26) : b in [t, f]};"
+      "function g(p) = mod((if p then max_int else 100) + 5, 26); {g(p) : p in [t, f]};"
+      "{mod((#x + 1000003) * (#x + 1000003) * (#x + 1000003) * (#x + 7), 97) : x in [\"aaa\"]};"
+      "{(abs(#x * 4611686018427387904), max(0, #x * 4611686018427387904), #x * 4611686018427387904 < 0)"
+      "  : x in [\"aaa\"]};"
+      "{mod(#x * #x * #x * #x * #x * #x, 1000) : x in [[0:1625]]};"
+      "{\"abc\"[mod(#x * 4611686018427387904, 3)] : x in [\"aaa\", \"b\"]};"
+      "let w = {mod(#x * 4611686018427387904, 26) : x in [\"aaa\"]} in [0:100] -> w;"
+      "{[1, 2, 3][#x * 4611686018427387904] : x in [\"aaa\"]};"
+      "{2 ^ (#x * 4611686018427387904) : x in [\"aaa\"]};"
+      "{dist(0, #x * 4611686018427387904) : x in [\"aaa\"]};"
+      "{take([0:30], mod(#x * 4611686018427387904, 26)) : x in [\"aaa\"]};");
+}
+
+/// What is the same for all instances, where there is none: the host finds nothing in it.
+TEST(Flatten, NestedInvariantsOfNoInstances) {
+  expectAgreementOfStrategies(
+      "{{{rep([[\"a\"]], [\"b\"], 0) : z in name([] int)} : a in r} : r in [[\"b\"]]};"
+      "{{{[[\"a\"]] <- ([] (int, [[char]])) : z in name([] int)} : a in r} : r in [[\"b\"]]};"
+      "{{{rep([[\"a\"]], [\"b\"], 0) : z in name([1, 1, 2])} : a in r} : r in [[\"b\"]]};"
+      "{{{rep([[\"a\"]], [\"b\"], 0) : z in remove_duplicates([] int)} : a in r} : r in [[\"b\"]]};"
+      "{{rep([[1, 2], [3]], [9], 0) ++ [[a]] : a in r} : r in [[] int, [5]]};"
+      "{{transpose(rep([[1, 2], [3, 4]], [9, 8], 0)) : a in r} : r in [[] int]};");
+}
+
 /// The first error, in the order of elements, is the one that is told.
 TEST(Flatten, ErrorsInShortSegments) {
   expectAgreement(
