@@ -290,8 +290,7 @@ ExpPtr AstBuilder::expression(Parser::EContext* tree, Place place) {
     const Span opSpan = span(binary->op);
     ExpPtr left = expression(binary->e(0));
     ExpPtr right = expression(binary->e(1));
-    const Span where = join(left->span, right->span);
-    return make(Binary{name(binary->op), std::move(left), std::move(right), opSpan}, where);
+    return make(Binary{name(binary->op), std::move(left), std::move(right), opSpan}, span(tree));
   }
   if (auto* prefix = dynamic_cast<Parser::PrefixContext*>(tree))
     return make(Unary{name(prefix->op), expression(prefix->e()), span(prefix->op)}, span(tree));

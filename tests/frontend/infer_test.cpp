@@ -43,6 +43,14 @@ TEST_F(InferTest, FunctionsAreGeneralisedWithTheirClasses) {
   EXPECT_EQ(typeOf("function g(v) = if #v < 2 then v else g(drop(v,1));"), "[a] -> [a] :: (a in any)");
 }
 
+/// What is marked begins and ends with the parentheses of operands.
+TEST_F(InferTest, OperationsBeginWithTheirParentheses) {
+  const std::string text = "7; (1, 2) + (3, 4);";
+  const Diagnostic diagnostic = mistake(text);
+  EXPECT_EQ(text.substr(diagnostic.span.begin, diagnostic.span.end - diagnostic.span.begin),
+            "(1, 2) + (3, 4)");
+}
+
 TEST_F(InferTest, IntersectionOfNumberAndLogicalIsInt) {
   EXPECT_EQ(typeOf("function g(x,y) = (x and y) * x;"), "(int, int) -> int");
 }
