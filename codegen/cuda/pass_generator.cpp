@@ -94,7 +94,10 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
   if (plan.longTiles) pass.leastOfLongTiles = options.leastOfLongTiles;
   if (form == PassForm::General && plan.product) add(PassForm::Product, "_product");
   if (form == PassForm::General && plan.across && plan.shape.rows > 1) add(PassForm::FewColumns, "_few");
-  if (form == PassForm::General && plan.lengthens) add(PassForm::LongTiles, "_long");
+  if (form == PassForm::General && plan.lengthens) {
+    add(PassForm::LongTiles, "_long");
+    if (pass.alternatives.back()->shape.items() == pass.shape.items()) pass.alternatives.pop_back();
+  }
   if (form == PassForm::General && plan.canGroup && options.mostOfGroups > 0) {
     add(PassForm::Warps, "_warps");
     add(PassForm::Groups, "_groups");

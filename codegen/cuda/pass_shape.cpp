@@ -59,6 +59,7 @@ class ShapeChooser {
     if (plan_.keys()) return chooseKeyShape(weight);
     if (plan_.transposed()) return chooseTransposedShape();
     plan_.canGroup = canGroup(weight.nodes, weight.loops);
+    plan_.lengthens = plan_.numbered() && weight.loops && !plan_.scanned();
     Budget allowed = budget(weight);
     if (plan_.whole()) allowed.threads = options_.threads;
     // What ranges keep is spilled then; sums of 2^22 float32 in segments of 1024 and 4096 took 5.03 and 4.80
@@ -282,10 +283,8 @@ class ShapeChooser {
       // Digits of 10^7 numbers in segments of 10 took 0.145 ms with one item on an H200, 0.112 with 4 and
       // 0.107 with 8; steps of Collatz 1.95, 2.03 and 2.05; of 10^6 numbers 0.199, 0.223 and 0.238.
       constexpr int kManyLoops = 4;
-      if (weight.loops) {
-        plan_.lengthens = !plan_.scanned();
+      if (weight.loops)
         budget.items = plan_.scanned() || plan_.longTiles ? std::min(budget.items, kManyLoops) : 1;
-      }
     } else if (plan_.scanned()) {
       // Long tiles wait less often. Scans of four arrays took 0.33 with 256 threads and 8 items, 0.29 with
       // 128 and 16.

@@ -10,7 +10,7 @@
 // wait for other tiles, and want many at work: one with a frame of 432 bytes took 0.40 of its time, one of
 // 224 bytes 0.71, two of 144 and 160 bytes 1.22 and 1.24.
 //
-// Flat maps and folds have as many registers as the compiler likes. Where that leaves room for two or three
+// Flat maps and folds have as many registers as the compiler likes. Where that leaves room for three or fewer
 // blocks, one more is tried: it took 0.82 to 0.83 (connected components, Kalman filters), 0.92 and 0.96 to
 // 1.02 of the time (11 kernels) where hardly anything went into frames, 0.88 to 1.73 (12 kernels) where more
 // did.
