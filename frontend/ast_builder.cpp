@@ -178,11 +178,15 @@ void AstBuilder::parameters(Parser::ParametersContext* tree, FunctionDefinition&
 // ---- patterns -------------------------------------------------------------------------------------------
 
 void AstBuilder::checkBindable(const std::string& name, Span where) {
+  const size_t before = diagnostics_.size();
   if (name == "t" || name == "f")
     fail("K0114", where, fmt::format("`{}` is a boolean constant and cannot be bound", name),
          "choose another name");
   else if (name == "time" || name == "pair")
     fail("K0114", where, fmt::format("`{}` is reserved and cannot be bound", name), "choose another name");
+  // It was read as an expression first, which may have told that it is no value.
+  if (diagnostics_.size() > before && before > 0 && diagnostics_[before - 1].span == where)
+    diagnostics_.erase(diagnostics_.begin() + static_cast<ptrdiff_t>(before - 1));
 }
 
 PatternPtr AstBuilder::namePattern(const std::string& name, Span where) {

@@ -106,6 +106,8 @@ TEST(SyntaxErrors, ReservedNames) {
   EXPECT_EQ(parseText("function g(t) = 1;").errors,
             "1:12: `t` is a boolean constant and cannot be bound [K0114]\n");
   EXPECT_EQ(parseText("{1 : time in a};").errors, "1:6: `time` is reserved and cannot be bound [K0114]\n");
+  EXPECT_EQ(parseText("time = 3;").errors, "1:1: `time` is reserved and cannot be bound [K0114]\n");
+  EXPECT_EQ(parseText("(a, pair) = (1, 2);").errors, "1:5: `pair` is reserved and cannot be bound [K0114]\n");
   EXPECT_EQ(parseText("pair(1, 2);").errors, "1:1: `pair` is reserved [K0114]\n");
   EXPECT_EQ(parseText("x = time;").errors, "1:5: `time` is not a value [K0114]\n");
 }
