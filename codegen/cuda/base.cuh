@@ -150,8 +150,8 @@ KELPIE_DEVICE bool k_within(int32_t x, int64_t limit) {
   return uint32_t(x) < uint32_t(k_min(k_max(limit, int64_t(0)), int64_t(1) << 31));
 }
 
-/// The number of an element. Sources say what `Place` is (cuda_module.h): if it has 32 bits, compilers know that
-/// the upper half is zero, and divide and compare the lower one.
+/// The number of an element. Sources say what `Place` is (cuda_module.h): if it has 32 bits, compilers know
+/// that the upper half is zero, and divide and compare the lower one.
 template <class Place>
 KELPIE_DEVICE int64_t k_place(int64_t i) {
 #if !defined(KELPIE_EMULATION)
@@ -159,8 +159,8 @@ KELPIE_DEVICE int64_t k_place(int64_t i) {
 #endif
   return i;
 }
-/// The same of a number that is divided; that tells more. (Where neighbouring items are loaded, their addresses
-/// would no longer be one address and constants.)
+/// The same of a number that is divided; that tells more. (Where neighbouring items are loaded, their
+/// addresses would no longer be one address and constants.)
 template <class Place>
 KELPIE_DEVICE int64_t k_divided_place(int64_t i) {
   return int64_t(Place(i));
