@@ -231,7 +231,7 @@ class ShapeChooser {
     int threads, items;
     int resident = 0;  ///< 0: by what items fill
   };
-  Budget budget(const Weight& weight) {
+  Budget budget(const Weight& weight) const {
     const int words = std::max(1, weight.words);
     const bool wide = weight.carried >= 16;
     Budget budget{plan_.grid == Grid::Single ? 32 : options_.threads,
@@ -243,11 +243,11 @@ class ShapeChooser {
       // over the lanes takes long, so tiles are long: sums of 3, 4 and 6 float64 columns in segments of 16
       // took 0.45, 0.49 and 1.04 with 4, 4 and 2 items, 0.36, 0.39 and 0.72 with twice as many. Where 3
       // are gathered, long segments took 1.89 with 4 items and 2.28 with 8.
-      // Loops, in which other warps are worked on meanwhile, want registers for as many as can be: rays
-      // through a picture, folded to two sums, took 6.06 ms with 4 items and registers for 512 threads, 5.70
-      // with 2 for 1024; searches for connections 0.160 and 0.129. What carries less had better stay.
-      if (wide && weight.loops) return {options_.threads / 4, std::min(budget.items, 2), 1024};
       if (wide) {
+        // Loops, in which other warps are worked on meanwhile, want registers for as many as can be: rays
+        // through a picture, folded to two sums, took 6.06 ms with 4 items and registers for 512 threads,
+        // 5.70 with 2 for 1024; searches for connections 0.160 and 0.129. What carries less had better stay.
+        if (weight.loops) return {options_.threads / 4, std::min(budget.items, 2), 1024};
         const int carried = static_cast<int>(weight.carried);
         const int bytes = carried > 16 && weight.gathered < 2 ? 256 : 128;
         return {options_.threads / 4, std::min(options_.maxItems, std::max(1, bytes / carried)), 512};

@@ -53,8 +53,8 @@ std::optional<Course> together(Course a, Course b) {
 /// loops.
 class LoopsApart {
  public:
-  LoopsApart(const lcu::Kernel& kernel, const lcu::Program& program)
-      : kernel_(kernel), program_(program), info_(analyseKernel(kernel, program)) {
+  LoopsApart(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program)
+      : kernel_(kernel), info_(info), program_(program) {
     for (const Soac& soac : kernel.bindings)
       if (!together(courseOf(soac), Course::Loops))
         for (ExprRef e : loopsOf(soac)) ofOthers_.insert(e);
@@ -81,8 +81,8 @@ class LoopsApart {
   }
 
   const lcu::Kernel& kernel_;
+  const KernelInfo& info_;
   const lcu::Program& program_;
-  const KernelInfo info_;
   std::set<ExprRef> ofOthers_;
 };
 
@@ -135,8 +135,7 @@ class Repeated {
 /// have nothing else that goes forward, such as filters.
 class BesideScans {
  public:
-  BesideScans(const lcu::Kernel& kernel, const lcu::Program& program)
-      : kernel_(kernel), info_(analyseKernel(kernel, program)) {
+  BesideScans(const lcu::Kernel& kernel, const KernelInfo& info) : kernel_(kernel), info_(info) {
     for (uint32_t b = 0; b < kernel.bindings.size(); ++b) {
       const Soac& soac = kernel.bindings[b];
       others_ |=
@@ -202,7 +201,7 @@ class BesideScans {
   }
 
   const lcu::Kernel& kernel_;
-  const KernelInfo info_;
+  const KernelInfo& info_;
   bool others_ = false, numbers_ = false;
   int scanned_ = 0;  ///< bytes that scans carry
 };
@@ -236,8 +235,9 @@ std::vector<KernelPart> splitIntoPasses(const lcu::Kernel& kernel, const lcu::Pr
   std::map<VarId, size_t> passOf;
   std::set<VarId> returned(kernel.returns.begin(), kernel.returns.end());
   const Repeated repeated(kernel);
-  const BesideScans besideScans(kernel, program);
-  const LoopsApart loopsApart(kernel, program);
+  const KernelInfo info = analyseKernel(kernel, program);
+  const BesideScans besideScans(kernel, info);
+  const LoopsApart loopsApart(kernel, info, program);
   std::set<uint32_t> repeatedLater;
   // Puts a binding into a pass, and before it what it has to repeat.
   const std::function<void(uint32_t, size_t)> put = [&](uint32_t b, size_t pass) {
