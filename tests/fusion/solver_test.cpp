@@ -176,7 +176,7 @@ TEST(SolveIlp, ProvesStraightLinesOfOneLength) {
     for (uint32_t seed = 0; seed < 8; ++seed) {
       SCOPED_TRACE(fmt::format("load {}, seed {}", load, seed));
       const PartitionProblem problem = straightLine(50 + 4 * static_cast<int>(seed), seed, load);
-      const Partition ilp = solveIlp(problem, PairTable(problem), {30, true, true});
+      const Partition ilp = solveIlp(problem, PairTable(problem), {90, true, true});
       EXPECT_EQ(illegal(problem, ilp.cluster), std::nullopt);
       EXPECT_TRUE(ilp.proven()) << ilp.gap();
     }
