@@ -116,6 +116,11 @@ class Profile::Sizes {
       for (const Json& permute : kernel.at("permutes"))
         (*totals)[permute.at("member")].target.add(permute.at("target"), launches);
     }
+    if (kernel.contains("passes")) {
+      std::vector<double>& threads = threads_[place][kernel.at("kernel")];
+      for (const Json& pass : kernel.at("passes"))
+        threads.push_back(pass.at(2).get<double>() * pass.at(3).get<double>());
+    }
     if (kernel.contains("sample")) samples_[place][kernel.at("kernel")] = sampleOf(kernel.at("sample"));
     if (kernel.at("evaluated") != launches) return;
     std::vector<double>& entered = entered_[place][kernel.at("kernel")];
@@ -131,6 +136,7 @@ class Profile::Sizes {
       }
     }
     for (const auto& [place, entered] : entered_) result[place].entered = entered;
+    for (const auto& [place, threads] : threads_) result[place].threads = threads;
     for (const auto& [place, samples] : samples_) result[place].samples = samples;
     return result;
   }
@@ -138,6 +144,7 @@ class Profile::Sizes {
  private:
   std::map<std::string, std::map<std::string, MemberTotals>> members_;  ///< by place and name
   std::map<std::string, std::unordered_map<std::string, std::vector<double>>> entered_;
+  std::map<std::string, std::unordered_map<std::string, std::vector<double>>> threads_;
   std::map<std::string, std::unordered_map<std::string, codegen::ThunkSample>> samples_;
 };
 

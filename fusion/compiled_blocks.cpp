@@ -119,20 +119,15 @@ Frames framesOf(const Schedule& schedule) {
   return frames;
 }
 
-std::unordered_set<ExprRef> exitsOfLoops(const Schedule& schedule) {
+std::unordered_set<ExprRef> exitsOfLoop(const Schedule& schedule, const ScheduleStep& loop) {
   std::unordered_set<ExprRef> exits;
+  if (!codegen::endFlag(loop.node)) return exits;
   struct End {
     uint32_t block;
     std::vector<ExprRef> values;
   };
-  std::vector<End> ends;
-  for (const codegen::ScheduleBlock& block : schedule.blocks) {
-    for (const ScheduleStep& step : block.steps) {
-      if (step.node->kind != ExprKind::Loop || !codegen::endFlag(step.node)) continue;
-      exits.insert(codegen::loopCondition(step.node));
-      ends.push_back({step.second, codegen::loopNext(step.node)});
-    }
-  }
+  exits.insert(codegen::loopCondition(loop.node));
+  std::vector<End> ends = {{loop.second, codegen::loopNext(loop.node)}};
   while (!ends.empty()) {
     const End end = std::move(ends.back());
     ends.pop_back();
@@ -144,6 +139,14 @@ std::unordered_set<ExprRef> exitsOfLoops(const Schedule& schedule) {
     ends.push_back({step.first, codegen::endsOfBranch(step.node, true, end.values)});
     ends.push_back({step.second, codegen::endsOfBranch(step.node, false, end.values)});
   }
+  return exits;
+}
+
+std::unordered_set<ExprRef> exitsOfLoops(const Schedule& schedule) {
+  std::unordered_set<ExprRef> exits;
+  for (const codegen::ScheduleBlock& block : schedule.blocks)
+    for (const ScheduleStep& step : block.steps)
+      if (step.node->kind == ExprKind::Loop) exits.merge(exitsOfLoop(schedule, step));
   return exits;
 }
 

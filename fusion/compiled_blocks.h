@@ -40,7 +40,9 @@ using Frames = std::unordered_map<lcu::ExprRef, std::optional<size_t>>;
 Frames framesOf(const codegen::Schedule& schedule);
 
 /// What decides where a loop ends, and passes nothing on (codegen/loop_exits.h): the Ifs by which a turn
-/// ends, and the test of the flag.
+/// ends, and the test of the flag. Of the loop that is this step, and of all.
+std::unordered_set<lcu::ExprRef> exitsOfLoop(const codegen::Schedule& schedule,
+                                             const codegen::ScheduleStep& loop);
 std::unordered_set<lcu::ExprRef> exitsOfLoops(const codegen::Schedule& schedule);
 
 }  // namespace kelpie::fusion

@@ -21,6 +21,9 @@ struct TargetCosts {
   double sharedLoad;  ///< the same in the cache of all cores
   double randomLoad;  ///< a load at an arbitrary position of a large array
   double ownBytes, cacheBytes;  ///< what the two caches hold: of a larger array, only this part is there
+  /// On a GPU, what one element waits for a load behind a branch or in a loop, if each multiprocessor has
+  /// `kUsualThreads` at once: in its core's cache, beyond that, and beyond the cache of all cores.
+  double ownWait, sharedWait, memoryWait;
   double guardedLoad;    ///< beyond its bytes, a load in order of what a filter passes on and its condition
                          ///< does not read
   double checkedFilter;  ///< a check in a filter: nothing goes on before it is known
@@ -86,6 +89,8 @@ struct TargetCosts {
 
   double collectiveBudget;  ///< bytes an element that scans, filters and partitions of one kernel may keep
 };
+
+constexpr double kUsualThreads = 1024;
 
 const TargetCosts& cudaCosts();
 const TargetCosts& cpuCosts();

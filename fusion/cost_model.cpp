@@ -225,6 +225,18 @@ double CostModel::together(const GatherTime& time) const {
   return both(both(time.memory, time.shared, costs_.cachesOverlap), time.own, costs_.cachesOverlap);
 }
 
+double CostModel::wait(const Places& places, double lanes) const {
+  // Whether some lane misses: where one does, others often do, too, so it is less often than they are many.
+  constexpr double kLanesOfHalf = 0.5;  // that miss where half of the warps wait
+  const auto some = [lanes](double share) { return lanes * share / (kLanesOfHalf + lanes * share); };
+  const double missed = std::min(places.missed.value_or(places.sectors), places.sectors);
+  const double far = places.granules * places.fresh * (1 - places.held.value_or(0));
+  return costs_.ownWait + some(missed) * costs_.sharedWait + some(far) * costs_.memoryWait;
+}
+double CostModel::wait(bool near) const {
+  return costs_.ownWait + costs_.sharedWait + (near ? 0 : costs_.memoryWait);
+}
+
 PermuteTime CostModel::permuting(const lcu::Soac& soac, double count, double bytes,
                                  const std::optional<Places>& sampled) const {
   double width = 1;
@@ -450,8 +462,11 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
   const double folding =
       costs_.lockStep ? withBorders(elements, segments, kWarp * held) * elements * (kMarks + columns) / held
                       : elements;
+  constexpr double kInOneSegment = 0.3;  // of what an element takes that has to find its own
+  const double finding = costs_.lockStep ? kInOneSegment + (1 - kInOneSegment) * many : 1;
   if (numbered && reduces && !scans)
-    return folding * costs_.numberedElement + elements * costs_.segmentedElement + segments * costs_.segment;
+    return folding * costs_.numberedElement + elements * finding * costs_.segmentedElement +
+           segments * costs_.segment;
   // Threads compute where segments of one length begin.
   const double borders = lookedUp || !costs_.lockStep ? segments * costs_.segment : 0;
   if (numbered) return many * elements * costs_.segmentedElement + borders;
@@ -519,7 +534,8 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   const bool rows = costs_.lockStep && std::any_of(members.begin(), members.end(),
                                                    [](const SoacTime& member) { return member.rows; });
   const double finding = rows || hidden ? segmentTime(members) : 0;
-  const double computing = both(passes * arithmetic, waits, costs_.overlap);
+  // As many warps as wait work meanwhile, but not at the same times.
+  const double computing = std::hypot(both(passes * arithmetic, waits, costs_.overlap), memory.waits);
   const double working = (rows ? both(computing, finding, costs_.overlap) : computing + finding) + collective;
   const double tiles = both(moving, working, overlap) + exposed + memory.dependent + further - first +
                        (rows || hidden ? 0 : segmentTime(members));

@@ -68,6 +68,7 @@ struct MemoryTime {
   double shared = 0;     ///< of the cache of all cores, for what does not come from memory
   double own = 0;        ///< of the caches of the cores
   double dependent = 0;  ///< of loads in loops: the next iteration waits for them
+  double waits = 0;      ///< for loads that come one after the other (load_waits.h): works like arithmetic
 };
 
 /// Of loads at computed positions: of memory and of the two caches, which work at the same time.
@@ -140,6 +141,11 @@ class CostModel {
   double choice() const;
   /// A load at a computed position.
   GatherTime gather(const Places& places) const;
+  /// From the call of a load to its answer, by so many of 32 lanes in step, as a share of what all threads of
+  /// a GPU do (TargetCosts::ownWait). Without places: of its neighbour's in memory, or, if it is `near`, in
+  /// the cache of all cores.
+  double wait(const Places& places, double lanes) const;
+  double wait(bool near) const;
   /// Of loads by many threads: memory and the caches work at the same time.
   double together(const GatherTime& time) const;
   /// Of the writes of a permute of `count` elements to results of so many bytes.

@@ -283,6 +283,9 @@ class Fuser {
     if (const auto entered = options_.known.entered.find(kernel.name);
         entered != options_.known.entered.end())
       sizes.entered = entered->second;
+    if (const auto threads = options_.known.threads.find(kernel.name);
+        threads != options_.known.threads.end())
+      sizes.threads = threads->second;
     const KernelBytes bytes = kernelBytes(kernel, program_, model, sizes);
     report.bytesRead = bytes.read;
     report.bytesWritten = bytes.written;

@@ -38,6 +38,8 @@ struct KnownSizes {
   std::unordered_map<std::string, KernelSizes> kernels;  ///< by name, before fusion
   /// How often the blocks of its thunks were entered (runtime/target.h), by name of a kernel after fusion.
   std::unordered_map<std::string, std::vector<double>> entered;
+  /// Threads of each of its passes that a multiprocessor runs at a time, by name of a kernel after fusion.
+  std::unordered_map<std::string, std::vector<double>> threads;
   std::unordered_map<std::string, codegen::ThunkSample> samples;  ///< by name of a kernel after fusion
 };
 

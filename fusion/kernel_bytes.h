@@ -32,6 +32,7 @@ struct LaunchSizes {
   std::unordered_map<lcu::VarId, double> survivors;  ///< by a result of the filter
   std::unordered_map<lcu::VarId, double> targets;    ///< elements of a permute's results, by them
   std::vector<double> entered;  ///< blocks of thunks, as in runtime/target.h; empty: not known
+  std::vector<double> threads;  ///< of each pass, that a multiprocessor runs at a time; empty: not known
 };
 
 KernelBytes kernelBytes(const lcu::Kernel& kernel, const lcu::Program& program, const CostModel& model,

@@ -17,6 +17,7 @@
 #include "codegen/regular_reads.h"
 #include "fusion/compiled_blocks.h"
 #include "fusion/dependence_graph.h"
+#include "fusion/load_waits.h"
 #include "fusion/sampled_places.h"
 
 namespace kelpie::fusion {
@@ -56,6 +57,7 @@ BySegments goesBySegments(const lcu::Kernel& kernel, const codegen::KernelInfo& 
 constexpr size_t kFunctionValues = 6;
 /// Segments of a tile of a product that a value serves.
 constexpr double kSideOfTile = 64;
+constexpr double kLanes = 32;  // of a warp
 constexpr double kRowsTogether = 8, kRowThreads = 256, kManyRows = 1 << 17;
 
 class Account {
@@ -300,6 +302,7 @@ class Account {
         model_.costs().lockStep ? countedInLoops(schedule, threads) : std::unordered_set<ExprRef>();
     std::vector<bool> shared(schedule.blocks.size(), false), repeated(schedule.blocks.size(), false);
     std::vector<ExprRef> loops(schedule.blocks.size(), nullptr);  // the outermost that a block is in
+    LoadWaits waits(schedule);
     for (size_t b = 0; b < schedule.blocks.size(); ++b) {
       for (const ScheduleStep& step : schedule.blocks[b].steps) {
         // What every element has computed, a branch or a loop need not compute again.
@@ -336,6 +339,9 @@ class Account {
         if (load && model_.costs().lockStep && !codegen::loadsInOrder(step.node) && facts.varies(step.node))
           time.integers += inStep[b] * facts.needed(step.node) * share * model_.costs().address;
         if (load)
+          addWait(waits, b, step.node, kLanes * threads[b] / std::max(1.0, inStep[b]), repeated[b],
+                  positions);
+        if (load)
           this->load(step.node, threads[b] * facts.needed(step.node), inStep[b], repeated[b], role,
                      positions);
         if (!facts.varies(step.node) || exits.contains(step.node) || counted.contains(step.node)) continue;
@@ -347,6 +353,33 @@ class Account {
             (model_.costs().lockStep ? inStep[home] : threads[home]) * operation;
       }
     }
+    // How often branches and loops are entered decides, so nothing is guessed without a sample.
+    if (model_.costs().lockStep && role != BindingRole::Finish && (sampled_ || schedule.blocks.size() == 1))
+      pass_->memory.waits += inStep[0] * waits.ofElement(inStep) * kUsualThreads / threadsAtOnce();
+  }
+
+  /// Of a load that so many of 32 lanes do in step.
+  void addWait(LoadWaits& waits, size_t block, ExprRef load, double lanes, bool inLoop,
+               const ThunkSample::Positions& positions) const {
+    const double wait = waitOf(load, lanes, positions);
+    if (block > 0 && codegen::loadsInOrder(load) && load->operands[0]->index == 1) {
+      waits.addBefore(wait);
+    } else if (!inLoop || changesInLoops(load)) {  // else it is there
+      waits.add(block, load, wait, inLoop);
+    }
+  }
+  double waitOf(ExprRef load, double lanes, const ThunkSample::Positions& positions) const {
+    const ExprRef at = load->operands[0];
+    if (codegen::loadsInOrder(load)) return model_.wait(at->index == 1);
+    if (patternOf(at) == AccessPattern::Same) return model_.costs().ownWait;
+    return positions.number > 0 ? model_.wait(placesOf(positions, remembered_), lanes) : model_.wait(false);
+  }
+  /// That a multiprocessor has of the pass.
+  double threadsAtOnce() const {
+    const auto& known = sizes_.threads;
+    const size_t pass = static_cast<size_t>(pass_ - passes_.data());
+    const double threads = known.empty() ? 0 : known[std::min(pass, known.size() - 1)];
+    return threads > 0 ? threads : kUsualThreads;
   }
 
   /// What elements that know their segment take longer: loads of what belongs to it, and those for which a
@@ -578,7 +611,7 @@ class Account {
       const bool ofBoth = usesIndex(product_->indices.outer) && usesIndex(product_->indices.place);
       return ofBoth ? emptyTiles_ : 1 / kSideOfTile;
     }
-    constexpr double kTogether = 4, kLanes = 32, kTurns = 8;
+    constexpr double kTogether = 4, kTurns = 8;
     if (!uses(e, 1)) return 1 / std::clamp(std::ceil(m_ / kLanes), 1.0, kTogether);
     const bool folds = pass_->bySegments == BySegments::Folds;
     return folds && !uses(e, 2) ? std::min(1.0, kTurns * m_ / std::max(1.0, n_)) : 1;

@@ -33,6 +33,10 @@ typedef unsigned long long uint64_t;
 #define KELPIE_BLOCKS_LESS 0
 #endif
 #define KELPIE_FLAT_BLOCKS_LESS KELPIE_BLOCKS_LESS
+/// ... and that it gets, where that many registers suffice.
+#ifndef KELPIE_BLOCKS_MORE
+#define KELPIE_BLOCKS_MORE 0
+#endif
 /// ", N" where registers shall suffice for N blocks (likewise).
 #ifndef KELPIE_MIN_BLOCKS
 #define KELPIE_MIN_BLOCKS

@@ -49,6 +49,13 @@ std::string resultOfSegments(PassText& t) {
   return std::exchange(t.text, before);
 }
 
+/// Whether elements take more than what they load in order: by branches, loops or long operations.
+bool takesTime(const lcu::Kernel& kernel) {
+  return std::any_of(kernel.bindings.begin(), kernel.bindings.end(), [](const Soac& soac) {
+    return lcu::anyNode(thunksOf(soac), [](lcu::ExprRef e) { return isMultiValued(e) || takesLong(e); });
+  });
+}
+
 bool recurses(const lcu::Kernel& kernel) {
   return std::any_of(kernel.bindings.begin(), kernel.bindings.end(), [](const Soac& soac) {
     return lcu::anyNode(thunksOf(soac), [](lcu::ExprRef e) { return e->kind == lcu::ExprKind::Recursion; });
@@ -158,7 +165,10 @@ void writeSignature(PassText& t) {
   std::string bounds = std::to_string(t.plan.shape.threads);
   if (t.plan.blocksAtOnce > 1) bounds += ", " + std::to_string(t.plan.blocksAtOnce);
   // (runtime/cuda/kernel_resources.h)
-  if (t.plan.blocksAtOnce > 1 && t.plan.segmented() && !t.plan.whole()) bounds += " - KELPIE_BLOCKS_LESS";
+  if (t.plan.blocksAtOnce > 1 && t.plan.segmented() && !t.plan.whole()) {
+    bounds += " - KELPIE_BLOCKS_LESS";
+    if (!t.plan.scanned() && !t.plan.ranges() && takesTime(t.kernel)) bounds += " + KELPIE_BLOCKS_MORE";
+  }
   if (t.plan.blocksAtOnce > 1 && !t.pass.segmented() && t.plan.scanned())
     bounds += " - KELPIE_FLAT_BLOCKS_LESS";
   if (t.plan.blocksAtOnce == 1 && !t.pass.segmented() && !t.plan.scanned()) bounds += " KELPIE_MIN_BLOCKS";

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace kelpie::runtime::cuda {
 
@@ -69,37 +70,67 @@ std::optional<KernelResources> resourcesOf(const std::vector<char>& code) {
   return result;
 }
 
-int blocksToGiveUp(const std::string& source, const KernelResources& resources) {
-  const size_t bounds = source.find("__launch_bounds__(");
-  if (bounds == std::string::npos) return 0;
+namespace {
+
+/// The bounds of a kernel as its source has them.
+struct Bounds {
   int threads = 0, blocks = 0;
-  const auto isOpen = [&](const char* form) {
+  enum class Open : uint8_t { No, ToFewer, ToFewerOrMore, ToFewerOfFlat, ToMoreOfFlat } open = Open::No;
+};
+
+Bounds boundsOf(const std::string& source) {
+  Bounds bounds;
+  const size_t at = source.find("__launch_bounds__(");
+  if (at == std::string::npos) return bounds;
+  const auto matches = [&](const char* form, Bounds::Open open) {
     int parsed = 0;
-    return std::sscanf(source.c_str() + bounds, form, &threads, &blocks, &parsed) == 2 && parsed > 0;
+    std::sscanf(source.c_str() + at, form, &bounds.threads, &bounds.blocks, &parsed);
+    if (parsed > 0) bounds.open = open;
+    return parsed > 0;
   };
-  const bool segmented = isOpen("__launch_bounds__(%d, %d - KELPIE_BLOCKS_LESS)%n");
-  if (!segmented && !isOpen("__launch_bounds__(%d, %d - KELPIE_FLAT_BLOCKS_LESS)%n")) return 0;
-  if (resources.frameBytes <= (segmented ? kMostFrameBytes : kMostFlatFrameBytes)) return 0;
-  const int needed = resources.registers + resources.frameBytes / kRegisterBytes;
-  const int fit = kRegisters / (threads * needed);
-  return std::clamp(blocks - fit, 0, blocks / 2);
-}
-
-int blocksToTry(const std::string& source, const KernelResources& resources) {
-  constexpr int kFewBlocks = 3, kRegistersTogether = 8;
-  const size_t bounds = source.find("__launch_bounds__(");
-  if (bounds == std::string::npos) return 0;
   int threads = 0, parsed = 0;
-  std::sscanf(source.c_str() + bounds, "__launch_bounds__(%d KELPIE_MIN_BLOCKS)%n", &threads, &parsed);
-  if (parsed == 0) return 0;
-  const int each = (resources.registers + kRegistersTogether - 1) / kRegistersTogether * kRegistersTogether;
-  const int fit = kRegisters / (threads * each);
-  return fit <= kFewBlocks ? fit + 1 : 0;
+  std::sscanf(source.c_str() + at, "__launch_bounds__(%d KELPIE_MIN_BLOCKS)%n", &threads, &parsed);
+  if (parsed > 0) return {threads, 1, Bounds::Open::ToMoreOfFlat};
+  if (matches("__launch_bounds__(%d, %d - KELPIE_BLOCKS_LESS)%n", Bounds::Open::ToFewer) ||
+      matches("__launch_bounds__(%d, %d - KELPIE_BLOCKS_LESS + KELPIE_BLOCKS_MORE)%n",
+              Bounds::Open::ToFewerOrMore))
+    return bounds;
+  matches("__launch_bounds__(%d, %d - KELPIE_FLAT_BLOCKS_LESS)%n", Bounds::Open::ToFewerOfFlat);
+  return bounds;
 }
 
-bool isBetterWithMore(const KernelResources& asLiked, const KernelResources& withMoreBlocks) {
-  constexpr int kFrameBytes = 16;
-  return withMoreBlocks.frameBytes <= asLiked.frameBytes + kFrameBytes;
+/// Blocks of a multiprocessor that there is room for.
+int blocksThatFit(int threads, int registers) {
+  constexpr int kTogether = 8;
+  return kRegisters / (threads * ((registers + kTogether - 1) / kTogether * kTogether));
+}
+
+}  // namespace
+
+std::vector<OtherBlocks> blocksToTry(const std::string& source, const KernelResources& resources) {
+  const auto [threads, blocks, open] = boundsOf(source);
+  if (open == Bounds::Open::No) return {};
+  const int fit = blocksThatFit(threads, resources.registers);
+  if (open == Bounds::Open::ToMoreOfFlat) {
+    constexpr int kFewBlocks = 3, kFrameBytes = 16;
+    if (fit > kFewBlocks) return {};
+    return {{"KELPIE_MIN_BLOCKS=, " + std::to_string(fit + 1), resources.frameBytes + kFrameBytes}};
+  }
+  const bool flat = open == Bounds::Open::ToFewerOfFlat;
+  if (resources.frameBytes > (flat ? kMostFlatFrameBytes : kMostFrameBytes)) {
+    const int needed = resources.registers + resources.frameBytes / kRegisterBytes;
+    const int less = std::clamp(blocks - kRegisters / (threads * needed), 0, blocks / 2);
+    if (less == 0) return {};
+    return {{"KELPIE_BLOCKS_LESS=" + std::to_string(less), resources.frameBytes - 1}};
+  }
+  std::vector<OtherBlocks> others;
+  if (open != Bounds::Open::ToFewerOrMore) return others;
+  constexpr int kAllThreads = 2048, kManyThreads = 1536;  // of a multiprocessor
+  for (const auto& [atOnce, frameBytes] : {std::pair(kAllThreads, 8), std::pair(kManyThreads, 16)})
+    if (fit * threads < atOnce)
+      others.push_back({"KELPIE_BLOCKS_MORE=" + std::to_string(atOnce / threads - blocks),
+                        resources.frameBytes + frameBytes});
+  return others;
 }
 
 }  // namespace kelpie::runtime::cuda

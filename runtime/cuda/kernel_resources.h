@@ -15,6 +15,12 @@
 // 1.02 of the time (11 kernels) where hardly anything went into frames, 0.88 to 1.73 (12 kernels) where more
 // did.
 //
+// Maps over segments that branch wait for one load after the other (fusion/load_waits.h), others for long
+// operations: the more threads there are meanwhile, the better. 16 blocks of 128 threads instead of 9 or 10
+// took 0.76 to 0.98 of the time where nothing went into frames (ten kernels; one took 1.03), 0.80 with 8
+// bytes there, 0.82 to 0.90 with 24 to 56 and 1.22 with 16 in another; 12 blocks 0.80 with 16, 0.92 and 1.05
+// with 24, 1.14 and more with 80.
+//
 // In:  code of one kernel (an ELF file, as NVRTC makes it) and its source. Out: numbers; nothing is compiled
 // here.
 #pragma once
@@ -34,15 +40,15 @@ struct KernelResources {
 /// Empty if the file does not tell.
 std::optional<KernelResources> resourcesOf(const std::vector<char>& code);
 
-/// How many blocks fewer a multiprocessor should have, so that registers hold what is in the frames; 0: none,
-/// or the source does not leave that open (KELPIE_BLOCKS_LESS and KELPIE_FLAT_BLOCKS_LESS in base.cuh). At
-/// least half of the blocks stay.
-int blocksToGiveUp(const std::string& source, const KernelResources& resources);
+/// Another number of blocks for which registers might suffice.
+struct OtherBlocks {
+  std::string macro;   ///< NAME=VALUE, to compile with
+  int mostFrameBytes;  ///< with which that is better
+};
 
-/// For how many blocks of a multiprocessor registers should be made to suffice; 0: the code is good as it is,
-/// or the source does not leave that open (KELPIE_MIN_BLOCKS).
-int blocksToTry(const std::string& source, const KernelResources& resources);
-/// Whether that was worth it.
-bool isBetterWithMore(const KernelResources& asLiked, const KernelResources& withMoreBlocks);
+/// What to try, one after the other until something is better; empty: the code is good as it is, or the
+/// source does not leave that open (KELPIE_BLOCKS_LESS, KELPIE_FLAT_BLOCKS_LESS, KELPIE_BLOCKS_MORE and
+/// KELPIE_MIN_BLOCKS in base.cuh). Of blocks that are given up at least half stay.
+std::vector<OtherBlocks> blocksToTry(const std::string& source, const KernelResources& resources);
 
 }  // namespace kelpie::runtime::cuda

@@ -63,16 +63,14 @@ Failure NvrtcCompiler::compile(const std::string& source, int architecture, std:
   if (auto failure = compile(source, architecture, "", code)) return failure;
   const std::optional<KernelResources> asPlanned = resourcesOf(code);
   if (!asPlanned) return std::nullopt;
-  const int less = blocksToGiveUp(source, *asPlanned), least = blocksToTry(source, *asPlanned);
-  if (less == 0 && least == 0) return std::nullopt;
-  std::vector<char> other;
-  const std::string macro =
-      less > 0 ? fmt::format("KELPIE_BLOCKS_LESS={}", less) : fmt::format("KELPIE_MIN_BLOCKS=, {}", least);
-  if (auto failure = compile(source, architecture, macro, other)) return failure;
-  const std::optional<KernelResources> changed = resourcesOf(other);
-  const bool better = changed && (less > 0 ? changed->frameBytes < asPlanned->frameBytes
-                                           : isBetterWithMore(*asPlanned, *changed));
-  if (better) code = std::move(other);
+  for (const OtherBlocks& blocks : blocksToTry(source, *asPlanned)) {
+    std::vector<char> other;
+    if (auto failure = compile(source, architecture, blocks.macro, other)) return failure;
+    const std::optional<KernelResources> changed = resourcesOf(other);
+    if (!changed || changed->frameBytes > blocks.mostFrameBytes) continue;
+    code = std::move(other);
+    break;
+  }
   return std::nullopt;
 }
 

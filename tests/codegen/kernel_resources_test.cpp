@@ -90,6 +90,22 @@ TEST_F(CompiledKernels, HaveMoreBlocksIfFramesStaySmall) {
   EXPECT_EQ(same->registers, most->registers);  // 80 would not do
 }
 
+// Blocks of 256 threads: 8 have 32 registers for each thread, 6 have 40.
+TEST_F(CompiledKernels, HaveMoreBlocksIfMapsWait) {
+  const std::string bounds = "4 - KELPIE_BLOCKS_LESS";
+  const auto few = resources(kernelOf(26, bounds)),
+             more = resources(kernelOf(26, bounds + " + KELPIE_BLOCKS_MORE"));
+  ASSERT_TRUE(few && more);
+  EXPECT_GT(few->registers, 32);
+  EXPECT_LE(more->registers, 40);
+  EXPECT_LE(more->frameBytes, 16);
+  const auto large = resources(kernelOf(60, bounds)),
+             same = resources(kernelOf(60, bounds + " + KELPIE_BLOCKS_MORE"));
+  ASSERT_TRUE(large && same);
+  EXPECT_GT(large->registers, 48);
+  EXPECT_EQ(same->registers, large->registers);  // frames would be too large
+}
+
 TEST(KernelResources, OtherFilesTellNothing) {
   EXPECT_FALSE(resourcesOf({}));
   EXPECT_FALSE(resourcesOf({'\x7f', 'E', 'L', 'F'}));
@@ -102,42 +118,60 @@ TEST(KernelResources, OtherFilesTellNothing) {
   EXPECT_FALSE(resourcesOf(broken));
 }
 
+std::vector<OtherBlocks> tried(const std::string& source, int registers, int frameBytes) {
+  KernelResources resources;
+  resources.registers = registers;
+  resources.frameBytes = frameBytes;
+  return blocksToTry(source, resources);
+}
+/// The macro of the only attempt; empty: there is none.
+std::string only(const std::vector<OtherBlocks>& others) {
+  EXPECT_LE(others.size(), 1u);
+  return others.empty() ? "" : others[0].macro;
+}
+
 TEST(KernelResources, BlocksAreGivenUpForLargeFramesOnly) {
   const std::string open = "__launch_bounds__(256, 6 - KELPIE_BLOCKS_LESS) f(",
                     flat = "__launch_bounds__(256, 6 - KELPIE_FLAT_BLOCKS_LESS) f(",
+                    maps = "__launch_bounds__(256, 6 - KELPIE_BLOCKS_LESS + KELPIE_BLOCKS_MORE) f(",
                     fixed = "__launch_bounds__(256, 6) f(";
-  const auto less = [](const std::string& source, int registers, int frameBytes) {
-    KernelResources resources;
-    resources.registers = registers;
-    resources.frameBytes = frameBytes;
-    return blocksToGiveUp(source, resources);
-  };
-  EXPECT_EQ(less(open, 40, 0), 0);
-  EXPECT_EQ(less(open, 40, 32), 0);
-  EXPECT_EQ(less(open, 40, 64), 0);
-  EXPECT_EQ(less(open, 40, 80), 2);    // 60 registers: 4 blocks
-  EXPECT_EQ(less(open, 40, 2000), 3);  // half of them stay
-  EXPECT_EQ(less(flat, 40, 144), 0);
-  EXPECT_EQ(less(flat, 40, 224), 3);  // 96 registers: 2 blocks, but half of them stay
-  EXPECT_EQ(less(fixed, 40, 80), 0);
-  EXPECT_EQ(less("f(", 40, 80), 0);
+  EXPECT_EQ(only(tried(open, 40, 0)), "");
+  EXPECT_EQ(only(tried(open, 40, 32)), "");
+  EXPECT_EQ(only(tried(open, 40, 64)), "");
+  EXPECT_EQ(only(tried(open, 40, 80)), "KELPIE_BLOCKS_LESS=2");    // 60 registers: 4 blocks
+  EXPECT_EQ(only(tried(open, 40, 2000)), "KELPIE_BLOCKS_LESS=3");  // half of them stay
+  EXPECT_EQ(only(tried(maps, 40, 80)), "KELPIE_BLOCKS_LESS=2");
+  EXPECT_EQ(tried(open, 40, 80).at(0).mostFrameBytes, 79);
+  EXPECT_EQ(only(tried(flat, 40, 144)), "");
+  EXPECT_EQ(only(tried(flat, 40, 224)), "KELPIE_BLOCKS_LESS=3");  // 96 registers: 2 blocks, but half stay
+  EXPECT_EQ(only(tried(fixed, 40, 80)), "");
+  EXPECT_EQ(only(tried("f(", 40, 80)), "");
 }
 
 TEST(KernelResources, BlocksAreAddedToFew) {
-  const auto more = [](const std::string& source, int registers) {
-    KernelResources resources;
-    resources.registers = registers;
-    return blocksToTry(source, resources);
-  };
   const std::string open = "__launch_bounds__(256 KELPIE_MIN_BLOCKS) f(";
-  EXPECT_EQ(more(open, 64), 0);
-  EXPECT_EQ(more(open, 65), 4);
-  EXPECT_EQ(more(open, 80), 4);
-  EXPECT_EQ(more(open, 81), 3);
-  EXPECT_EQ(more(open, 255), 2);
-  EXPECT_EQ(more("__launch_bounds__(256) f(", 81), 0);
-  EXPECT_EQ(more("__launch_bounds__(256, 6 - KELPIE_BLOCKS_LESS) f(", 81), 0);
-  EXPECT_EQ(more("f(", 81), 0);
+  EXPECT_EQ(only(tried(open, 64, 0)), "");
+  EXPECT_EQ(only(tried(open, 65, 0)), "KELPIE_MIN_BLOCKS=, 4");
+  EXPECT_EQ(only(tried(open, 80, 0)), "KELPIE_MIN_BLOCKS=, 4");
+  EXPECT_EQ(only(tried(open, 81, 0)), "KELPIE_MIN_BLOCKS=, 3");
+  EXPECT_EQ(only(tried(open, 255, 0)), "KELPIE_MIN_BLOCKS=, 2");
+  EXPECT_EQ(tried(open, 65, 8).at(0).mostFrameBytes, 24);
+  EXPECT_EQ(only(tried("__launch_bounds__(256) f(", 81, 0)), "");
+  EXPECT_EQ(only(tried("__launch_bounds__(256, 6 - KELPIE_BLOCKS_LESS) f(", 81, 0)), "");
+  EXPECT_EQ(only(tried("f(", 81, 0)), "");
+}
+
+/// First as many as a multiprocessor has threads for, then three quarters of that.
+TEST(KernelResources, BlocksAreAddedToMapsThatWait) {
+  const std::string open = "__launch_bounds__(128, 8 - KELPIE_BLOCKS_LESS + KELPIE_BLOCKS_MORE) f(";
+  EXPECT_TRUE(tried(open, 32, 0).empty());  // 16 blocks fit
+  EXPECT_EQ(only(tried(open, 40, 0)), "KELPIE_BLOCKS_MORE=8");
+  const auto both = tried(open, 48, 0);
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].macro, "KELPIE_BLOCKS_MORE=8");
+  EXPECT_EQ(both[0].mostFrameBytes, 8);
+  EXPECT_EQ(both[1].macro, "KELPIE_BLOCKS_MORE=4");
+  EXPECT_EQ(both[1].mostFrameBytes, 16);
 }
 
 }  // namespace

@@ -251,5 +251,32 @@ TEST(Prediction, NeighboursThatTakeABranchTogether) {
   EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 500, 1, known), 8 * 1000 * (1 - std::pow(0.5, 4)) + 8);
 }
 
+/// Work and waits for loads behind branches: who waits does not work, but others may.
+TEST(Prediction, WaitsForLoadsInBranches) {
+  const char* const body = R"(
+  kernel k { let s: &int64 = REDUCE flat n { i => if xs[i] > 3 then ys[xs[i]] else 0 } (0) { x, y => x + y } return s }
+  return s)";
+  TargetCosts costs = free();
+  costs.ownWait = 1;
+  costs.sharedWait = 2;
+  costs.memoryWait = 4;
+  costs.lockStep = true;
+  KnownSizes known;
+  codegen::ThunkSample& sample = known.samples["k"];
+  sample.entered = sample.inStep = {1000, 500, 500};
+  const auto perElement = [&](const codegen::ThunkSample::Positions& positions) {
+    sample.positions = {positions};
+    return predictedOf(costs, body, 1000, 1e6, 1, known) / 1000;
+  };
+  constexpr double kInOrder = 7 / 8.0;  // for the condition, which eight elements load at a time
+  const auto some = [](double lanes) { return lanes / (0.5 + lanes); };
+  EXPECT_NEAR(perElement({500, 0, 0, 0, 0, 8e6}), kInOrder + 0.5 * 1, 1e-6);  // where a neighbour was
+  EXPECT_NEAR(perElement({500, 500, 500, 500, 500, 500 * 8e6}),
+              kInOrder + 0.5 * (1 + some(32) * 2 + some(32) * 4), 1e-6);
+  EXPECT_NEAR(perElement({500, 500 / 64.0, 0, 0, 0, 500 * 8e6}), kInOrder + 0.5 * (1 + some(0.5) * 2), 1e-6);
+  known.threads["k"] = {kUsualThreads / 2};  // half as many elements at a time
+  EXPECT_NEAR(perElement({500, 0, 0, 0, 0, 8e6}), 2 * (kInOrder + 0.5 * 1), 1e-6);
+}
+
 }  // namespace
 }  // namespace kelpie::fusion
