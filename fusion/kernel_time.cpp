@@ -177,6 +177,8 @@ class Account {
   /// What the scanner of a pass takes for its tiles (codegen/cuda/scanner.cuh).
   double scannerTime(const lcu::Kernel& pass) const {
     constexpr double kQuick = 0.4;  // where lanes take several tiles each (scanShortTiles)
+    constexpr double kWide = 1.8;   // where a tile carries more than three words
+    constexpr int64_t kWord = 8, kWideBytes = 3 * kWord;
     constexpr int kShortTile = 1024;
     using namespace codegen::cuda;
     const PassPlan plan =
@@ -186,7 +188,10 @@ class Account {
                        std::all_of(plan.levels.begin(), plan.levels.end(), [](const LevelPlan& level) {
                          return !level.segmented && level.bytes() <= int64_t{sizeof(int64_t)};
                        });
-    return n_ / plan.shape.items() * model_.costs().scannedTile * (quick ? kQuick : 1);
+    const bool wide = std::any_of(plan.levels.begin(), plan.levels.end(), [](const LevelPlan& level) {
+      return level.bytes() + (level.segmented ? kWord : 0) > kWideBytes;
+    });
+    return n_ / plan.shape.items() * model_.costs().scannedTile * (quick ? kQuick : wide ? kWide : 1);
   }
 
   /// A fold by tiles (codegen/cuda/segment_products.cuh), if it is large enough for those.

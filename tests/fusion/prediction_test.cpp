@@ -624,5 +624,39 @@ TEST(Prediction, ArithmeticOfIntegersHidesBehindThatOfFloats) {
   EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 7, 1), 5 * 1000);
 }
 
+/// Tiles take longer if they carry more than three words. (How many elements a tile has is no concern here
+/// but that it is a power of two.)
+TEST(Prediction, TilesThatCarryManyWords) {
+  const auto itemsPer = [](const std::string& space, const std::string& indices, double time) {
+    const std::string body = R"(
+  kernel k { let a: [int64; n], b: [int64; n], c: [int64; n] = SCAN )" +
+                             space + " { " + indices + R"( => xs[i], xs[i] + 1, xs[i] + 2 }
+    (0, 0, 0) { x1, x2, x3, y1, y2, y3 => x1 + y1, x2 + y2, x3 + y3 } return a, b, c }
+  let first: int64 = a[0]
+  return first)";
+    TargetCosts costs = free();
+    costs.scannedTile = 1;
+    costs.lockStep = true;
+    constexpr double kElements = 1 << 24;
+    return kElements * time / predicted(costs, body, kElements, 4096);
+  };
+  const auto isPowerOfTwo = [](double x) { return std::abs(std::log2(x) - std::round(std::log2(x))) < 1e-6; };
+  EXPECT_TRUE(isPowerOfTwo(itemsPer("flat n", "i", 1)));
+  EXPECT_TRUE(isPowerOfTwo(itemsPer("seg(ys, m - 1, n)", "i, s, p", 1.8)));
+}
+
+/// An element of a tile that lies in one segment need not look for it.
+TEST(Prediction, NumberedReductionsOfFewSegments) {
+  const char* const body = R"(
+  kernel k { let r: [int64; m - 1] = REDUCE seg(ys, m - 1, n) { i, s, p => xs[i] - s } (0) { x, y => x + y } return r }
+  let first: int64 = r[0]
+  return first)";
+  TargetCosts costs = free();
+  costs.segmentedElement = 1;
+  costs.lockStep = true;
+  EXPECT_NEAR(predicted(costs, body, 1 << 24, 4), 0.3 * (1 << 24), 0.01 * (1 << 24));
+  EXPECT_NEAR(predicted(costs, body, 1 << 24, 1 << 22), 1 << 24, 0.01 * (1 << 24));
+}
+
 }  // namespace
 }  // namespace kelpie::fusion
