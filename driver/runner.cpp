@@ -56,6 +56,8 @@ bool Runner::runForm(const FormResult& form) {
   if (form.kind == FormKind::Setting && form.words[0] == "print_length")
     options_.printLength = std::stoll(form.words[1]);
   if (form.kind == FormKind::Silent || form.kind == FormKind::Setting) return true;
+  // What is done can be read while the form is evaluated, which may take long.
+  if (form.program) output_.flush();
   if (form.program && !evaluate(form)) return false;
   if (!form.shown) return true;
 

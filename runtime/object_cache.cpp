@@ -130,6 +130,7 @@ bool ObjectCache::locate() {
   if (!options_.directory.empty()) {
     directories = {options_.directory};
   } else {
+    if (std::string cache = environmentVariable("KELPIE_CACHE"); !cache.empty()) directories.push_back(cache);
     if (std::string cache = environmentVariable("XDG_CACHE_HOME"); !cache.empty())
       directories.push_back(cache + "/kelpie");
     if (std::string home = environmentVariable("HOME"); !home.empty())
@@ -164,7 +165,7 @@ void* ObjectCache::find(const std::string& source) {
 }
 
 std::optional<std::string> ObjectCache::start(const std::vector<std::string>& wanted) {
-  if (!locate()) return "there is no folder to write compiled kernels to (set XDG_CACHE_HOME)";
+  if (!locate()) return "there is no folder to write compiled kernels to (set KELPIE_CACHE)";
   if (compiler_.empty()) return "no C++ compiler was found (set KELPIE_CXX)";
   if (!busy()) begun_.clear();
   std::vector<std::string> sources;
