@@ -95,6 +95,8 @@ class Inference {
 
   // messages
   std::string show(const Type* type) const;
+  /// Where a message shows both types: one variable has one name in it.
+  void nameTogether(std::string& message, const Type* left, const Type* right) const;
   void report(std::string id, Span span, std::string message, std::string hint = {},
               std::vector<Diagnostic::Note> notes = {});
   void reportConflict(std::string id, Span span, std::string message, const Conflict& conflict,

@@ -12,6 +12,16 @@ std::string Inference::show(const Type* type) const {
   return "`" + text + "`";
 }
 
+void Inference::nameTogether(std::string& message, const Type* left, const Type* right) const {
+  TypePrinter printer(types_.widths());
+  for (const Type* type : {left, right}) {
+    const std::string apart = show(type);
+    const size_t place = message.find(apart);
+    if (place == std::string::npos) continue;
+    message.replace(place, apart.size(), "`" + printer.text(type) + "`");
+  }
+}
+
 void Inference::report(std::string id, Span span, std::string message, std::string hint,
                        std::vector<Diagnostic::Note> notes) {
   if (hint.empty() && callOverLineEnd_)
@@ -78,6 +88,7 @@ void Inference::reportConflict(std::string id, Span span, std::string message, c
       break;
     }
     case Conflict::Infinite:
+      nameTogether(message, left, right);
       message += ": the type would have to contain itself";
       break;
     case Conflict::TooLarge:

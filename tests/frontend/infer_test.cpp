@@ -225,6 +225,10 @@ TEST_F(InferTest, Expressions) {
   EXPECT_EQ(mistake("[1, 2.0];").id, "K0308");
   EXPECT_EQ(mistake("function g(x) = g([x]);").id, "K0301");
   EXPECT_EQ(mistake("function g(x) : int -> float = x + 1;").id, "K0309");
+  // One variable has one name in the message.
+  EXPECT_EQ(mistake("function g(x) = g;").message,
+            "the result of `g` has type `b -> a`, but it is used with type `a`: the type would have to "
+            "contain itself");
   EXPECT_EQ(mistake("99999999999999999999;").id, "K0311");
 }
 
