@@ -224,9 +224,13 @@ PatternPtr AstBuilder::patternOf(const ExpPtr& exp) {
   if (std::holds_alternative<Time>(exp->node)) {
     checkBindable("time", exp->span);
   } else {
+    const bool severalLines =
+        text_.substr(exp->span.begin, exp->span.end - exp->span.begin).find('\n') != std::string_view::npos;
     fail("K0113", exp->span, "this is not a pattern",
-         "a pattern is a name, a pair of patterns (a, b) or a record pattern name(a, b); equality is written "
-         "==");
+         severalLines ? "if a new form begins on its last line, the one before it lacks its `;`"
+                      : "a pattern is a name, a pair of patterns (a, b) or a record pattern name(a, b); "
+                        "equality is written "
+                        "==");
   }
   return makePattern(NamePattern{"_"}, exp->span);
 }

@@ -74,7 +74,8 @@ typed::PatternPtr Inference::pattern(const ast::Pattern& pattern,
             const Datatype* datatype = environment_.lookupDatatype(record.name, fromLibrary_);
             if (!datatype) {
               report("K0203", pattern.span, "`" + record.name + "` is not a record type",
-                     "a record type is defined by `datatype " + record.name + "(...)`");
+                     "a record type is defined by `datatype " + record.name +
+                         "(...)`, a function by `function " + record.name + "(...) = ...`");
               result.type = types_.variable();
               return std::make_unique<typed::Pattern>(std::move(result));
             }

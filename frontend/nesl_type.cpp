@@ -248,6 +248,26 @@ Scheme TypeStore::generalise(Type* type) const {
   return scheme;
 }
 
+namespace {
+/// Variables whose types decide what columns a value has.
+void collectOfColumns(const Type* type, std::vector<const Type*>& variables) {
+  type = resolve(type);
+  if (type->kind == TypeKind::Variable) variables.push_back(type);
+  const size_t first = type->kind == TypeKind::Function ? 2 : 0;  // its identity
+  for (size_t k = first; k < type->arguments.size(); ++k) collectOfColumns(type->arguments[k], variables);
+}
+}  // namespace
+
+Scheme TypeStore::generaliseValue(Type* type) const {
+  Scheme scheme = generalise(type);
+  std::vector<const Type*> ofColumns;
+  collectOfColumns(type, ofColumns);
+  std::erase_if(scheme.variables, [&](const Type* variable) {
+    return std::find(ofColumns.begin(), ofColumns.end(), variable) != ofColumns.end();
+  });
+  return scheme;
+}
+
 bool sameScheme(const Scheme& left, const Scheme& right) {
   std::vector<std::pair<const Type*, const Type*>> variables;
   return sameUpToNames(left.type, right.type, variables);

@@ -142,6 +142,9 @@ class TypeStore {
   Type* replace(Type* type, const std::unordered_map<const Type*, Type*>& replacement);
   /// Quantifies all free variables of the type.
   Scheme generalise(Type* type) const;
+  /// Of a value: quantifies those that only parameters and results of its functions have, as they have no
+  /// columns. What lambdas have captured has some.
+  Scheme generaliseValue(Type* type) const;
 
  private:
   Type* add(TypeKind kind, std::vector<Type*> arguments);

@@ -230,7 +230,7 @@ void Session::specialiseInto(FormResult& result, const typed::Exp& value) {
 
 Cell& Session::variableCell(const std::string& name, Type* type, FormResult& result) {
   Cell& cell = environment_.makeCell(CellKind::Variable, name);
-  cell.scheme.type = type;
+  cell.scheme = types_.generaliseValue(type);
   Environment::Definition definition = environment_.define(cell);
   if (definition.cell == &cell) cell.id = environment_.newVariableId();
   if (definition.newType && name != "it") {

@@ -116,6 +116,8 @@ std::optional<uint32_t> SourceManager::load(const std::string& path, std::string
     problem = std::strerror(errno);
     return std::nullopt;
   }
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of editors that begin UTF-8 with one
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   return add(standardInput ? "<stdin>" : path, std::move(text));
 }
 

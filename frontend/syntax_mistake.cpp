@@ -166,15 +166,22 @@ struct Surroundings {
     return type(i) == NeslParser::NAME &&
            text.substr(tokens[i].begin, tokens[i].end - tokens[i].begin) == word;
   }
-  bool onNewLine() const {
-    if (found == formBegin) return false;
-    const uint32_t end = tokens[found - 1].end;
-    return text.substr(end, tokens[found].begin - end).find('\n') != std::string_view::npos;
+  bool onNewLine() const { return beginsLine(found); }
+  /// Whether what is found comes right after the first name of a line.
+  bool followsNameOnNewLine() const {
+    return found > formBegin && type(found - 1) == NeslParser::NAME && beginsLine(found - 1);
+  }
+  bool beginsLine(uint32_t i) const {
+    if (i == formBegin) return false;
+    const uint32_t end = tokens[i - 1].end;
+    return text.substr(end, tokens[i].begin - end).find('\n') != std::string_view::npos;
   }
 };
 
 /// Advice for the slips that explain most mistakes; empty where none does.
 std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
+  constexpr const char* kLogical = "the logical operators are `and` and `or`";
+  constexpr const char* kBody = "the body of a function comes behind a `=`: function NAME(X, Y) = BODY";
   constexpr const char* kEmptySequence = "an empty sequence names the type of its elements: [] int";
   const bool operandMissing = mistake.fits(NeslParser::INT) || mistake.fits(NeslParser::NAME);
   const bool emptySequence = around.type(around.found - 1) == NeslParser::RBRACKET &&
@@ -189,7 +196,8 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
   switch (around.type(around.found)) {
     case NeslParser::EQUAL:
       if (operandMissing) return "";
-      if (around.type(around.found - 2) == NeslParser::COMMA && around.inBindingsOfLet())
+      if ((around.type(around.found - 2) == NeslParser::COMMA || around.followsNameOnNewLine()) &&
+          around.inBindingsOfLet())
         return "the bindings of a `let` are separated by `;`";
       if (!around.open.empty() || around.has(NeslParser::IF) || around.has(NeslParser::LET))
         return "equality is written ==";
@@ -202,7 +210,7 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
     case NeslParser::LBRACE:
       if (around.type(around.formBegin) == NeslParser::FUNCTION && !around.has(NeslParser::EQUAL) &&
           around.open.empty())
-        return "the body of a function comes behind a `=`: function NAME(X, Y) = BODY";
+        return kBody;
       break;
     case NeslParser::IN:
       if (around.isWord(around.formBegin, "for") && around.found == around.formBegin + 2)
@@ -241,9 +249,14 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
     case NeslParser::LBRACKET:
       if (pattern) return "patterns are names, pairs and records: a sequence is not taken apart by a pattern";
       break;
-    case NeslParser::AMPERSAND:
     case NeslParser::BAR:
-      return "the logical operators are `and` and `or`";
+      if (inBraces && around.type(around.found - 1) == NeslParser::SEMICOLON)
+        return "no `;` stands before the filter: {a : a in x; b in y | CONDITION}";
+      if (!around.open.empty() && around.type(around.open.back()) == NeslParser::LBRACKET)
+        return "an apply-to-each stands in braces: {ELEMENT : NAME in SEQUENCE | CONDITION}";
+      return kLogical;
+    case NeslParser::AMPERSAND:
+      return kLogical;
     default:
       break;
   }
@@ -251,6 +264,9 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
   if (mistake.fits(NeslParser::ELSE) && !operandMissing)
     return "every `if` has an `else`: if CONDITION then A else B";
   if (mistake.fits(NeslParser::THEN) && !operandMissing) return "if CONDITION then A else B";
+  if (around.type(around.formBegin) == NeslParser::FUNCTION && around.hasSignature() &&
+      !around.has(NeslParser::EQUAL) && around.open.empty() && beginsExpression(around.type(around.found)))
+    return kBody;
   if (around.onNewLine() && around.open.empty() && !operandMissing) return "every form ends with `;` or `$`";
   return "";
 }

@@ -64,6 +64,21 @@ TEST_F(SessionTest, VariablesHoldClosures) {
   EXPECT_EQ(last("k = 3; h = let j = k + 1 in (x => x + j); {h(i) : i in [1,2]};"), "it = [5, 6] : [int]");
 }
 
+/// What only parameters and results of a variable's functions have is free at each use; nor does a use change
+/// the type of the variable, or of functions that use it.
+TEST_F(SessionTest, VariablesHoldFunctionsOfManyTypes) {
+  EXPECT_THAT(run("g = max; function h(a, b) = g(a, b); h(1.0, 2.0); g(1, 2); g(1.5, 2.5); h(3.0, 2.0); h;"),
+              ElementsAre("g = fn : (a, a) -> a :: (a in ordinal)", "h = fn : (a, a) -> a :: (a in ordinal)",
+                          "it = 2.0 : float", "it = 2 : int", "it = 2.5 : float", "it = 3.0 : float",
+                          "it = fn : (a, a) -> a :: (a in ordinal)"));
+  EXPECT_EQ(last("p = (sum, 1); let (q, k) = p in q([2.5]); let (q, k) = p in q([2, 3]);"), "it = 5 : int");
+  EXPECT_EQ(last("fs = {(y => (y, i)) : i in [1, 2]}; {q(3) : q in fs}; {q(\"a\") : q in fs};"),
+            "it = [(\"a\", 1), (\"a\", 2)] : [([char], int)]");
+  EXPECT_EQ(last("c = (a => (b => (a, b))); c(1)(\"x\"); d = c(2); d(1.5); d([t]);"),
+            "it = (2, [T]) : int, [bool]");
+  EXPECT_EQ(last("sum; it([1, 2]); sum; it([1.5]);"), "it = 1.5 : float");
+}
+
 TEST_F(SessionTest, DefaultArguments) {
   run("function box(lo, hi := 10, by := lo_step(1)) = [lo:hi:by];");
   EXPECT_EQ(last("function box(lo, hi := 10, by := 1) = [lo:hi:by]; box(7);"), "it = [7, 8, 9] : [int]");

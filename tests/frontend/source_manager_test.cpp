@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+
 namespace kelpie {
 namespace {
 
@@ -65,6 +68,18 @@ TEST(SourceManager, ASpanOverSeveralLinesIsUnderlinedToTheEndOfItsFirst) {
   const uint32_t file = sources.add("a.nesl", "ab(\ncd)\n");
   const std::string text = sources.render({Severity::Error, "", {file, 1, 7}, "m", "", {}});
   EXPECT_NE(text.find("   |  ^~\n"), std::string::npos) << text;
+}
+
+TEST(SourceManager, SkipsAByteOrderMark) {
+  const std::string path = ::testing::TempDir() + "mark.nesl";
+  std::ofstream(path) << "\xef\xbb\xbf"
+                      << "1;";
+  SourceManager sources;
+  std::string problem;
+  const auto file = sources.load(path, problem);
+  ASSERT_TRUE(file) << problem;
+  EXPECT_EQ(sources.text({*file, 0, 2}), "1;");
+  EXPECT_EQ(sources.locate(*file, 1).column, 2u);
 }
 
 TEST(SourceManager, SaysWhyAFileCannotBeRead) {

@@ -35,6 +35,14 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("let x = g(1), y = 2 in x;").hints, HasSubstr("separated by `;`"));
   EXPECT_THAT(parseText("let x = 1 in (x, y = 2);").hints, HasSubstr("equality is written =="));
   EXPECT_THAT(parseText("x = 3\ny = 4;").hints, HasSubstr("the one before it lacks its `;`"));
+  EXPECT_THAT(parseText("1 + 2\nc = 3;").hints, HasSubstr("the one before it lacks its `;`"));
+  EXPECT_THAT(parseText("1 + 2 = 3;").hints, HasSubstr("a pattern is a name"));
+  EXPECT_THAT(parseText("let a = 1\n    b = 2 in a;").hints, HasSubstr("separated by `;`"));
+  EXPECT_THAT(parseText("function g(x) : int -> int\n  if x > 0 then x else 1;").hints,
+              HasSubstr("behind a `=`"));
+  EXPECT_THAT(parseText("{x : x in [1,2]; | x > 1};").hints, HasSubstr("no `;` stands before the filter"));
+  EXPECT_THAT(parseText("[x * 2 | x in a];").hints, HasSubstr("stands in braces"));
+  EXPECT_THAT(parseText("a | b;").hints, HasSubstr("`and` and `or`"));
   EXPECT_THAT(parseText("if t then 1;").hints, HasSubstr("every `if` has an `else`"));
   EXPECT_THAT(parseText("a[0:2];").hints, HasSubstr("subseq"));
   EXPECT_THAT(parseText("sum [1,2];").hints, HasSubstr("sum([...])"));
