@@ -332,7 +332,9 @@ ExpPtr Inference::argumentWithDefaults(const Cell& cell, const ast::Exp& argumen
   size_t next = 0;
   bool good = true;
   std::vector<const ast::Exp*> given = spine(argument);
-  bool named = std::holds_alternative<ast::NamedArgument>(given.back()->node);
+  const bool named = std::any_of(given.begin(), given.end(), [](const ast::Exp* component) {
+    return std::holds_alternative<ast::NamedArgument>(component->node);
+  });
   if (!named && given.size() >= cell.components) return infer(argument);
   for (const ast::Exp* component : given) {
     size_t position = next;

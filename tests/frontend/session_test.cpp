@@ -83,6 +83,8 @@ TEST_F(SessionTest, DefaultArguments) {
   run("function box(lo, hi := 10, by := lo_step(1)) = [lo:hi:by];");
   EXPECT_EQ(last("function box(lo, hi := 10, by := 1) = [lo:hi:by]; box(7);"), "it = [7, 8, 9] : [int]");
   EXPECT_EQ(last("box(1, by := 4);"), "it = [1, 5, 9] : [int]");
+  EXPECT_EQ(last("box(by := 4, 1);"), "it = [1, 5, 9] : [int]");
+  EXPECT_EQ(last("function two(a, b := 5) = (a, b); two(b := 7, 1);"), "it = (1, 7) : int, int");
   EXPECT_EQ(last("box(1, by := 2, hi := 4);"), "it = [1, 3] : [int]");
   EXPECT_EQ(last("box(1, 3, 1);"), "it = [1, 2] : [int]");
   EXPECT_EQ(last("{#box(x, hi := 3) : x in [1,2]};"), "it = [2, 1] : [int]");
