@@ -229,8 +229,7 @@ PatternPtr AstBuilder::patternOf(const ExpPtr& exp) {
     fail("K0113", exp->span, "this is not a pattern",
          severalLines ? "if a new form begins on its last line, the one before it lacks its `;`"
                       : "a pattern is a name, a pair of patterns (a, b) or a record pattern name(a, b); "
-                        "equality is written "
-                        "==");
+                        "equality is written ==");
   }
   return makePattern(NamePattern{"_"}, exp->span);
 }

@@ -84,11 +84,10 @@ std::unordered_set<ExprRef> awaitedInLoops(const Schedule& schedule) {
       if (step.node->kind != ExprKind::Loop) continue;
       const std::unordered_set<ExprRef> exits = exitsOfLoop(schedule, step);
       Dependents dependents(step.node, exits);
-      const bool ends =
-          dependents.contains(codegen::loopCondition(step.node)) ||
-          std::any_of(exits.begin(), exits.end(), [&](ExprRef e) {
-            return e->kind == ExprKind::If && variesIn(e, step.node) && dependents.contains(e->operands[0]);
-          });
+      const bool ends = dependents.contains(codegen::loopCondition(step.node)) ||
+                        std::any_of(exits.begin(), exits.end(), [&](ExprRef e) {
+                          return e->kind == ExprKind::If && dependents.contains(e->operands[0]);
+                        });
       lcu::forEachNode(codegen::loopNext(step.node), [&](ExprRef e) {
         if (e->kind == ExprKind::Load && (ends || dependents.contains(e->operands[0]))) awaited.insert(e);
       });

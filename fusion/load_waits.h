@@ -15,9 +15,10 @@
 // What the segment of an element has is loaded at once in front of all branches, as there is one for each
 // segment (codegen/cuda/pass_items.cpp).
 //
-// Example: `if p < a[i] then x[i] else if p < b[i] then y[j] else z[k]` waits for a, then for b if some of 32
-// neighbours does not take the first branch, then for x, y and z together: who is in one branch does not wait
-// for who is in the other. If all are taken by some and each takes 1, an element waits for 3.
+// Example: `if p < a[i] then x[i] else if p < b[i] then y[j] else z[k]` waits for a, which eight elements
+// load at once, then for b if some of 32 neighbours does not take the first branch, then for x, y and z
+// together: who is in one branch does not wait for who is in the other. If all are taken by some and each
+// load takes 1, an element waits for 2 1/8.
 #pragma once
 
 #include <algorithm>

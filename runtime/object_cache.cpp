@@ -15,6 +15,8 @@
 #include <sstream>
 #include <thread>
 
+#include "runtime/cache_folders.h"
+
 namespace kelpie::runtime {
 
 namespace fs = std::filesystem;
@@ -130,11 +132,7 @@ bool ObjectCache::locate() {
   if (!options_.directory.empty()) {
     directories = {options_.directory};
   } else {
-    if (std::string cache = environmentVariable("KELPIE_CACHE"); !cache.empty()) directories.push_back(cache);
-    if (std::string cache = environmentVariable("XDG_CACHE_HOME"); !cache.empty())
-      directories.push_back(cache + "/kelpie");
-    if (std::string home = environmentVariable("HOME"); !home.empty())
-      directories.push_back(home + "/.cache/kelpie");
+    directories = cacheFolders();
     directories.push_back(fmt::format("{}/kelpie-{}", fs::temp_directory_path().string(), getuid()));
   }
   for (const auto& directory : directories) {

@@ -15,7 +15,7 @@
 namespace kelpie::runtime {
 
 struct ObjectCacheOptions {
-  std::string directory;  ///< empty: $KELPIE_CACHE, $XDG_CACHE_HOME/kelpie or ~/.cache/kelpie
+  std::string directory;  ///< empty: the first of cacheFolders() that can be written to
   std::string compiler;   ///< empty: $KELPIE_CXX, or the first of g++, c++, clang++ on the path
 };
 

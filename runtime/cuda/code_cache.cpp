@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 
 #include "codegen/cuda/device_library.h"
+#include "runtime/cache_folders.h"
 #include "runtime/cuda/nvrtc_compiler.h"
 
 namespace kelpie::runtime::cuda {
@@ -55,14 +55,8 @@ bool isComment(std::string_view line) {
 }  // namespace
 
 CodeCache CodeCache::ofUser(const std::string& compilerVersion) {
-  auto variable = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-  };
-  std::string folder = variable("KELPIE_CACHE");
-  if (folder.empty() && !variable("XDG_CACHE_HOME").empty()) folder = variable("XDG_CACHE_HOME") + "/kelpie";
-  if (folder.empty() && !variable("HOME").empty()) folder = variable("HOME") + "/.cache/kelpie";
-  return CodeCache(folder.empty() ? "" : folder + "/nvrtc-" + compilerVersion);
+  const std::vector<std::string> folders = cacheFolders();
+  return CodeCache(folders.empty() ? "" : folders.front() + "/nvrtc-" + compilerVersion);
 }
 
 std::string CodeCache::key(const std::string& source, int architecture) {

@@ -97,6 +97,7 @@ TEST_F(CompiledKernels, HaveMoreBlocksIfMapsWait) {
              more = resources(kernelOf(26, bounds + " + KELPIE_BLOCKS_MORE"));
   ASSERT_TRUE(few && more);
   EXPECT_GT(few->registers, 32);
+  EXPECT_LT(more->registers, few->registers);
   EXPECT_LE(more->registers, 40);
   EXPECT_LE(more->frameBytes, 16);
   const auto large = resources(kernelOf(60, bounds)),
