@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "codegen/cpu/kernel_text.h"
+#include "codegen/work_ahead.h"
 
 namespace kelpie::codegen::cpu {
 
@@ -164,6 +165,10 @@ KernelText::ElementStatements KernelText::elementStatements(const Indices& bindi
   auto store = [&](const std::string& to, const std::string& text) {
     emitter.statement(format("{} = {};", to, text));
   };
+  for (const WorkAhead& work : longWorkAhead(kernel_, bindings)) {
+    errorBinding_ = work.binding;
+    emitter.emit(work.values);
+  }
   for (uint32_t b : bindings) {
     const Soac& binding = soac(b);
     errorBinding_ = b;

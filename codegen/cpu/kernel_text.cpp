@@ -27,14 +27,6 @@ bool isPass(SoacKind kind) {
 
 }  // namespace
 
-std::vector<ExprRef> eagerThunks(const Soac& soac) {
-  std::vector<ExprRef> roots = soac.effects;
-  if (soac.where) roots.push_back(soac.where);
-  if (soac.destination) roots.push_back(soac.destination);
-  if (soac.kind != SoacKind::Filter) roots.insert(roots.end(), soac.pull.begin(), soac.pull.end());
-  return roots;
-}
-
 KernelText::KernelText(const lcu::Kernel& kernel, const lcu::Program& program, std::string entry,
                        const CpuOptions& options)
     : kernel_(kernel),

@@ -24,9 +24,6 @@
 
 namespace kelpie::codegen::cpu {
 
-/// Thunks evaluated for every element: effects, where, destination, and pull except that of a filter.
-std::vector<lcu::ExprRef> eagerThunks(const lcu::Soac& soac);
-
 /// The structure in kelpie_cpu.h that applies it.
 std::string operationName(ScalarOp op);
 

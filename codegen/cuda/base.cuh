@@ -428,20 +428,36 @@ KELPIE_DEVICE void writeLast(int64_t* place, int64_t writer) {
     atomicMax(reinterpret_cast<long long*>(place), static_cast<long long>(writer));
 }
 
+/// Increments the number at `place`, from `limit` to 0, and returns what it was. Who reads the new number, and
+/// has a fence then, sees what this thread knows to be written.
+KELPIE_DEVICE uint32_t releaseIncrement(uint32_t* place, uint32_t limit) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+  uint32_t before;
+  asm volatile("atom.release.gpu.global.inc.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "l"(place), "r"(limit)
+               : "memory");
+  return before;
+#else
+  __threadfence();
+  return atomicInc(place, limit);
+#endif
+}
+
 /// Whether this block is the last one to get here of `blocks` that share a counter; what the others wrote
 /// before is then visible. Contains barriers.
+///
+/// One thread releases what all threads of its block wrote before the barrier. A fence of every thread would
+/// do the same, but each would wait, and each fence empties the cache of the core.
 KELPIE_DEVICE bool isLastOf(uint32_t* counter, uint32_t blocks, uint32_t& shared) {
-  if (blocks == 1) {
-    __syncthreads();
-    return true;
-  }
+  __syncthreads();
+  if (blocks == 1) return true;
+  if (threadIdx.x == 0) shared = releaseIncrement(counter, blocks - 1);
+  __syncthreads();
+  if (shared != blocks - 1) return false;
   __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0) shared = atomicInc(counter, blocks - 1);
-  __syncthreads();
-  const bool last = shared == blocks - 1;
-  if (last) __threadfence();
-  return last;
+  return true;
 }
 /// ... of all blocks.
 KELPIE_DEVICE bool isLastBlock(const Launch& launch, uint32_t& shared) {

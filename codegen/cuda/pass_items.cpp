@@ -7,6 +7,7 @@
 
 #include "codegen/expression_schedule.h"
 #include "codegen/integer_division.h"
+#include "codegen/work_ahead.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::codegen::cuda {
@@ -353,6 +354,11 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
     t.line(8, "k_loaded({});", name);
     emitter.define(load, name);
   }
+  for (const WorkAhead& work : longWorkAhead(t.kernel, stage.bindings)) {
+    t.failBinding = t.pass.bindings[work.binding];
+    emitter.emit(work.values);
+  }
+  t.flush(emitter);
   for (uint32_t b : stage.bindings) elementBinding(t, b, number, emitter);
   t.line(6, "}}");
   t.line(4, "}}");
