@@ -42,6 +42,28 @@ void ExpressionEmitter::statement(const std::string& text) {
   out_ += std::string(static_cast<size_t>(indent_), ' ') + text + "\n";
 }
 
+void ExpressionEmitter::name(const std::vector<ExprRef>& nodes) {
+  named_.insert(nodes.begin(), nodes.end());
+  emit(nodes);
+  named_.clear();
+}
+
+std::string ExpressionEmitter::takeDeclarations() {
+  std::string text;
+  text.swap(declarations_);
+  return text;
+}
+
+ExpressionEmitter::LoopText ExpressionEmitter::emitLoop(ExprRef value, const std::string& head) {
+  const std::string earlier = takeStatements();
+  wantedLoop_ = value->operands[0];
+  loopHead_ = head;
+  beforeLoop_.clear();
+  emit({value});
+  wantedLoop_ = nullptr;
+  return {earlier + beforeLoop_, takeStatements()};
+}
+
 std::string ExpressionEmitter::takeStatements() {
   std::string text;
   text.swap(out_);

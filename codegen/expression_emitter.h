@@ -95,10 +95,29 @@ class ExpressionEmitter {
   /// Appends the statements that compute the roots; returns their texts (any C expression, without
   /// side effects; valid to the end of the scope).
   std::vector<std::string> emit(const std::vector<lcu::ExprRef>& roots);
+  /// Computes expressions, which have names from now on, unless they are atoms.
+  void name(const std::vector<lcu::ExprRef>& nodes);
   /// From now on `node` is `text` (an atomic C expression); its operands are not emitted for it.
   void define(lcu::ExprRef node, std::string text);
   /// The text of an expression emitted or defined before, parenthesised when it is not atomic.
   std::string atomic(lcu::ExprRef e) const;
+
+  /// From now on names are declared ahead of the statements that compute their values, which are assignments:
+  /// these may then stand in a scope of their own.
+  void declareAhead(bool ahead) { ahead_ = ahead; }
+  /// What was to be declared since the last call, with values that count for nothing.
+  std::string takeDeclarations();
+  struct LoopText {
+    std::string before;  ///< what the loop needs, and the first values of its variables
+    std::string turns;   ///< the loop itself
+  };
+  /// Computes one value of a Loop, and so all. `head` is the head of a statement that repeats a block. When
+  /// it has ended before the loop has, it goes on with the loop if it is executed again.
+  LoopText emitLoop(lcu::ExprRef value, const std::string& head);
+  /// Names that `other`, a copy that has gone on, has chosen are not chosen again.
+  void continueNames(const ExpressionEmitter& other) { nameCounts_ = other.nameCounts_; }
+
+  void indent(int more) { indent_ += more; }
 
   std::string takeStatements();  ///< all statements so far; clears them, keeps the names
   /// Appends a statement of the caller's own (indented here, newline added).
@@ -121,6 +140,11 @@ class ExpressionEmitter {
   int indent_;
   std::string prefix_;
   std::string out_;
+  std::unordered_set<lcu::ExprRef> named_;  ///< what gets a name, however short it is
+  bool ahead_ = false;
+  std::string declarations_;
+  std::string loopHead_, beforeLoop_;  ///< of emitLoop
+  lcu::ExprRef wantedLoop_ = nullptr;
   std::unordered_map<std::string, int> nameCounts_;
   std::unordered_map<lcu::ExprRef, Text> texts_;                         ///< single-valued nodes
   std::unordered_map<lcu::ExprRef, std::vector<std::string>> multiple_;  ///< values of multi-valued ones

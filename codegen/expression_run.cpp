@@ -66,7 +66,7 @@ std::string ExpressionEmitter::Run::run() {
   const bool asks = schedule.hasLoop && !emitter.dialect_.interrupted.empty();
   if ((schedule.hasLoop && schedule.hasCheck) || schedule.hasRecursion || asks) {
     failed = emitter.freshName("failed");
-    line(frames.back(), "bool " + failed + " = false;");
+    declare(frames.back(), ScalarType::Bool, failed, "false", true);
   }
   if (asks) {
     turns = emitter.freshName("turns");
@@ -205,11 +205,24 @@ void ExpressionEmitter::Run::assign(Frame& f, ExprRef loop, const std::vector<Ex
 
 void ExpressionEmitter::Run::declare(Frame& f, ScalarType type, const std::string& name,
                                      const std::string& value, bool changes) {
+  if (declaresAhead()) {
+    declare(f, type, name);
+    return line(f, fmt::format("{} = {};", name, value));
+  }
   if (!inFrames)
     return line(f, fmt::format("{}{} {} = {};", changes ? "" : "const ", cTypeName(type), name, value));
   line(f, fmt::format("{} {};", cTypeName(type), name));
   line(f, fmt::format("{} = {};", name, value));
   remember(f, type, name);
+}
+
+void ExpressionEmitter::Run::declare(Frame& f, ScalarType type, const std::string& name) {
+  if (declaresAhead()) {
+    emitter.declarations_ += fmt::format("  {} {}{{}};\n", cTypeName(type), name);
+  } else {
+    remember(f, type, name);
+    line(f, fmt::format("{} {};", cTypeName(type), name));
+  }
 }
 
 void ExpressionEmitter::Run::operation(Frame& f, ExprRef e) {
@@ -218,7 +231,8 @@ void ExpressionEmitter::Run::operation(Frame& f, ExprRef e) {
   Text text = ofQuotient ? *ofQuotient : emitter.operationText(e);
   // What takes long gets a name even if one other uses it: a later call of emit may use it, too, and
   // compilers do not find out that code with branches or calls computes one value twice.
-  if (uses[e] == 1 && text.text.size() <= kMaxInlineLength && !takesLong(e) && !dividesByWords(e)) {
+  if (uses[e] == 1 && text.text.size() <= kMaxInlineLength && !takesLong(e) && !dividesByWords(e) &&
+      !emitter.named_.contains(e)) {
     emitter.texts_[e] = std::move(text);
     return;
   }
@@ -385,8 +399,7 @@ void ExpressionEmitter::Run::finishIf(Frame& f, ExprRef e, const std::string& el
   bool plain = f.firstText.empty() && elseText.empty();
   for (ExprRef v : types) {
     names.push_back(emitter.freshName(stemOf(e, emitter.dialect_)));
-    if (!plain) remember(f, v->type, names.back());
-    if (!plain) line(f, fmt::format("{} {};", cTypeName(v->type), names.back()));
+    if (!plain) declare(f, v->type, names.back());
   }
   if (plain) {
     for (size_t k = 0; k < names.size(); ++k) {
@@ -407,7 +420,10 @@ void ExpressionEmitter::Run::finishIf(Frame& f, ExprRef e, const std::string& el
 }
 
 void ExpressionEmitter::Run::finishLoop(Frame& f, ExprRef e, const std::string& bodyText) {
-  line(f, failed.empty() ? "while (true) {" : "while (!" + failed + ") {");
+  const bool wanted = e == emitter.wantedLoop_ && frames.size() == 1;
+  if (wanted) emitter.beforeLoop_ = std::exchange(f.text, std::string());
+  line(f, wanted ? emitter.loopHead_ : failed.empty() ? "while (true) {" : "while (!" + failed + ") {");
+  if (wanted && !failed.empty()) line(f, "if (" + failed + ") break;", 2);
   f.text += f.firstText;
   if (!endFlag(e)) line(f, "if (!(" + f.condition + ")) break;", 2);
   f.text += bodyText;

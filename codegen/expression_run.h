@@ -68,6 +68,10 @@ struct ExpressionEmitter::Run {
   /// A name for a value. Where calls go on in the middle of a scope, nothing may be initialised there.
   void declare(Frame& f, ScalarType type, const std::string& name, const std::string& value,
                bool changes = false);
+  /// A name whose value comes later.
+  void declare(Frame& f, ScalarType type, const std::string& name);
+  /// Whether names of the block at hand are declared ahead of its statements.
+  bool declaresAhead() const { return emitter.ahead_ && frames.size() == 1 && !inFrames; }
   void remember(Frame& f, ScalarType type, const std::string& name);
   void operation(Frame& f, ExprRef e);
   /// Quotients that remainders can be made of.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -18,6 +19,7 @@
 #include "fusion/compiled_blocks.h"
 #include "fusion/dependence_graph.h"
 #include "fusion/load_waits.h"
+#include "fusion/refilled_turns.h"
 #include "fusion/sampled_places.h"
 
 namespace kelpie::fusion {
@@ -88,7 +90,16 @@ class Account {
     if (!rows_ && !keyed_) passes_[0].bySegments = goesBySegments(kernel, info_);
     const std::vector<codegen::cuda::KernelPart> parts = codegen::cuda::splitIntoPasses(kernel, program);
     passes_.resize(std::max<size_t>(1, parts.size()));
-    for (size_t p = 0; p < parts.size(); ++p) passes_[p].scanner = scannerTime(parts[p].kernel);
+    for (size_t p = 0; p < parts.size(); ++p) {
+      const codegen::cuda::PassPlan plan =
+          planPass(parts[p].kernel, codegen::analyseKernel(parts[p].kernel, program), program, {},
+                   codegen::cuda::PassForm::General);
+      passes_[p].scanner = scannerTime(plan);
+      passes_[p].refilled = plan.refilled;
+      const int64_t tiles = std::max<int64_t>(1, std::llround(n_ / plan.shape.items()));
+      passes_[p].tilesOfBlock =
+          static_cast<double>(tiles) / static_cast<double>(codegen::cuda::blocksOfQueues(tiles));
+    }
     if (parts.size() < 2) {
       if (!keyed_) findProduct();
       return;
@@ -170,19 +181,19 @@ class Account {
     std::vector<SoacTime> members;
     double scanner = 0;  ///< what it takes at least
     BySegments bySegments = BySegments::No;
+    std::optional<codegen::RefilledLoop> refilled;
+    double tilesOfBlock = 1;     ///< ... of that
     std::set<VarId> guarded;     ///< arrays that only survivors of filters load
     std::set<VarId> sideBySide;  ///< arrays that neighbouring segments read so
   };
 
   /// What the scanner of a pass takes for its tiles (codegen/cuda/scanner.cuh).
-  double scannerTime(const lcu::Kernel& pass) const {
+  double scannerTime(const codegen::cuda::PassPlan& plan) const {
     constexpr double kQuick = 0.4;  // where lanes take several tiles each (scanShortTiles)
     constexpr double kWide = 1.8;   // where a tile carries more than three words
     constexpr int64_t kWord = 8, kWideBytes = 3 * kWord;
     constexpr int kShortTile = 1024;
     using namespace codegen::cuda;
-    const PassPlan plan =
-        planPass(pass, codegen::analyseKernel(pass, program_), program_, {}, PassForm::General);
     if (!plan.scanned()) return 0;
     const bool quick = plan.shape.items() <= kShortTile &&
                        std::all_of(plan.levels.begin(), plan.levels.end(), [](const LevelPlan& level) {
@@ -296,7 +307,8 @@ class Account {
   void thunks(const std::vector<ExprRef>& roots, double times, BindingRole role, SoacTime& time) {
     const Schedule schedule = codegen::scheduleExpressions(roots);
     const std::vector<double> threads = entries(schedule, times, sample_.entered);
-    const std::vector<double> inStep = entries(schedule, times, sample_.inStep);
+    std::vector<double> inStep = entries(schedule, times, sample_.inStep);
+    if (pass_->refilled) refillTurns(schedule, *pass_->refilled, times, pass_->tilesOfBlock, threads, inStep);
     sampled_ = blocks_ < sample_.entered.size() && sample_.entered[blocks_] > 0;
     blocks_ += schedule.blocks.size();
     const ElementFacts facts(roots, model_.arrayBits());

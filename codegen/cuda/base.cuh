@@ -428,8 +428,8 @@ KELPIE_DEVICE void writeLast(int64_t* place, int64_t writer) {
     atomicMax(reinterpret_cast<long long*>(place), static_cast<long long>(writer));
 }
 
-/// Increments the number at `place`, from `limit` to 0, and returns what it was. Who reads the new number, and
-/// has a fence then, sees what this thread knows to be written.
+/// Increments the number at `place`, from `limit` to 0, and returns what it was. Who reads the new number,
+/// and has a fence then, sees what this thread knows to be written.
 KELPIE_DEVICE uint32_t releaseIncrement(uint32_t* place, uint32_t limit) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
   uint32_t before;

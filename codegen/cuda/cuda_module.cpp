@@ -157,7 +157,13 @@ Streams CudaPass::streams(const LaunchExtents& extents) const {
   return {number, ranges / atOnce, int64_t{kWarp} * shape.rows * shape.width,
           pieces(number, kMultiprocessors), kMultiprocessors};
 }
+int64_t blocksOfQueues(int64_t tiles, int64_t maxChunks) {
+  constexpr int64_t kAtOnce = 8 * kMultiprocessors, kOfBlock = 16;
+  return std::min({tiles, std::max(kAtOnce, tiles / kOfBlock), 4 * maxChunks});
+}
+
 int64_t CudaPass::blocks(int64_t tiles) const {
+  if (refills) return blocksOfQueues(tiles, maxChunks);
   if (grid == Grid::Chunks) {
     constexpr int64_t kAtOnce = 4 * kMultiprocessors;
     const int64_t each = evenChunks && tiles < maxChunks ? (tiles + kAtOnce - 1) / kAtOnce : 1;

@@ -99,6 +99,7 @@ struct CudaPass {
   /// put side by side.
   std::vector<std::vector<uint32_t>> records;
   bool evenChunks = false;  ///< few tiles go in equal numbers to as many blocks as run at once
+  bool refills = false;     ///< of Chunks: blocks should have several tiles each (lane_queue.cuh)
   int64_t nearBytes = 1;    ///< of Ranges: CudaOptions::nearBytes
   int blocksAtOnce = 1;     ///< of a multiprocessor, for which registers suffice
   /// Of Columns and Products, segments of two indices: the constant number of places, or the parameter, by
@@ -181,6 +182,9 @@ struct CudaModule {
 };
 
 /// The passes of one kernel. Entry points are named `entry`, `entry`_2, ...
+/// Blocks of a pass whose lanes are refilled (CudaPass::refills).
+int64_t blocksOfQueues(int64_t tiles, int64_t maxChunks = kMaxChunks);
+
 CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program, const std::string& entry,
                           const CudaOptions& options = {});
 /// The name of a kernel's entry point where the kernel is a source of its own.

@@ -3,6 +3,7 @@
 
 #include "compact.cuh"
 #include "integer_division.cuh"
+#include "lane_queue.cuh"
 #include "records.cuh"
 #include "recursion.cuh"
 #include "reduce.cuh"

@@ -7,6 +7,7 @@
 #include "codegen/cuda/pass_finish.h"
 #include "codegen/cuda/pass_frame.h"
 #include "codegen/cuda/pass_keys.h"
+#include "codegen/cuda/pass_lanes.h"
 #include "codegen/cuda/pass_products.h"
 #include "codegen/cuda/pass_rows.h"
 #include "codegen/cuda/pass_segments.h"
@@ -35,6 +36,9 @@ void write(PassText& t) {
     writeKeys(t);
   } else if (plan.transposed()) {
     writeTransposed(t);
+  } else if (plan.refilled) {
+    writeRefilledLanes(t);
+    writeFinish(t);
   } else {
     writePrologue(t);
     for (uint32_t k = 0; k < plan.stages.size(); ++k) {
@@ -74,6 +78,7 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
   pass.maxChunks = options.maxChunks;
   // All ranges are worked on at once.
   if (plan.ranges()) pass.maxChunks = std::min<int64_t>(pass.maxChunks, kMultiprocessors * plan.blocksAtOnce);
+  pass.refills = plan.refilled.has_value();
   pass.nearBytes = options.nearBytes;
   pass.evenChunks = plan.grid == Grid::Chunks && plan.streams;
   pass.shape = plan.shape;

@@ -216,6 +216,8 @@ void compacted(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter
   if (scoped) t.line(8, "}}");
 }
 
+}  // namespace
+
 void permuted(PassText& t, const Soac& soac, ExpressionEmitter& emitter) {
   std::vector<ExprRef> roots = {soac.destination};
   roots.insert(roots.end(), soac.pull.begin(), soac.pull.end());
@@ -236,7 +238,6 @@ void permuted(PassText& t, const Soac& soac, ExpressionEmitter& emitter) {
   }
 }
 
-/// The item goes into what the thread has folded so far.
 void accumulated(PassText& t, uint32_t b, const std::vector<std::string>& items) {
   const Soac& soac = t.kernel.bindings[b];
   const size_t k = items.size();
@@ -256,6 +257,8 @@ void accumulated(PassText& t, uint32_t b, const std::vector<std::string>& items)
   }
   for (size_t j = 0; j < k; ++j) t.line(8, "{} = {};", field(j), texts[j]);
 }
+
+namespace {
 
 void elementBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter) {
   const Soac& soac = t.kernel.bindings[b];

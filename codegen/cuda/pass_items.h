@@ -33,6 +33,10 @@ void writeIndices(PassText& t, const StagePlan& stage, const ItemForm& form);
 /// Later thunks of the same stage read the value of a Map by name.
 void defineLocal(PassText& t, lcu::VarId v, const std::string& text, ScalarType type, size_t stage,
                  ExpressionEmitter& emitter, int indent = 8);
+/// What an item throws.
+void permuted(PassText& t, const lcu::Soac& soac, ExpressionEmitter& emitter);
+/// An item goes into what the thread has folded so far, of reduction `b`.
+void accumulated(PassText& t, uint32_t b, const std::vector<std::string>& items);
 /// The loop.
 void writeItems(PassText& t, size_t number, const ItemForm& form);
 

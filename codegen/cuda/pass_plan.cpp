@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/cuda/pass_shape.h"
+#include "codegen/cuda/pass_split.h"
 #include "codegen/expression_schedule.h"
 #include "codegen/regular_reads.h"
 #include "ir/diagnostic.h"
@@ -255,6 +256,11 @@ class Planner {
       }
     } else if (!plan_.needsLower() && !plan_.reductions.empty()) {
       plan_.grid = Grid::Chunks;
+    }
+    if ((plan_.grid == Grid::Tiles || plan_.grid == Grid::Chunks) && !plan_.needsLower() &&
+        plan_.stages.size() == 1 && plan_.finish.empty() && !runsBackward(kernel_) && !getenv("KNR")) {
+      plan_.refilled = refilledLoop(kernel_, plan_.stages[0].bindings);
+      if (plan_.refilled) plan_.grid = Grid::Chunks;
     }
   }
 

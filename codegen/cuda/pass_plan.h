@@ -11,6 +11,7 @@
 
 #include "codegen/cuda/cuda_module.h"
 #include "codegen/keyed_segments.h"
+#include "codegen/refilled_loop.h"
 #include "codegen/regular_reads.h"
 
 namespace kelpie::codegen::cuda {
@@ -57,13 +58,14 @@ struct PassPlan {
   /// by side, which spares registers and shared memory.
   std::unordered_set<lcu::VarId> recomputed;
   Grid grid = Grid::Tiles;
-  std::optional<KeyedSegments> keyed;  ///< of Keys
-  std::optional<TwoIndices> indices;   ///< of Columns
-  std::optional<Product> product;      ///< of Products, and where that is an alternative
-  bool across = false;                 ///< of Columns, by one index: neighbouring segments read side by side
-  bool fewColumns = false;             ///< ... and there are no more of them than lanes
-  bool lengthens = false;              ///< of Heads: longer tiles are better for many elements
-  bool longTiles = false;              ///< ... and it has those
+  std::optional<RefilledLoop> refilled;  ///< of Chunks: lanes take elements by themselves (lane_queue.cuh)
+  std::optional<KeyedSegments> keyed;    ///< of Keys
+  std::optional<TwoIndices> indices;     ///< of Columns
+  std::optional<Product> product;        ///< of Products, and where that is an alternative
+  bool across = false;      ///< of Columns, by one index: neighbouring segments read side by side
+  bool fewColumns = false;  ///< ... and there are no more of them than lanes
+  bool lengthens = false;   ///< of Heads: longer tiles are better for many elements
+  bool longTiles = false;   ///< ... and it has those
   TileShape shape;
   int rowsAtOnce = 0;                    ///< rows of items that are unrolled together; 0: all
   bool dividesInPlace = false;           ///< each long division has its own code

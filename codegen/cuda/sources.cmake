@@ -20,6 +20,7 @@ target_sources(kelpie_codegen PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/pass_groups.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_items.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_keys.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pass_lanes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_plan.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_products.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_rows.cpp

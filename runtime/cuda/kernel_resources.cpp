@@ -112,8 +112,10 @@ std::vector<OtherBlocks> blocksToTry(const std::string& source, const KernelReso
   if (open == Bounds::Open::No) return {};
   const int fit = blocksThatFit(threads, resources.registers);
   if (open == Bounds::Open::ToMoreOfFlat) {
-    constexpr int kFewBlocks = 3, kFrameBytes = 16;
-    if (fit > kFewBlocks) return {};
+    // A queue of elements (codegen/cuda/lane_queue.cuh) has taken a few registers.
+    const int fewBlocks = source.find("LaneQueue<") != std::string::npos ? 4 : 3;
+    constexpr int kFrameBytes = 16;
+    if (fit > fewBlocks) return {};
     return {{"KELPIE_MIN_BLOCKS=, " + std::to_string(fit + 1), resources.frameBytes + kFrameBytes}};
   }
   const bool flat = open == Bounds::Open::ToFewerOfFlat;

@@ -11,9 +11,9 @@
 // 224 bytes 0.71, two of 144 and 160 bytes 1.22 and 1.24.
 //
 // Flat maps and folds have as many registers as the compiler likes. Where that leaves room for three or fewer
-// blocks, one more is tried: it took 0.82 to 0.83 (connected components, Kalman filters), 0.92 and 0.96 to
-// 1.02 of the time (11 kernels) where hardly anything went into frames, 0.88 to 1.73 (12 kernels) where more
-// did.
+// blocks (four, if it has a queue, codegen/cuda/lane_queue.cuh), one more is tried: it took 0.82 to 0.83
+// (connected components, Kalman filters), 0.92 and 0.96 to 1.02 of the time (11 kernels) where hardly
+// anything went into frames, 0.88 to 1.73 (12 kernels) where more did.
 //
 // Maps over segments that branch wait for one load after the other (fusion/load_waits.h), others for long
 // operations: the more threads there are meanwhile, the better. 16 blocks of 128 threads instead of 9 or 10

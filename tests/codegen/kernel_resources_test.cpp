@@ -157,6 +157,8 @@ TEST(KernelResources, BlocksAreAddedToFew) {
   EXPECT_EQ(only(tried(open, 81, 0)), "KELPIE_MIN_BLOCKS=, 3");
   EXPECT_EQ(only(tried(open, 255, 0)), "KELPIE_MIN_BLOCKS=, 2");
   EXPECT_EQ(tried(open, 65, 8).at(0).mostFrameBytes, 24);
+  EXPECT_EQ(only(tried(open + "LaneQueue<S, 8, 32> queue(n);", 64, 0)), "KELPIE_MIN_BLOCKS=, 5");
+  EXPECT_EQ(only(tried(open + "LaneQueue<S, 8, 32> queue(n);", 48, 0)), "");
   EXPECT_EQ(only(tried("__launch_bounds__(256) f(", 81, 0)), "");
   EXPECT_EQ(only(tried("__launch_bounds__(256, 6 - KELPIE_BLOCKS_LESS) f(", 81, 0)), "");
   EXPECT_EQ(only(tried("f(", 81, 0)), "");

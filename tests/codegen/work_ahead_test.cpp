@@ -18,15 +18,15 @@ class Ahead : public ::testing::Test {
   ExprArena& a = b.arena();
   const VarId xs = b.globalArray("xs", ints({3, 1, 2}));
   const ExprRef x = b.at(xs), isTwo = b.op(ScalarOp::Equal, x, b.num(2));
-  const ExprRef steps = collatz(x);
+  const ExprRef steps = doubled(x);
   const Space space = b.flat(xs);
 
-  /// How long it takes to halve down to 1: (x, n) of a loop; n.
-  ExprRef collatz(ExprRef from) {
+  /// Doubles a number as often as 1000 can be halved, (k, n) of a loop; n. (Lanes have no queue for it.)
+  ExprRef doubled(ExprRef from) {
     const uint32_t loop = a.newLoop();
     const ExprRef k = a.loopVar(loop, 0, kI64), n = a.loopVar(loop, 1, kI64);
-    return a.loop(loop, {from, b.num(0)}, b.op(ScalarOp::Greater, k, b.num(1)),
-                  {b.op(ScalarOp::ShiftRight, k, b.num(1)), a.add(n, b.num(1))})[1];
+    return a.loop(loop, {b.num(1000), from}, b.op(ScalarOp::Greater, k, b.num(1)),
+                  {b.op(ScalarOp::ShiftRight, k, b.num(1)), a.add(n, n)})[1];
   }
   /// A kernel of reductions and maps.
   Kernel kernel(std::vector<Soac> bindings) {
@@ -105,7 +105,7 @@ TEST_F(Ahead, IsNothingShort) {
 TEST_F(Ahead, IsNothingThatHasResultsOfTheKernel) {
   Soac first = b.map(space, {a.add(x, b.num(1))});
   b.named(first, "first");
-  const ExprRef of = collatz(b.at(first.results[0]));
+  const ExprRef of = doubled(b.at(first.results[0]));
   Soac some = total(a.select(isTwo, of, b.num(0))), all = b.map(space, {of});
   b.named(some, "some");
   b.named(all, "all");

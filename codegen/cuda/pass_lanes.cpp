@@ -1,0 +1,179 @@
+#include "codegen/cuda/pass_lanes.h"
+
+#include <algorithm>
+
+#include "codegen/cuda/pass_checks.h"
+#include "codegen/cuda/pass_elements.h"
+#include "codegen/cuda/pass_items.h"
+#include "codegen/work_ahead.h"
+
+namespace kelpie::codegen::cuda {
+
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::Soac;
+using lcu::SoacKind;
+
+namespace {
+
+constexpr const char* kElement = "const int64_t i = k_place<Place>(queue.element(number));";
+
+/// Turns of the loop until lanes look around. Short ones are unrolled, so that nobody counts.
+int turnsAtOnce(const RefilledLoop& refilled) {
+  constexpr int kWork = 160, kLeast = 4, kMost = 16;
+  return std::clamp(kWork / refilled.ofTurn, kLeast, kMost);
+}
+bool unrolls(const RefilledLoop& refilled) {
+  constexpr int kMost = 260;
+  return turnsAtOnce(refilled) * refilled.ofTurn <= kMost &&
+         !lcu::anyNode(loopNext(refilled.loop), lcu::isUnbounded);
+}
+/// How often lanes have waited, all together, when that has taken as long for a warp as `work` operations.
+int waits(const RefilledLoop& refilled, int work) {
+  constexpr int kLanes = 32;
+  return kLanes * work / (refilled.ofTurn * turnsAtOnce(refilled));
+}
+/// ... as taking elements.
+int patience(const RefilledLoop& refilled) {
+  constexpr int kLeast = 8;
+  return std::max(kLeast, waits(refilled, refilled.besides));
+}
+/// ... so that it pays.
+int worth(const RefilledLoop& refilled) {
+  constexpr int kLeast = 32;
+  return std::max(kLeast, waits(refilled, refilled.worth()));
+}
+
+/// The code in front of the loop, which makes lanes busy, and the loop.
+struct Beginning {
+  std::string declarations, before, turns;
+};
+
+/// Conditions around the loop are met first; who does not meet them has no loop.
+Beginning beginning(const PassText& t, ExpressionEmitter& emitter) {
+  const RefilledLoop& refilled = *t.plan.refilled;
+  const auto spaces = [](size_t count) { return std::string(count, ' '); };
+  Beginning text;
+  const auto begins = [&](ExpressionEmitter& own, size_t column) {
+    own.name(refilled.unchanged);
+    const auto [before, turns] = own.emitLoop(
+        refilled.value, fmt::format("for (turn = 0; turn < {}; ++turn) {{", turnsAtOnce(refilled)));
+    text.before += before + spaces(column) + "busy = true;\n";
+    text.turns = turns;
+  };
+  emitter.declareAhead(true);
+  emitter.name(refilled.always);
+  text.before = emitter.takeStatements();
+  size_t column = 6;
+  if (refilled.around.empty()) {
+    begins(emitter, column);
+    text.declarations = emitter.takeDeclarations();
+  } else {
+    const auto enters = [&](ExpressionEmitter& own, const std::pair<ExprRef, bool>& around) {
+      const std::string condition = own.emit({around.first->operands[0]})[0];
+      text.before += own.takeStatements() + spaces(column) +
+                     (around.second ? "if (" + condition + ") {\n" : "if (!(" + condition + ")) {\n");
+      column += 2;
+    };
+    enters(emitter, refilled.around[0]);
+    // What is computed under a condition is not there behind the loop.
+    text.declarations = emitter.takeDeclarations();
+    ExpressionEmitter inner(emitter);
+    inner.indent(2);
+    for (size_t k = 1; k < refilled.around.size(); ++k) {
+      enters(inner, refilled.around[k]);
+      inner.indent(2);
+    }
+    begins(inner, column);
+    for (; column > 6; column -= 2) text.before += spaces(column - 2) + "}\n";
+    text.declarations += inner.takeDeclarations();
+    emitter.continueNames(inner);
+    for (uint32_t b : t.plan.stages[0].bindings) {
+      lcu::forEachNode(thunksOf(t.kernel.bindings[b]), [&](ExprRef e) {
+        if (e->kind == ExprKind::Project && e->operands[0] == refilled.loop)
+          emitter.define(e, inner.atomic(e));
+      });
+    }
+  }
+  emitter.declareAhead(false);
+  return text;
+}
+
+/// The code behind the loop.
+void writeResults(PassText& t, ExpressionEmitter& emitter) {
+  const std::vector<uint32_t>& bindings = t.plan.stages[0].bindings;
+  for (const WorkAhead& work : longWorkAhead(t.kernel, bindings)) emitter.emit(work.values);
+  t.flush(emitter);
+  for (uint32_t b : bindings) {
+    const Soac& soac = t.kernel.bindings[b];
+    emitter.emit(soac.effects);
+    if (soac.kind == SoacKind::Permute) {
+      permuted(t, soac, emitter);
+      continue;
+    }
+    const std::vector<std::string> texts = emitter.emit(soac.pull);
+    t.flush(emitter);
+    if (soac.kind == SoacKind::Reduce) {
+      accumulated(t, b, texts);
+      continue;
+    }
+    for (size_t j = 0; j < texts.size(); ++j) {
+      defineLocal(t, soac.results[j], texts[j], soac.pull[j]->type, 0, emitter);
+      if (const std::string* out = t.outputName(soac.results[j])) t.line(8, "{}[i] = {};", *out, texts[j]);
+    }
+  }
+}
+
+}  // namespace
+
+void writeRefilledLanes(PassText& t) {
+  const Dialect d = itemDialect(t, {.checks = CheckForm::Note});
+  ExpressionEmitter emitter(d, 6);
+  const Beginning text = beginning(t, emitter);
+
+  if (t.checksLate()) t.line(2, "if (failed) return;");
+  if (!t.plan.reductions.empty()) t.line(2, "Reduction::Value acc = Reduction::identity();");
+  t.line(2, "LaneQueue<S, {}, {}> queue(n);", patience(*t.plan.refilled), worth(*t.plan.refilled));
+  t.line(2, "int number = 0;");
+  t.line(2, "bool held = false, busy = false, good = true;");
+  t.text += text.declarations;
+  t.line(2, "while (true) {{");
+  t.line(4, "if (held && !busy) {{");
+  t.line(6, "{}", kElement);
+  t.depth -= 2;
+  writeResults(t, emitter);
+  t.depth += 2;
+  t.line(4, "}}");
+  t.line(4, "const bool takes = queue.take(!busy, number);");
+  t.line(4, "held = busy || takes;");
+  t.line(4, "if (takes) {{");
+  t.line(6, "{}", kElement);
+  t.text += text.before;
+  t.line(4, "}}");
+  t.line(4, "if (__ballot_sync(kFullWarp, held) == 0) break;");
+  t.line(4, "do {{");
+  t.line(6, "if (!busy) continue;");
+  t.line(6, "{}", kElement);
+  t.line(6, "int turn;");
+  t.line(6, "{}", unrolls(*t.plan.refilled) ? "KELPIE_UNROLL" : "KELPIE_NO_UNROLL");
+  t.text += text.turns;
+  t.line(6, "busy = turn == {};", turnsAtOnce(*t.plan.refilled));
+  t.line(4, "}} while (queue.goesOn(busy));");
+  t.line(4, "queue.weigh();");
+  t.line(2, "}}");
+  if (canFail(t, t.plan.stages[0])) {
+    t.line(2, "if (__ballot_sync(kFullWarp, !good) != 0) {{");  // perhaps by a check that was not due
+    t.line(4, "queue.total = 0;");
+    if (!t.plan.reductions.empty()) t.line(4, "acc = Reduction::identity();");
+    t.line(2, "}}");
+  }
+  t.line(2, "for (int64_t order = queue.rest(); order < launch.tiles; order += gridDim.x) {{");
+  t.depth += 2;
+  t.line(2, "const Tile tile = flatTile<S>(order, launch.tiles, n);");
+  writeLoads(t, 0);
+  writeStage(t, 0);
+  t.depth -= 2;
+  t.line(2, "}}");
+}
+
+}  // namespace kelpie::codegen::cuda

@@ -1,0 +1,189 @@
+#include "codegen/refilled_loop.h"
+
+#include <algorithm>
+#include <iterator>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "codegen/expression_schedule.h"
+#include "codegen/kernel_analysis.h"
+#include "codegen/loop_exits.h"
+
+namespace kelpie::codegen {
+
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::Soac;
+using lcu::SoacKind;
+using lcu::VarId;
+
+namespace {
+
+/// Which values differ from element to element, in the steps of one loop.
+class Variation {
+ public:
+  explicit Variation(ExprRef loop) : loop_(loop), varies_(loop->count) {
+    const std::vector<ExprRef> initial = loopInitial(loop), next = loopNext(loop);
+    for (bool changes = true; changes;) {
+      changes = false;
+      known_.clear();
+      for (uint32_t k = 0; k < loop->count; ++k) {
+        if (varies_[k] || !(of(initial[k]) || of(next[k]))) continue;
+        varies_[k] = changes = true;
+      }
+    }
+    known_.clear();
+  }
+  bool of(ExprRef root) {
+    lcu::forEachNode({root}, [&](ExprRef e) {  // operands before what uses them
+      if (!known_.contains(e)) known_[e] = decide(e);
+    });
+    return known_.at(root);
+  }
+
+ private:
+  bool decide(ExprRef e) const {
+    const auto known = [&](ExprRef operand) { return known_.at(operand); };
+    switch (e->kind) {
+      case ExprKind::Param:
+        return true;
+      case ExprKind::LoopVar:
+        return e->index != loop_->index || varies_[e->count];
+      case ExprKind::Project:
+        if (const ExprRef of = e->operands[0]; of->kind == ExprKind::If)
+          return known(of->operands[0]) || known(thenValues(of)[e->index]) || known(elseValues(of)[e->index]);
+        return known(e->operands[0]);
+      default:
+        return std::any_of(e->operands.begin(), e->operands.end(), known);
+    }
+  }
+
+  ExprRef loop_;
+  std::vector<bool> varies_;  ///< by variable
+  std::unordered_map<ExprRef, bool> known_;
+};
+
+std::vector<ExprRef> stepsOf(ExprRef loop) {
+  std::vector<ExprRef> steps = loopNext(loop);
+  steps.push_back(loopCondition(loop));
+  return steps;
+}
+
+std::unordered_set<ExprRef> outermostOf(const Schedule& schedule) {
+  std::unordered_set<ExprRef> nodes;
+  for (const ScheduleStep& step : schedule.blocks[0].steps) nodes.insert(step.node);
+  return nodes;
+}
+
+/// Finds what the steps of the loop need and do not change; gives what they change. `always`: what is
+/// computed for each element.
+std::unordered_set<ExprRef> findUnchanged(RefilledLoop& found, const std::unordered_set<ExprRef>& always) {
+  const std::vector<ExprRef> steps = stepsOf(found.loop);
+  // What every turn computes, if there is always one.
+  std::unordered_set<ExprRef> everyTurn;
+  if (endFlag(found.loop)) everyTurn = outermostOf(scheduleExpressions(loopNext(found.loop)));
+  std::unordered_set<ExprRef> changed, ahead, needed(steps.begin(), steps.end());
+  std::vector<ExprRef> nodes;
+  lcu::forEachNode(steps, [&](ExprRef e) {  // operands before what uses them
+    nodes.push_back(e);
+    const auto all = [&](const std::unordered_set<ExprRef>& set) {
+      return std::all_of(e->operands.begin(), e->operands.end(), [&](ExprRef o) { return set.contains(o); });
+    };
+    const bool changes =
+        e->kind == ExprKind::LoopVar ||
+        std::any_of(e->operands.begin(), e->operands.end(), [&](ExprRef o) { return changed.contains(o); });
+    if (changes) changed.insert(e);
+    const bool atom = isAtom(e) && e->kind != ExprKind::Project && e->kind != ExprKind::LoopVar;
+    const bool operation =
+        e->kind == ExprKind::Op || e->kind == ExprKind::Convert || e->kind == ExprKind::Check;
+    const bool computed = always.contains(e) || (everyTurn.contains(e) && !changes);
+    if (atom || computed || (operation && all(ahead))) {
+      ahead.insert(e);
+    } else if (e->kind == ExprKind::Project && ahead.contains(e->operands[0])) {
+      ahead.insert(e);
+    } else {
+      needed.insert(e->operands.begin(), e->operands.end());
+    }
+  });
+  for (ExprRef e : nodes) {
+    if (!ahead.contains(e) || !needed.contains(e) || (isAtom(e) && e->kind != ExprKind::Project)) continue;
+    const ExprRef computed = e->kind == ExprKind::Project ? e->operands[0] : e;
+    (always.contains(computed) ? found.always : found.unchanged).push_back(e);
+  }
+  return changed;
+}
+
+/// What a turn takes besides its operations, and to take an element.
+constexpr int kOfTurn = 4, kOfElement = 20;
+/// About how many simple operations an operation takes.
+int workOf(ExprRef e) {
+  constexpr int kLong = 30, kLoad = 4, kDivision = 10;
+  if (e->kind == ExprKind::Load) return kLoad;
+  if (isAtom(e)) return 0;
+  if (e->kind == ExprKind::Op && (e->op == ScalarOp::Div || e->op == ScalarOp::Sqrt)) return kDivision;
+  return takesLong(e) ? (isFloat(e->type) ? kLong : kDivision) : 1;
+}
+
+bool readsResults(const lcu::Kernel& kernel, ExprRef root) {
+  std::unordered_set<VarId> made;
+  for (const Soac& soac : kernel.bindings) made.insert(soac.results.begin(), soac.results.end());
+  return lcu::anyNode({root},
+                      [&](ExprRef e) { return e->kind == ExprKind::Load && made.contains(e->index); });
+}
+
+bool isSuited(const Soac& soac) {
+  return soac.kind == SoacKind::Map || (soac.kind == SoacKind::Permute && soac.writesInAnyOrder()) ||
+         (soac.kind == SoacKind::Reduce && !soac.space.segmented());
+}
+
+}  // namespace
+
+std::optional<RefilledLoop> refilledLoop(const lcu::Kernel& kernel, const std::vector<uint32_t>& bindings) {
+  std::vector<ExprRef> thunks;
+  for (uint32_t b : bindings) {
+    if (!isSuited(kernel.bindings[b])) return std::nullopt;
+    const auto own = eagerThunks(kernel.bindings[b]);
+    thunks.insert(thunks.end(), own.begin(), own.end());
+  }
+  if (!lcu::anyNode(thunks, [](ExprRef e) { return e->kind == ExprKind::Loop; })) return std::nullopt;
+  const Schedule schedule = scheduleExpressions(thunks);
+  if (schedule.hasRecursion) return std::nullopt;
+
+  std::optional<RefilledLoop> found;
+  struct Place {
+    uint32_t block;
+    std::vector<std::pair<ExprRef, bool>> around;
+  };
+  std::vector<Place> places{{0, {}}};
+  while (!places.empty()) {
+    const Place place = std::move(places.back());
+    places.pop_back();
+    for (const ScheduleStep& step : schedule.blocks[place.block].steps) {
+      if (step.node->kind == ExprKind::Loop) {
+        if (found) return std::nullopt;
+        found = RefilledLoop{step.node, nullptr, place.around, {}, {}, kOfTurn, kOfElement};
+      } else if (step.node->kind == ExprKind::If) {
+        for (const bool then : {true, false}) {
+          places.push_back({then ? step.first : step.second, place.around});
+          places.back().around.emplace_back(step.node, then);
+        }
+      }
+    }
+  }
+  if (!found || readsResults(kernel, found->loop)) return std::nullopt;
+  Variation varies(found->loop);
+  const auto flag = endFlag(found->loop);
+  if (!varies.of(flag ? loopNext(found->loop)[*flag] : loopCondition(found->loop))) return std::nullopt;
+  lcu::forEachNode(thunks, [&](ExprRef e) {
+    if (e->kind == ExprKind::Project && e->operands[0] == found->loop) found->value = e;
+  });
+  const auto changed = findUnchanged(*found, outermostOf(schedule));
+  // Neighbours in step load what lies side by side.
+  if (std::any_of(changed.begin(), changed.end(), [](ExprRef e) { return e->kind == ExprKind::Load; }))
+    return std::nullopt;
+  lcu::forEachNode(thunks,
+                   [&](ExprRef e) { (changed.contains(e) ? found->ofTurn : found->besides) += workOf(e); });
+  return found;
+}
+
+}  // namespace kelpie::codegen

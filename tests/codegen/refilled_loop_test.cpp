@@ -1,0 +1,156 @@
+// Lanes that take other elements when their loops have ended (codegen/refilled_loop.h, cuda/lane_queue.cuh).
+#include "codegen/refilled_loop.h"
+
+#include <gtest/gtest.h>
+
+#include "codegen/cuda/cuda_module.h"
+#include "emulated_device.h"
+#include "runtime/cuda/cuda_target.h"
+#include "tests/flatten/program_runner.h"
+#include "tests/runtime/program_builder.h"
+
+namespace kelpie::testing {
+namespace {
+
+/// Few blocks, which have many tiles each.
+codegen::cuda::CudaOptions fewBlocks() {
+  codegen::cuda::CudaOptions options;
+  options.threads = 64;
+  options.maxChunks = 1;
+  return options;
+}
+
+/// The results of a program are those of the reference.
+void expectSame(const std::string& nesl) {
+  RunnerOptions options;
+  options.target = [] {
+    return std::make_unique<runtime::cuda::CudaTarget>(std::make_unique<tests::EmulatedDevice>(7),
+                                                       fewBlocks());
+  };
+  const std::vector<FormOutcome> outcomes = runProgram(nesl, options);
+  EXPECT_FALSE(outcomes.empty());
+  for (const FormOutcome& outcome : outcomes)
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+}
+
+/// Numbers of 0 to 999, most of them small, so that loops differ.
+const std::string kNumbers = R"(
+n = 4003;
+xs = {let x = rem(i * i * 7919 + i * 31, 1000) in if x > 900 then x else rem(x, 9) : i in [0:n]};
+function next(x) = if rem(x, 2) == 0 then x / 2 else 3 * x + 1;
+function halves(x, k) = if x <= 1 then k else halves(next(x), k + 1);
+function root(x, r, k) =
+  if k == 0 or abs(r * r - x) < 0.000001 then r else root(x, (r + x / r) / 2.0, k - 1);
+)";
+
+TEST(RefilledLoops, FoldAndStore) {
+  expectSame(kNumbers + R"(
+sum({halves(x, 0) : x in xs});
+let s = {halves(x, 0) : x in xs} in (s, max_val(s), count({k > 9 : k in s}));
+sum({root(float(x), 1.0, 40) : x in xs});
+{root(float(x), 1.0, x) : x in xs};
+)");
+}
+
+TEST(RefilledLoops, StandInBranches) {
+  expectSame(kNumbers + R"(
+sum({if x < 5 then x else halves(x, 0) : x in xs});
+let s = {if x > 3 then (if x < 950 then -1 else halves(x + i, 0)) else i : x in xs; i in [0:n]}
+in (sum(s), min_val(s), {k in take(s, 3000) | k > 100});
+)");
+}
+
+/// What turns need and do not change, also where it is loaded or checked.
+TEST(RefilledLoops, NeedWhatDoesNotChange) {
+  expectSame(kNumbers + R"(
+function walk(v, p, k, d) = if k <= 0 then p else walk(v, rem(p * p + v[d] + 10 / d, 997), k - d, d);
+sum({walk(xs, i, x, rem(i, 3) + 1) : x in xs; i in [0:n]});
+function steps(x, d, k) = if x <= 0 then k else steps(x - 100 / d, d, k + 1);
+sum({steps(x, (if x > 0 then rem(x, 7) + 1 else 0), 0) : x in xs});
+)");
+}
+
+/// Errors are those of the first element that has one; what other elements have does not count.
+TEST(RefilledLoops, TellErrors) {
+  expectSame(kNumbers + R"(
+function fails(x, k) = if x <= 0 then 10 / (k - 3) else fails(x - 300, k + 1);
+sum({fails(x, 0) : x in xs});
+{fails(x, 0) : x in drop(xs, 1000)};
+function reads(v, p, k) = if k <= 0 then p else reads(v, v[p] * 5, k - 1);
+sum({reads(xs, i, x) : x in xs; i in [0:n]});
+)");
+}
+
+TEST(RefilledLoops, Throw) {
+  expectSame(kNumbers + "dist(0, n) <- {(rem(i * 17, n), halves(x, 0)) : x in xs; i in [0:n]};");
+}
+
+class Refilled : public ::testing::Test {
+ protected:
+  Builder b;
+  ExprArena& a = b.arena();
+  const VarId xs = b.globalArray("xs", ints({3, 1, 2}));
+  const ExprRef x = b.at(xs);
+
+  /// Halves `from` until it is 1; how often.
+  ExprRef halved(ExprRef from, ExprRef least) {
+    const uint32_t loop = a.newLoop();
+    const ExprRef k = a.loopVar(loop, 0, kI64), n = a.loopVar(loop, 1, kI64);
+    return a.loop(loop, {from, b.num(0)}, b.op(ScalarOp::Greater, k, least),
+                  {b.op(ScalarOp::ShiftRight, k, b.num(1)), a.add(n, b.num(1))})[1];
+  }
+  bool queues(std::vector<Soac> bindings) {
+    Kernel kernel{"k", {}, {}};
+    for (Soac& soac : bindings) {
+      b.named(soac, "result");
+      kernel.returns.insert(kernel.returns.end(), soac.results.begin(), soac.results.end());
+      kernel.bindings.push_back(std::move(soac));
+    }
+    const auto passes = codegen::cuda::generateKernel(kernel, b.program, "k").passes;
+    return passes.size() == 1 && passes[0].refills && passes[0].text.find("LaneQueue") != std::string::npos;
+  }
+};
+
+TEST_F(Refilled, AreLoopsWhoseTurnsDependOnTheElement) {
+  const ExprRef ofElement = halved(x, b.num(1));
+  EXPECT_TRUE(queues({b.map(b.flat(xs), {ofElement})}));
+  EXPECT_TRUE(
+      queues({b.reduce(b.flat(xs), {ofElement}, b.sum(kI64)), b.map(b.flat(xs), {a.add(ofElement, x)})}));
+  EXPECT_TRUE(queues({b.map(b.flat(xs), {a.select(b.op(ScalarOp::Less, x, b.num(9)), x, ofElement)})}));
+  EXPECT_TRUE(queues({b.map(b.flat(xs), {halved(b.num(1000), x)})}));
+}
+
+TEST_F(Refilled, AreNoLoopsWhoseTurnsAreTheSameForAll) {
+  const ExprRef ofAll = halved(b.num(1000), b.num(1));
+  EXPECT_FALSE(queues({b.map(b.flat(xs), {a.add(ofAll, x)})}));
+  const uint32_t loop = a.newLoop();
+  const ExprRef k = a.loopVar(loop, 0, kI64), y = a.loopVar(loop, 1, kI64);
+  const ExprRef powers =
+      a.loop(loop, {b.num(9), x}, b.op(ScalarOp::Greater, k, b.num(0)), {a.sub(k, b.num(1)), a.mul(y, y)})[1];
+  EXPECT_FALSE(queues({b.map(b.flat(xs), {powers})}));
+}
+
+TEST_F(Refilled, AreNoLoopsThatLoadWhereTheyHaveCome) {
+  const uint32_t loop = a.newLoop();
+  const ExprRef k = a.loopVar(loop, 0, kI64);
+  EXPECT_FALSE(queues({b.map(
+      b.flat(xs), {a.loop(loop, {x}, b.op(ScalarOp::Greater, k, b.num(0)), {a.sub(k, b.at(xs, k))})[0]})}));
+}
+
+TEST_F(Refilled, AreNoSecondLoopsAndNoneOfScans) {
+  const ExprRef one = halved(x, b.num(1)), other = halved(a.mul(x, x), b.num(2));
+  EXPECT_FALSE(queues({b.map(b.flat(xs), {one, other})}));
+  EXPECT_FALSE(queues({b.scan(b.flat(xs), {one}, b.sum(kI64))}));
+}
+
+/// One that is around another is refilled.
+TEST_F(Refilled, AreOutermostLoops) {
+  const uint32_t loop = a.newLoop();
+  const ExprRef k = a.loopVar(loop, 0, kI64), n = a.loopVar(loop, 1, kI64);
+  const ExprRef sum = a.loop(loop, {x, b.num(0)}, b.op(ScalarOp::Greater, k, b.num(0)),
+                             {a.sub(k, b.num(1)), a.add(n, halved(k, b.num(1)))})[1];
+  EXPECT_TRUE(queues({b.map(b.flat(xs), {sum})}));
+}
+
+}  // namespace
+}  // namespace kelpie::testing
