@@ -155,6 +155,7 @@ struct CudaOptions {
   int maxRows = 16;   ///< rows of items a thread holds at most
   int maxItems = 16;  ///< items a thread holds at most
   int64_t maxChunks = kMaxChunks;
+  bool queuesPay = false;  ///< lanes take elements from queues, however short they wait (lane_queue.cuh)
   int64_t mostOfGroups = int64_t{1} << 22;  ///< elements whose segments are folded by groups of threads
   /// Elements from which on tiles are longer where thunks that loop know their segments.
   int64_t leastOfLongTiles = int64_t{1} << 23;

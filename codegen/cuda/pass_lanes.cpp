@@ -133,7 +133,8 @@ void writeRefilledLanes(PassText& t) {
 
   if (t.checksLate()) t.line(2, "if (failed) return;");
   if (!t.plan.reductions.empty()) t.line(2, "Reduction::Value acc = Reduction::identity();");
-  t.line(2, "LaneQueue<S, {}, {}> queue(n);", patience(*t.plan.refilled), worth(*t.plan.refilled));
+  t.line(2, "LaneQueue<S, {}, {}> queue(n);", patience(*t.plan.refilled),
+         t.options.queuesPay ? 0 : worth(*t.plan.refilled));
   t.line(2, "int number = 0;");
   t.line(2, "bool held = false, busy = false, good = true;");
   t.text += text.declarations;

@@ -55,7 +55,7 @@ codegen::cuda::CudaOptions smallGroups() {
 /// What random kernels became.
 struct Seen {
   int rows = 0, columns = 0, transposed = 0, keys = 0, severalPasses = 0, records = 0, counted = 0,
-      shortArrays = 0, longTiles = 0;
+      shortArrays = 0, longTiles = 0, queues = 0;
   void add(const codegen::cuda::CudaKernel& kernel) {
     severalPasses += kernel.passes.size() > 1;
     for (const codegen::cuda::CudaPass& pass : kernel.passes) {
@@ -65,13 +65,15 @@ struct Seen {
       keys += pass.grid == codegen::cuda::Grid::Keys;
       records += !pass.records.empty();
       counted += pass.info.counted;
+      queues += pass.refills;
       for (const auto& alternative : pass.alternatives) longTiles += alternative->leastOfLongTiles > 0;
     }
   }
 };
 
 void compare(uint64_t seed, const RandomKernelOptions& kind, int kernels, const std::vector<int64_t>& sizes,
-             const std::vector<Lengths>& lengths, const codegen::cuda::CudaOptions& cudaOptions, Seen& seen) {
+             const std::vector<Lengths>& lengths, const codegen::cuda::CudaOptions& cudaOptions, Seen& seen,
+             bool queuesOnly = false) {
   seed += static_cast<uint64_t>(environment("KELPIE_SEED", 0));
   kernels *= static_cast<int>(environment("KELPIE_SOAK", 1));
   Random random(seed);
@@ -81,6 +83,11 @@ void compare(uint64_t seed, const RandomKernelOptions& kind, int kernels, const 
     RandomKernelOptions options = kind;
     options.bindings = 1 + static_cast<int>(random() % 5);
     KernelCase testCase = randomKernel(random, options);
+    if (queuesOnly) {
+      Seen own;
+      own.add(codegen::cuda::generateKernel(testCase.kernel, *testCase.program, "k", cudaOptions));
+      if (own.queues == 0) continue;
+    }
     runtime::ProgramKernels program{
         testCase.program.get(),
         {{&testCase.kernel, codegen::analyseKernel(testCase.kernel, *testCase.program)}}};
@@ -238,6 +245,21 @@ TEST(CudaEmulation, Loops) {
   EXPECT_GT(seen.records, 0);
   EXPECT_GT(seen.longTiles, 0);
   EXPECT_GT(seen.severalPasses, 0);
+}
+/// Elements with a loop each, which lanes take from queues.
+TEST(CudaEmulation, LoopsOfQueues) {
+  Seen seen;
+  codegen::cuda::CudaOptions options;
+  options.threads = 64;
+  options.maxChunks = 1;
+  options.queuesPay = true;
+  for (const bool canFail : {false, true}) {
+    RandomKernelOptions kind;
+    kind.loops = true;
+    kind.canFail = canFail;
+    compare(24, kind, 250, {31, 1000, 3001}, {Lengths::Mixed}, options, seen, true);
+  }
+  EXPECT_GT(seen.queues, 10);
 }
 TEST(CudaEmulation, FirstErrorIsReported) {
   compare(4, SpaceKind::Offsets, 6, true, {40, 3000}, {Lengths::Mixed, Lengths::One});

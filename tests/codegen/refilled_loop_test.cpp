@@ -20,17 +20,21 @@ codegen::cuda::CudaOptions fewBlocks() {
   return options;
 }
 
-/// The results of a program are those of the reference.
+/// The results of a program are those of the reference, whether warps find out that queues pay or use them in
+/// any case.
 void expectSame(const std::string& nesl) {
-  RunnerOptions options;
-  options.target = [] {
-    return std::make_unique<runtime::cuda::CudaTarget>(std::make_unique<tests::EmulatedDevice>(7),
-                                                       fewBlocks());
-  };
-  const std::vector<FormOutcome> outcomes = runProgram(nesl, options);
-  EXPECT_FALSE(outcomes.empty());
-  for (const FormOutcome& outcome : outcomes)
-    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+  for (const bool queuesPay : {false, true}) {
+    RunnerOptions options;
+    options.target = [=] {
+      codegen::cuda::CudaOptions cuda = fewBlocks();
+      cuda.queuesPay = queuesPay;
+      return std::make_unique<runtime::cuda::CudaTarget>(std::make_unique<tests::EmulatedDevice>(7), cuda);
+    };
+    const std::vector<FormOutcome> outcomes = runProgram(nesl, options);
+    EXPECT_FALSE(outcomes.empty());
+    for (const FormOutcome& outcome : outcomes)
+      EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+  }
 }
 
 /// Numbers of 0 to 999, most of them small, so that loops differ.
