@@ -224,12 +224,14 @@ PatternPtr AstBuilder::patternOf(const ExpPtr& exp) {
   if (std::holds_alternative<Time>(exp->node)) {
     checkBindable("time", exp->span);
   } else {
-    const bool severalLines =
-        text_.substr(exp->span.begin, exp->span.end - exp->span.begin).find('\n') != std::string_view::npos;
+    const std::string_view text = text_.substr(exp->span.begin, exp->span.end - exp->span.begin);
     fail("K0113", exp->span, "this is not a pattern",
-         severalLines ? "if a new form begins on its last line, the one before it lacks its `;`"
-                      : "a pattern is a name, a pair of patterns (a, b) or a record pattern name(a, b); "
-                        "equality is written ==");
+         text.find('\n') != std::string_view::npos
+             ? "if a new form begins on its last line, the one before it lacks its `;`"
+         : text.find(" for ") != std::string_view::npos
+             ? "what is done for each element of a sequence comes first, then a colon: {BODY : X in SEQUENCE}"
+             : "a pattern is a name, a pair of patterns (a, b) or a record pattern name(a, b); equality is "
+               "written ==");
   }
   return makePattern(NamePattern{"_"}, exp->span);
 }
@@ -394,7 +396,7 @@ ExpPtr AstBuilder::namedArgument(Parser::NamedArgumentContext* tree, Place place
     fail("K0117", span(tree),
          left ? "`:=` names an argument, in the argument list of a call only"
               : "an argument is named by a single name",
-         left ? "a value is bound by let NAME = VALUE in ..." : "");
+         left ? "a value is bound by NAME = VALUE, within an expression by let NAME = VALUE in ..." : "");
     return value;
   }
   checkBindable(name(left), span(left));

@@ -1,5 +1,7 @@
 #include "frontend/infer.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <utility>
 
@@ -277,9 +279,32 @@ ExpPtr Inference::callNamed(const std::string& function, std::vector<ExpPtr> arg
               reason);
 }
 
+namespace {
+
+/// What to write for a word between two numbers, which looks like a call; empty: there is none.
+std::string operatorNamed(const ast::Exp& argument) {
+  const auto* call = std::get_if<ast::Apply>(&argument.node);
+  const auto* name = std::get_if<ast::Name>(call ? &call->function->node : &argument.node);
+  if (!name) return "";
+  if (name->name == "div") return "the quotient of integers is a / b";
+  for (const char* function : {"mod", "rem", "max", "min"})
+    if (name->name == function) return fmt::format("`{0}` is a function: {0}(a, b)", function);
+  return "";
+}
+
+}  // namespace
+
 ExpPtr Inference::inferApply(const ast::Apply& apply, Span span) {
   callOverLineEnd_ |= apply.overLineEnd;
   ExpPtr function = infer(*apply.function);
+  const TypeKind kind = resolve(function->type)->kind;
+  if (kind != TypeKind::Function && kind != TypeKind::Variable) {
+    if (std::string hint = operatorNamed(*apply.argument); !hint.empty()) {
+      report("K0305", function->span, "this is not a function: it has type " + show(function->type),
+             std::move(hint));
+      return failed(span);
+    }
+  }
   if (auto* global = std::get_if<typed::Global>(&function->node)) {
     const Cell& cell = *global->cell;
     checkEffects(cell, span);

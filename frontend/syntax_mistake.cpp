@@ -206,7 +206,13 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       if (around.type(around.found - 1) == NeslParser::COMMA)
         return "an element is missing between the commas";
       if (emptySequence) return kEmptySequence;
+      if (around.type(around.formBegin) == NeslParser::FUNCTION && around.hasSignature() &&
+          !around.has(NeslParser::EQUAL) && around.open.empty())
+        return "the types of several parameters stand in parentheses: (A, B) -> C";
       return "";
+    case NeslParser::STAR:
+      if (around.type(around.found - 1) == NeslParser::STAR) return "a power of an integer is x ^ n";
+      break;
     case NeslParser::LBRACE:
       if (around.type(around.formBegin) == NeslParser::FUNCTION && !around.has(NeslParser::EQUAL) &&
           around.open.empty())

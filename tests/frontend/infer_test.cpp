@@ -222,6 +222,8 @@ TEST_F(InferTest, Expressions) {
   EXPECT_EQ(mistake("if 1 then 2 else 3;").id, "K0304");
   EXPECT_EQ(mistake("{x in [1] | x};").id, "K0313");
   EXPECT_EQ(mistake("3(4);").id, "K0305");
+  EXPECT_THAT(mistake("5 mod 3;").hint, HasSubstr("mod(a, b)"));
+  EXPECT_THAT(mistake("5 div 3;").hint, HasSubstr("a / b"));
   EXPECT_EQ(mistake("[1, 2.0];").id, "K0308");
   EXPECT_EQ(mistake("function g(x) = g([x]);").id, "K0301");
   EXPECT_EQ(mistake("function g(x) : int -> float = x + 1;").id, "K0309");

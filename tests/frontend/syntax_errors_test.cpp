@@ -37,6 +37,10 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("x = 3\ny = 4;").hints, HasSubstr("the one before it lacks its `;`"));
   EXPECT_THAT(parseText("1 + 2\nc = 3;").hints, HasSubstr("the one before it lacks its `;`"));
   EXPECT_THAT(parseText("1 + 2 = 3;").hints, HasSubstr("a pattern is a name"));
+  EXPECT_THAT(parseText("{x for x in v};").hints, HasSubstr("{BODY : X in SEQUENCE}"));
+  EXPECT_THAT(parseText("function g(a, b) : int, int -> int = a;").hints, HasSubstr("(A, B) -> C"));
+  EXPECT_THAT(parseText("x ** 2;").hints, HasSubstr("x ^ n"));
+  EXPECT_THAT(parseText("x := 3;").hints, HasSubstr("a value is bound by NAME = VALUE"));
   EXPECT_THAT(parseText("let a = 1\n    b = 2 in a;").hints, HasSubstr("separated by `;`"));
   EXPECT_THAT(parseText("function g(x) : int -> int\n  if x > 0 then x else 1;").hints,
               HasSubstr("behind a `=`"));
