@@ -111,8 +111,9 @@ class ExpressionEmitter {
     std::string before;  ///< what the loop needs, and the first values of its variables
     std::string turns;   ///< the loop itself
   };
-  /// Computes one value of a Loop, and so all. `head` is the head of a statement that repeats a block. When
-  /// it has ended before the loop has, it goes on with the loop if it is executed again.
+  /// Computes one value of a Loop, and so all. `head` is the head of a statement that repeats a block, which
+  /// `break` leaves. When it has ended before the loop has, it goes on with the loop if it is executed again.
+  /// Checks that were emitted before do not end the loop.
   LoopText emitLoop(lcu::ExprRef value, const std::string& head);
   /// Names that `other`, a copy that has gone on, has chosen are not chosen again.
   void continueNames(const ExpressionEmitter& other) { nameCounts_ = other.nameCounts_; }

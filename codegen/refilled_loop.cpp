@@ -94,8 +94,7 @@ std::unordered_set<ExprRef> findUnchanged(RefilledLoop& found, const std::unorde
         std::any_of(e->operands.begin(), e->operands.end(), [&](ExprRef o) { return changed.contains(o); });
     if (changes) changed.insert(e);
     const bool atom = isAtom(e) && e->kind != ExprKind::Project && e->kind != ExprKind::LoopVar;
-    const bool operation =
-        e->kind == ExprKind::Op || e->kind == ExprKind::Convert || e->kind == ExprKind::Check;
+    const bool operation = e->kind == ExprKind::Op || e->kind == ExprKind::Convert;
     const bool computed = always.contains(e) || (everyTurn.contains(e) && !changes);
     if (atom || computed || (operation && all(ahead))) {
       ahead.insert(e);
@@ -171,6 +170,8 @@ std::optional<RefilledLoop> refilledLoop(const lcu::Kernel& kernel, const std::v
     }
   }
   if (!found || readsResults(kernel, found->loop)) return std::nullopt;
+  for (const auto& [branch, then] : found->around)
+    if (readsResults(kernel, branch->operands[0])) return std::nullopt;
   Variation varies(found->loop);
   const auto flag = endFlag(found->loop);
   if (!varies.of(flag ? loopNext(found->loop)[*flag] : loopCondition(found->loop))) return std::nullopt;

@@ -25,8 +25,8 @@ struct RefilledLoop {
   std::vector<std::pair<lcu::ExprRef, bool>> around;
   /// What its turns need and do not change is computed before it. Compilers would do that, too, but anew
   /// whenever lanes come back to the loop.
-  std::vector<lcu::ExprRef> always;     ///< of this, what is computed for each element in any case
-  std::vector<lcu::ExprRef> unchanged;  ///< ... and other operations, and checks that may not be due
+  std::vector<lcu::ExprRef> always;  ///< of this, what each element computes, whether it has the loop or not
+  std::vector<lcu::ExprRef> unchanged;  ///< what each first turn computes, and operations that cannot fail
   int ofTurn = 0, besides = 0;          ///< about how many simple operations a turn takes, and all else
   /// For how many operations a lane must have waited, for one element, so that it pays to take others
   /// meanwhile: those of the queue, and what is done for fewer elements at a time.

@@ -30,8 +30,8 @@ namespace kelpie::codegen::cuda {
 enum class Grid : uint8_t {
   Single,  ///< one block: Once bindings only
   Tiles,   ///< tiles of a flat space
-  Chunks,  ///< blocks take tiles in turn; at most maxChunks, whatever the device, so that sums are
-           ///< reproducible
+  Chunks,  ///< blocks take tiles in turn; at most maxChunks (4 times as many with queues), whatever the
+           ///< device, so that sums are reproducible
   Heads,  ///< tiles of a segmented space whose segments have no results: elements need to know where segments
           ///< begin (segment_heads.cuh) or what number theirs has (segment_numbers.cuh)
   Ranges,      ///< contiguous pieces of the merged list of elements and segment ends, a warp each; at most
@@ -182,10 +182,10 @@ struct CudaModule {
   std::vector<CudaKernel> kernels;
 };
 
-/// The passes of one kernel. Entry points are named `entry`, `entry`_2, ...
 /// Blocks of a pass whose lanes are refilled (CudaPass::refills).
 int64_t blocksOfQueues(int64_t tiles, int64_t maxChunks = kMaxChunks);
 
+/// The passes of one kernel. Entry points are named `entry`, `entry`_2, ...
 CudaKernel generateKernel(const lcu::Kernel& kernel, const lcu::Program& program, const std::string& entry,
                           const CudaOptions& options = {});
 /// The name of a kernel's entry point where the kernel is a source of its own.

@@ -23,8 +23,9 @@ namespace kelpie {
 template <class S, int kPatience, int kWorth>
 struct LaneQueue {
   static constexpr int kLanes = 32;
+  static_assert(S::kRows * S::kWidth == 1 && !S::kBackward, "a lane has one element of a tile");
 
-  int taken = 0, total = 0;  ///< elements of the warp
+  int taken = 0, total = 0;  ///< elements of the warp that go through the queue
   int waited = 0;            ///< of lanes since elements were taken
 
   __device__ __forceinline__ explicit LaneQueue(int64_t extent) {
@@ -54,13 +55,16 @@ struct LaneQueue {
   /// Whether lanes that are at work should go on before others take elements. To be called by all lanes.
   __device__ __forceinline__ bool goesOn(bool busy) {
     const int working = __popc(__ballot_sync(kFullWarp, busy));
-    waited += kLanes - working;
+    constexpr int kMost = 1 << 30;
+    if (waited < kMost) waited += kLanes - working;
     return working > 0 && (waited < kPatience || taken == kLanes || taken >= total);
   }
   /// To be called when goesOn has said no.
   __device__ __forceinline__ void weigh() {
     if (taken == kLanes && waited < kWorth) total = kLanes;
   }
+  /// All tiles are left.
+  __device__ __forceinline__ void giveUp() { total = 0; }
   /// The first tile of the block that is left.
   __device__ __forceinline__ int64_t rest() const {
     return blockIdx.x + int64_t((total + kLanes - 1) / kLanes) * gridDim.x;

@@ -58,7 +58,9 @@ Beginning beginning(const PassText& t, ExpressionEmitter& emitter) {
     own.name(refilled.unchanged);
     const auto [before, turns] = own.emitLoop(
         refilled.value, fmt::format("for (turn = 0; turn < {}; ++turn) {{", turnsAtOnce(refilled)));
-    text.before += before + spaces(column) + "busy = true;\n";
+    // A check that fails before the loop ends nothing in it: with what it lets through, turns may never end.
+    const bool fails = canFail(t, t.plan.stages[0]);
+    text.before += before + spaces(column) + (fails ? "busy = good;\n" : "busy = true;\n");
     text.turns = turns;
   };
   emitter.declareAhead(true);
@@ -163,8 +165,8 @@ void writeRefilledLanes(PassText& t) {
   t.line(4, "queue.weigh();");
   t.line(2, "}}");
   if (canFail(t, t.plan.stages[0])) {
-    t.line(2, "if (__ballot_sync(kFullWarp, !good) != 0) {{");  // perhaps by a check that was not due
-    t.line(4, "queue.total = 0;");
+    t.line(2, "if (__ballot_sync(kFullWarp, !good) != 0) {{");
+    t.line(4, "queue.giveUp();");
     if (!t.plan.reductions.empty()) t.line(4, "acc = Reduction::identity();");
     t.line(2, "}}");
   }

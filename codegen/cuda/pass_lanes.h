@@ -8,7 +8,7 @@
 //     do { if (busy) ...some turns of the loop... } while (goesOn(busy));
 //     weigh();
 //   }
-//   if (any check has failed) start again;
+//   if (any check of the warp has failed) begin again, without a queue;
 //   for (all tiles that are left) ...in step, as in any other pass...
 //
 // What the parts of the first loop share is declared ahead of it.

@@ -258,7 +258,7 @@ class Planner {
       plan_.grid = Grid::Chunks;
     }
     if ((plan_.grid == Grid::Tiles || plan_.grid == Grid::Chunks) && !plan_.needsLower() &&
-        plan_.stages.size() == 1 && plan_.finish.empty() && !runsBackward(kernel_) && !getenv("KNR")) {
+        plan_.stages.size() == 1 && plan_.finish.empty() && !runsBackward(kernel_)) {
       plan_.refilled = refilledLoop(kernel_, plan_.stages[0].bindings);
       if (plan_.refilled) plan_.grid = Grid::Chunks;
     }

@@ -39,7 +39,11 @@ void PassText::chooseNames() {
            "folds",    "foldAt",   "none",     "W",        "Map",      "most",     "product", "depth",
            "index",    "fold",     "keep",     "column",   "Tiles",    "tile0",    "tile1",   "tile2",
            "tile3",    "fetched0", "fetched1", "fetched2", "fetched3", "value0",   "value1",  "value2",
-           "value3",   "columns",  "kRows",    "kColumns"};
+           "value3",   "columns",  "kRows",    "kColumns", "before",   "after",    "next",    "whole",
+           "fine",     "frames",   "queue",    "held",     "busy",     "takes",    "turn"};
+  for (size_t k = 1; k <= kernel.bindings.size() + plan.levels.size(); ++k)
+    for (const char* stem : {"own", "scan", "keep", "keeps", "states", "rank", "at", "Level"})
+      taken.insert(stem + std::to_string(k));
   for (const auto& p : info.parameters) names.push_back(unique(p.name));
   for (const auto& o : info.outputs) outputNames[o.var] = unique(o.name);
   for (const KernelOutput& o : info.outputs) {

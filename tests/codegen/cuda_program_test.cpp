@@ -357,6 +357,30 @@ TEST(CudaPrograms, VariablesWithNamesOfGeneratedCode) {
       sum + " : k in [0:40]} : j in [0:40]};";
   expectAgreement(program);
 }
+TEST(CudaPrograms, VariablesWithNamesOfScansKeysAndRecursions) {
+  const std::string names = "next whole fine frames own1 scan1 keep1 keeps1 states1 rank1 at1 before after";
+  std::string program, sum = "0";
+  for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+    end = names.find(' ', begin);
+    const std::string name = names.substr(begin, end - begin);
+    program += fmt::format("{} = {{rem(i * {}, 23) : i in [0:300]}};\n", name, begin + 3);
+    sum += " + " + name + "[i]";
+  }
+  program += fmt::format(R"(
+function fib(n) = if n < 2 then n else fib(n - 1) + fib(n - 2);
+rows = {{[0:rem(i * 7, 12)] : i in [0:300]}};
+plus_scan({{{0} : i in [0:300]}});
+{{{0} : i in [0:300] | rem({0}, 3) == 0}};
+let s = plus_scan({{{0} : i in [0:300]}}) in {{x + {0} : x in s; i in [0:300] | rem(x, 2) == 0}};
+{{sum({{x * ({0}) : x in row}}) : row in rows; i in [0:300]}};
+{{plus_scan({{x + {0} : x in row}}) : row in rows; i in [0:300]}};
+{{{{x + {0} : x in row | x > {0}}} : row in rows; i in [0:300]}};
+{{sum({{if next[i] == s then {0} else 0 : i in [0:300]}}) : s in [0:8]}};
+{{fib(rem({0}, 9)) + {0} : i in [0:300]}};
+)",
+                         sum);
+  expectAgreement(program);
+}
 /// The place of the first of equal extremes of a column.
 TEST(CudaPrograms, PlacesOfExtremesInColumns) {
   const std::string places =

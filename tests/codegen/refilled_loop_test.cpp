@@ -85,6 +85,45 @@ sum({reads(xs, i, x) : x in xs; i in [0:n]});
 )");
 }
 
+/// What a failing check lets through keeps the loop from ending.
+TEST(RefilledLoops, EndWhereChecksBeforeThemFail) {
+  expectSame(kNumbers + R"(
+vs = [0, 1, 2];
+function steps(x, v, j, k) = if x <= 0 then k else steps(x - v[j], v, j, k + 1);
+sum({steps(x, vs, i, 0) : x in xs; i in [0:n]});
+sum({if x > 3 then steps(x, vs, i, 0) else 0 : x in xs; i in [0:n]});
+)");
+}
+
+/// A check of a loop that an element does not enter is not due.
+TEST(RefilledLoops, AreNotEnteredInVain) {
+  expectSame(kNumbers + R"(
+ds = {if x > 3 then x else 0 : x in xs};
+function down(x, d, k) = if x <= 0 then k else down(x - 1 - 100 / d, d, k + 1);
+sum({down(d, d, 0) : d in ds});
+)");
+}
+
+TEST(RefilledLoops, StandBehindConditionsOnWhatTheKernelMakes) {
+  expectSame(kNumbers + R"(
+ys = {float(rem(i * i * 719, 1000)) : i in [0:n]};
+let a = {sqrt(y) + sin(y) : y in ys} in (a, {if b > 3.0 then halves(x, 0) else 0 : b in a; x in xs});
+)");
+}
+
+/// Programs may call their values like variables of the generated code.
+TEST(RefilledLoops, LeaveNamesToPrograms) {
+  expectSame(kNumbers + R"(
+turn = 3;
+held = 2;
+takes = 5;
+queue = xs;
+busy = reverse(xs);
+function down(x, k) = if x <= turn then k else down(x / held, k + 1);
+sum({down(x, 0) * takes + b : x in queue; b in busy});
+)");
+}
+
 TEST(RefilledLoops, Throw) {
   expectSame(kNumbers + "dist(0, n) <- {(rem(i * 17, n), halves(x, 0)) : x in xs; i in [0:n]};");
 }
