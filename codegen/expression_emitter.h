@@ -118,7 +118,7 @@ class ExpressionEmitter {
   /// Names that `other`, a copy that has gone on, has chosen are not chosen again.
   void continueNames(const ExpressionEmitter& other) { nameCounts_ = other.nameCounts_; }
 
-  void indent(int more) { indent_ += more; }
+  void indent(int more) { indent_ += more; }  ///< all statements from now on
 
   std::string takeStatements();  ///< all statements so far; clears them, keeps the names
   /// Appends a statement of the caller's own (indented here, newline added).
