@@ -27,12 +27,10 @@ Values Flattener::compileSelect(const core::If& node, ExprRef condition, Context
     const auto known = context.sameExtents;
     values = compile(body, context, frame);
     context.sameExtents = known;  // what a branch compares it compares for itself
-    owed.assign(context.pending.begin() + static_cast<ptrdiff_t>(mark), context.pending.end());
-    context.pending.resize(mark);
     std::vector<ExprRef> roots;
     for (const Value& v : values)
       if (v.isScalar()) roots.push_back(v.scalar());
-    dropEvaluated(owed, roots);
+    owed = stillOwed(takeOwed(mark, context), roots);
     // But calls of a recursion are made before what looks at their results in places of its own: with each
     // place making them again, levels would double the work.
     const auto calls = std::stable_partition(owed.begin(), owed.end(), [](ExprRef e) {
@@ -45,10 +43,12 @@ Values Flattener::compileSelect(const core::If& node, ExprRef condition, Context
     owed.erase(calls, owed.end());
   };
   ++delayed_;
+  decided_.push_back(condition);
   Values left, right;
   std::vector<ExprRef> owedLeft, owedRight;
   branch(node.thenBranch, left, owedLeft);
   branch(node.elseBranch, right, owedRight);
+  decided_.pop_back();
   --delayed_;
   for (ExprRef e : owedLeft)
     notePending(arena().select(condition, e, arena().constant(Scalar::zero(e->type))), context);
@@ -197,10 +197,11 @@ Flattener::Side Flattener::compileDelayed(const core::ExpPtr& branch, ExprRef co
   Side side;
   size_t mark = context.pending.size();
   ++delayed_;
+  decided_.push_back(condition);
   side.delayed = compile(branch, context, frame);
+  const std::vector<ExprRef> owed = stillOwed(takeOwed(mark, context), {});
+  decided_.pop_back();
   --delayed_;
-  std::vector<ExprRef> owed(context.pending.begin() + static_cast<ptrdiff_t>(mark), context.pending.end());
-  context.pending.resize(mark);
   for (ExprRef e : owed) {
     ExprRef none = arena().constant(Scalar::zero(e->type));
     notePending(taken ? arena().select(condition, e, none) : arena().select(condition, none, e), context);

@@ -381,43 +381,48 @@ void Flattener::notePending(ExprRef e, Context& context) {
 
 void Flattener::dropEvaluated(std::vector<ExprRef>& pending, const std::vector<ExprRef>& roots) const {
   if (pending.empty()) return;
-  // Nodes evaluated whenever the roots are: all operands, except the branches of an If and what a Loop or
-  // a Recursion repeats.
-  std::unordered_set<ExprRef> evaluated;
-  std::vector<ExprRef> work(roots);
-  while (!work.empty()) {
-    ExprRef e = work.back();
-    work.pop_back();
-    if (!evaluated.insert(e).second) continue;
-    for (size_t k = 0; k < lcu::strictOperands(e); ++k) work.push_back(e->operands[k]);
-  }
-  std::erase_if(pending, [&](ExprRef e) {
-    if (evaluated.contains(e)) return true;
-    // The results of a call come together.
-    return e->kind == lcu::ExprKind::Project && e->operands[0]->kind == lcu::ExprKind::Call &&
-           evaluated.contains(e->operands[0]);
-  });
+  lcu::Evaluated evaluated;
+  for (ExprRef root : roots) evaluated.add(root);
+  std::erase_if(pending, [&](ExprRef e) { return evaluated.contains(e); });
+}
+
+std::vector<ExprRef> Flattener::takeOwed(size_t mark, Context& context) {
+  std::vector<ExprRef> owed(context.pending.begin() + static_cast<ptrdiff_t>(mark), context.pending.end());
+  context.pending.resize(mark);
+  return owed;
+}
+
+std::vector<ExprRef> Flattener::stillOwed(const std::vector<ExprRef>& owed,
+                                          std::vector<ExprRef> roots) const {
+  roots.insert(roots.end(), decided_.begin(), decided_.end());
+  return lcu::failuresIn(owed, roots);
 }
 
 void Flattener::flushPending(Context& context) {
   if (context.pending.empty() || delayed_ > 0) return;
   std::vector<ExprRef> pending = std::move(context.pending);
   context.pending.clear();
-  std::vector<ExprRef> kept;  // the last one first; one inside a later one needs no evaluation of its own
-  for (size_t k = pending.size(); k-- > 0;) {
-    std::vector<ExprRef> one = {pending[k]};
-    dropEvaluated(one, kept);
-    if (!one.empty()) kept.push_back(one[0]);
-  }
-  std::erase_if(kept, [&](ExprRef e) { return context.stored.contains(e); });
-  if (kept.empty()) return;
-  if (context.isRoot()) {
-    for (size_t k = kept.size(); k-- > 0;) stored(kept[k], context);
+  std::vector<ExprRef> done;
+  std::erase_if(pending, [&](ExprRef e) {
+    if (!context.stored.contains(e)) return false;
+    done.push_back(e);
+    return true;
+  });
+  if (context.isRoot()) {         // values themselves, as others may use them
+    std::vector<ExprRef> values;  // the last one first, as a later one often has earlier ones inside
+    for (size_t k = pending.size(); k-- > 0;) {
+      std::vector<ExprRef> one = {pending[k]};
+      dropEvaluated(one, values);
+      values.insert(values.end(), one.begin(), one.end());
+    }
+    for (size_t k = values.size(); k-- > 0;) stored(values[k], context);
     return;
   }
+  std::vector<ExprRef> kept = lcu::failuresIn(pending, done);
+  if (kept.empty()) return;
   lcu::Soac soac;
   soac.space = context.space;
-  soac.effects.assign(kept.rbegin(), kept.rend());
+  soac.effects = std::move(kept);
   launch(std::move(soac), "check", context.block);
 }
 

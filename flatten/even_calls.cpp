@@ -77,10 +77,12 @@ bool Flattener::compileEven(core::FunctionId f, bool evenResults) {
   {
     Saved block(block_);
     Saved delayed(delayed_);
+    Saved decided(decided_);
     Saved positive(positive_);
     lcu::Block body;
     block_ = &body;
     delayed_ = 0;
+    decided_.clear();
     Context& root = newContext(Context::Kind::Root, nullptr, {}, block_);
     result.params.push_back(newVar(VarKind::Host, lcu::kIndex, "n"));
     ExprRef instances = arena().nonNegative(arena().host(result.params[0], lcu::kIndex));

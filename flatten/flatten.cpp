@@ -190,6 +190,7 @@ uint32_t Flattener::instance(core::FunctionId f, bool lifted) {
 
   Saved block(block_);
   Saved delayed(delayed_);
+  Saved decided(decided_);
   Saved liftedFunctions(lifted_);
   if (lifted) lifted_.push_back(f);
   lcu::HostFunction result;
@@ -197,6 +198,7 @@ uint32_t Flattener::instance(core::FunctionId f, bool lifted) {
   lcu::Block body;
   block_ = &body;
   delayed_ = 0;
+  decided_.clear();
   Context* context = &newContext(Context::Kind::Root, nullptr, {}, block_);
   if (lifted) {
     VarId n = newVar(VarKind::Host, lcu::kIndex, "n");

@@ -23,6 +23,7 @@
 #include "flatten/shape.h"
 #include "flatten/value.h"
 #include "ir/core.h"
+#include "ir/failures.h"
 #include "ir/lcu.h"
 
 namespace kelpie::flatten {
@@ -379,6 +380,10 @@ class Flattener {
   /// `value`, but these are evaluated first, in their order.
   ExprRef evaluatedBefore(const std::vector<ExprRef>& owed, ExprRef value);
   void dropEvaluated(std::vector<ExprRef>& pending, const std::vector<ExprRef>& roots) const;
+  /// What has become pending since there were `mark`; it is no longer.
+  static std::vector<ExprRef> takeOwed(size_t mark, Context& context);
+  /// What has to be evaluated for its checks beside `roots` and the conditions that have led here.
+  std::vector<ExprRef> stillOwed(const std::vector<ExprRef>& owed, std::vector<ExprRef> roots) const;
   void notePending(ExprRef e, Context& context);
   std::string nameOf(ExprRef e, const std::string& otherwise) const;
   ExprRef toIndex(ExprRef e) { return arena().convert(e, lcu::kIndex); }
@@ -404,6 +409,7 @@ class Flattener {
   std::unordered_map<VarId, const lcu::Block*> joinable_;
   std::vector<ExprRef> positive_;  ///< numbers of instances that enclosing host tests guard
   int delayed_ = 0;                ///< inside a branch or loop that becomes part of a thunk
+  std::vector<ExprRef> decided_;   ///< conditions of the branches around, inside of a thunk
   int inLibrary_ = 0;              ///< inside code of the library: errors belong to the user's call
   Span userSpan_;
   Span span_;  ///< of the expression being compiled

@@ -359,10 +359,9 @@ Value Flattener::pack(const core::Exp& e, const core::Prim& node, Context& conte
       row.back() = sliced(row.back().sequence());  // a part of a dense store is not dense
     for (ExprRef column : columnsOf(row.back())) soac.pull.push_back(column);
   }
-  soac.effects = std::exchange(inside.pending, {});
   std::vector<ExprRef> evaluated = soac.pull;
   evaluated.push_back(soac.where);
-  dropEvaluated(soac.effects, evaluated);
+  soac.effects = lcu::failuresIn(std::exchange(inside.pending, {}), evaluated);
   std::vector<VarId> arrays = launch(std::move(soac), "filter", block_, "kept");
   std::vector<StorePtr> stores;
   size_t next = 1;

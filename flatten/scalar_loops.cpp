@@ -5,6 +5,7 @@
 // Loop variables: a `done` flag, the results, the parameters that change. Each step evaluates the body once:
 // a returning leaf sets done and the results, a recursive leaf the parameters.
 #include "flatten/flattener.h"
+#include "flatten/saved.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::flatten {
@@ -27,13 +28,15 @@ std::vector<ExprRef> Flattener::loopStep(core::ExpPtr e, const LoopShape& shape,
     e = let->body;
   }
   const auto takePending = [&] {
-    owed.insert(owed.end(), context.pending.begin() + static_cast<ptrdiff_t>(mark), context.pending.end());
-    context.pending.resize(mark);
+    const std::vector<ExprRef> more = takeOwed(mark, context);
+    owed.insert(owed.end(), more.begin(), more.end());
   };
   if (auto* branch = std::get_if<core::If>(&e->node)) {
     ExprRef condition = atom(branch->condition, context, frame).scalar();
     takePending();
-    dropEvaluated(owed, {condition});
+    owed = stillOwed(owed, {condition});
+    Saved outside(decided_);
+    decided_.push_back(condition);
     std::vector<ExprRef> left = loopStep(branch->thenBranch, shape, context, frame, owed);
     std::vector<ExprRef> right = loopStep(branch->elseBranch, shape, context, frame, owed);
     return arena().select(condition, left, right);
@@ -50,8 +53,7 @@ std::vector<ExprRef> Flattener::loopStep(core::ExpPtr e, const LoopShape& shape,
   }
   // Failing expressions that no result needs are tied to the flag.
   takePending();
-  dropEvaluated(owed, out);
-  for (ExprRef x : owed)
+  for (ExprRef x : stillOwed(owed, out))
     out[0] = arena().op(ScalarOp::Or, out[0], arena().op(ScalarOp::And, asBool(x), arena().boolean(false)));
   return out;
 }

@@ -17,6 +17,7 @@
 // walks.
 #include "flatten/flattener.h"
 #include "flatten/linear_recursion.h"
+#include "flatten/saved.h"
 #include "ir/check_messages.h"
 
 namespace kelpie::flatten {
@@ -51,15 +52,14 @@ Values Flattener::compileScalarRecursion(core::FunctionId f, Span span, const Va
     frame[function.parameters[k].id] = {&context, value};
   }
   const size_t mark = context.pending.size();
+  Saved outside(decided_);
+  decided_.clear();  // a call may come from elsewhere
   ++delayed_;
   std::vector<ExprRef> results;
   for (const Value& v : compile(function.body, context, frame)) results.push_back(v.scalar());
   --delayed_;
   // Failing expressions that no result needs are tied to the first one.
-  std::vector<ExprRef> owed(context.pending.begin() + static_cast<ptrdiff_t>(mark), context.pending.end());
-  context.pending.resize(mark);
-  dropEvaluated(owed, results);
-  results[0] = evaluatedBefore(owed, results[0]);
+  results[0] = evaluatedBefore(stillOwed(takeOwed(mark, context), results), results[0]);
   const Span call = recursions_[f].call;
   recursions_.erase(f);
   const lcu::SiteId tooDeep = site(userSpan(call.known() ? call : span), check_message::kTooDeep);

@@ -9,6 +9,7 @@
 #include "codegen/expression_schedule.h"
 #include "codegen/kernel_analysis.h"
 #include "fusion/sizes.h"
+#include "ir/failures.h"
 
 namespace kelpie::fusion {
 
@@ -166,9 +167,7 @@ bool mergeOnce(lcu::Kernel& kernel, lcu::ExprArena& arena) {
   return changed;
 }
 
-}  // namespace
-
-void mergeChecks(lcu::Kernel& kernel, lcu::ExprArena& arena) {
+void mergeAll(lcu::Kernel& kernel, lcu::ExprArena& arena) {
   constexpr int kMostRounds = 16;  // checks of what checked indices load follow in the next round
   for (int round = 0; round < kMostRounds; ++round) {
     std::vector<ExprRef> thunks;
@@ -177,6 +176,17 @@ void mergeChecks(lcu::Kernel& kernel, lcu::ExprArena& arena) {
       thunks.insert(thunks.end(), own.begin(), own.end());
     }
     if (!decideTheSame(thunks) || !mergeOnce(kernel, arena)) return;
+  }
+}
+
+}  // namespace
+
+void mergeChecks(lcu::Kernel& kernel, lcu::ExprArena& arena) {
+  mergeAll(kernel, arena);
+  for (Soac& soac : kernel.bindings) {
+    const std::vector<ExprRef> effects = std::exchange(soac.effects, {});
+    soac.effects = lcu::failuresIn(effects, codegen::eagerThunks(soac));
+    if (soac.results.empty() && soac.effects.empty()) soac.effects = effects;  // no binding has nothing
   }
 }
 

@@ -10,7 +10,8 @@
 //
 // In:  a kernel. Out: in its thunks every Check whose condition and value are those of another Check that is
 //      evaluated whenever it is (for the same element, by the schedule of codegen/expression_schedule.h) is
-//      that other one.
+//      that other one. What a SOAC evaluates for its checks alone is what makes checks that it does not make
+//      anyway (ir/failures.h).
 // Invariant: which error a launch reports does not change. Of the errors of a launch the one with the lowest
 // site counts, so a check gives way to one of a lower site, or to one in front of the loop around it, as a
 // loop is not entered once a check has failed.
