@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "codegen/loop_exits.h"
+#include "ir/failures.h"
 
 namespace kelpie::codegen {
 
@@ -78,6 +79,7 @@ class Scheduler {
   Scheduler(const std::vector<ExprRef>& roots, const std::unordered_set<ExprRef>& available)
       : available_(available) {
     collect(roots);
+    for (ExprRef root : roots) evaluated_.add(root);
     computeNeeds();
     place(roots);
     for (ScheduleBlock& block : schedule_.blocks) delayLastCall(block.steps);
@@ -118,8 +120,8 @@ class Scheduler {
       if (!dependsOn(other, id)) set.insert(other);
     });
   }
-  /// What takes long and does not change with a loop is computed before it. What every step computes, and one
-  /// step there is, may load on the way; what steps compute in branches must not.
+  /// Checks and what takes long, if it does not change with a loop, are computed before it. What every step
+  /// computes, and one step there is, may load and fail on the way; what steps compute in branches must not.
   /// `around`: loops that the whole loop depends on.
   void addLongOfSteps(NodeSet& set, ExprRef loop, const std::vector<uint32_t>& around) const {
     NodeSet everyStep(nodes_.size());
@@ -132,7 +134,7 @@ class Scheduler {
       const auto it = number_.find(e);
       if (it == number_.end() || !seen.insert(e).second) continue;
       const size_t k = it->second;
-      if (takesLong(e) && !e->canFail &&
+      if ((takesLong(e) || e->kind == ExprKind::Check) &&
           std::includes(around.begin(), around.end(), loops_[k].begin(), loops_[k].end()) &&
           (simple_[k] || everyStep.contains(k)))
         addNeed(set, e);
@@ -140,12 +142,13 @@ class Scheduler {
     }
   }
   bool isSimple(ExprRef e) const {
-    return isAtom(e) ? e->kind != ExprKind::Project
-                     : (e->kind == ExprKind::Op || e->kind == ExprKind::Convert) &&
-                           std::all_of(e->operands.begin(), e->operands.end(), [&](ExprRef o) {
-                             const auto it = number_.find(o);
-                             return it == number_.end() || simple_[it->second];
-                           });
+    if (isAtom(e)) return e->kind != ExprKind::Project;
+    if (e->kind == ExprKind::Check) return evaluated_.contains(e);
+    return (e->kind == ExprKind::Op || e->kind == ExprKind::Convert) &&
+           std::all_of(e->operands.begin(), e->operands.end(), [&](ExprRef o) {
+             const auto it = number_.find(o);
+             return it == number_.end() || simple_[it->second];
+           });
   }
   bool dependsOn(size_t node, uint32_t loop) const {
     return std::binary_search(loops_[node].begin(), loops_[node].end(), loop);
@@ -266,7 +269,9 @@ class Scheduler {
   std::vector<ExprRef> nodes_;
   std::unordered_map<ExprRef, size_t> number_;
   std::vector<NodeSet> need_;                 ///< by node: what evaluating it evaluates unconditionally
-  std::vector<bool> simple_;                  ///< by node: operations on values alone, which cannot fail
+  lcu::Evaluated evaluated_;                  ///< whenever the roots are
+  std::vector<bool> simple_;                  ///< by node: operations on values alone, which cannot fail, and
+                                              ///< checks that are made anyway
   std::vector<std::vector<uint32_t>> loops_;  ///< by node: loops whose variables it depends on, ascending
   std::unordered_map<uint32_t, uint32_t> loopBodies_;
   Schedule schedule_;

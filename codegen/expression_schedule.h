@@ -9,8 +9,9 @@
 //      nothing twice on one path. A value needed by both branches of an If is needed by the If; one that the
 //      condition of a Loop or the body of a Recursion needs and that does not change with it is needed by the
 //      Loop or Recursion. A value needed in two unrelated branches is placed in each. The one exception:
-//      operations that take long, cannot fail, read no array and do not change with a Loop are computed
-//      before it, although its steps may need them in branches only; compilers leave a cosine in the loop.
+//      operations that take long, read no array, make no check that is not made anyway and do not change with
+//      a Loop are computed before it, although its steps may need them in branches only; compilers leave a
+//      cosine in the loop.
 //
 // The last call of a recursion in a block comes as late as it may: behind all that is computed without it,
 // but for what may fail. So less is pending behind it (pending_calls.h).

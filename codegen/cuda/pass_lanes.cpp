@@ -20,8 +20,8 @@ constexpr const char* kElement = "const int64_t i = k_place<Place>(queue.element
 
 /// Turns of the loop until lanes look around. Short ones are unrolled, so that nobody counts.
 int turnsAtOnce(const RefilledLoop& refilled) {
-  constexpr int kWork = 160, kLeast = 4, kMost = 16;
-  return std::clamp(kWork / refilled.ofTurn, kLeast, kMost);
+  constexpr int kWork = 160, kMost = 16;
+  return std::clamp(kWork / refilled.ofTurn, 1, kMost);
 }
 bool unrolls(const RefilledLoop& refilled) {
   constexpr int kMost = 260;
