@@ -18,7 +18,7 @@ Sequence Flattener::joinInstances(const Sequence& text, Context& context, Contex
 }
 
 Values Flattener::random(const core::Exp& e, const core::Prim& node, ExprRef bound, Context& context) {
-  for (Context* c = &context; c; c = c->parent) flushPending(*c);
+  flushAll(context);
   const bool integer = node.op == PrimOp::RandomInt;
   ExprRef none = arena().index(0), i = arena().param(0);
   Scalar one = integer ? Scalar::ofInt(bound->type, 1) : Scalar::ofFloat(bound->type, 1);
@@ -102,7 +102,7 @@ Values Flattener::writeInstances(const core::Exp& e, const std::string& name,
 
 Values Flattener::effect(const core::Exp& e, const core::Prim& node, const Values& arguments,
                          Context& context) {
-  for (Context* c = &context; c; c = c->parent) flushPending(*c);
+  flushAll(context);
   Context& root = context.isRoot() ? context : newContext(Context::Kind::Root, &rootOf(context), {}, block_);
   const CoreType string = CoreType::sequence({ScalarType::Char});
   auto call = [&](const std::string& name, const std::vector<CoreType>& types, const Values& values) {

@@ -398,6 +398,10 @@ std::vector<ExprRef> Flattener::stillOwed(const std::vector<ExprRef>& owed,
   return lcu::failuresIn(owed, roots);
 }
 
+void Flattener::flushAll(Context& context) {
+  for (Context* c = &context; c; c = c->parent) flushPending(*c);
+}
+
 void Flattener::flushPending(Context& context) {
   if (context.pending.empty() || delayed_ > 0) return;
   std::vector<ExprRef> pending = std::move(context.pending);

@@ -256,7 +256,7 @@ ExprRef Flattener::sameLengths(Values& arguments) const {
 }
 
 Values Flattener::callEven(core::FunctionId f, const Even& even, Values arguments, Context& context) {
-  flushPending(context);
+  flushAll(context);
   for (Value& v : arguments) {
     auto* sequence = std::get_if<Sequence>(&v.node);
     if (!sequence) continue;

@@ -124,7 +124,7 @@ Values Flattener::compileInvariant(const core::Exp& e, const core::Invariant& no
       analysis_.delayable(node.body) && !analysis_.effects(node.body) && !analysis_.repeats(node.body);
   if (context.isRoot() || delayed_ > 0 || anywhere) return compile(node.body, context, frame);
   // Once for all instances, if there are any.
-  for (Context* c = &context; c; c = c->parent) flushPending(*c);
+  flushAll(context);
   lcu::HostIf hostIf;
   hostIf.condition = arena().op(ScalarOp::Greater, context.space.extent, arena().index(0));
   hostIf.thenBlock = std::make_shared<lcu::Block>();

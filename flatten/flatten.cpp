@@ -153,7 +153,7 @@ Values Flattener::callFunction(core::FunctionId f, const Values& arguments, Cont
 
 Values Flattener::callInstance(core::FunctionId f, const Values& arguments, Context& context) {
   const bool lifted = !context.isRoot();
-  flushPending(context);
+  flushAll(context);
   lcu::CallFunction call;
   if (lifted) call.arguments.push_back(hostLet(context.space.extent, block_, "n"));
   for (VarId var : canonical(arguments, context)) call.arguments.push_back(var);

@@ -377,6 +377,8 @@ class Flattener {
   /// From here on it does.
   void learn(ExprRef condition, Context& context);
   void flushPending(Context& context);
+  /// ... and what is pending around it: what fails before a recursion may be what ends it.
+  void flushAll(Context& context);
   /// `value`, but these are evaluated first, in their order.
   ExprRef evaluatedBefore(const std::vector<ExprRef>& owed, ExprRef value);
   void dropEvaluated(std::vector<ExprRef>& pending, const std::vector<ExprRef>& roots) const;

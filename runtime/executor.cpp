@@ -226,6 +226,7 @@ class Run final : public Environment {
   }
 
   bool execute() {
+    if (++executed_ == nextLook_) lookForErrors();
     PlanStack::Frame& frame = stack_.top();
     const PlanInstruction& i = plan_.functions[frame.function].code[frame.pc++];
     if (i.stmt) {
@@ -310,6 +311,14 @@ class Run final : public Environment {
     return true;
   }
 
+  /// A loop or recursion that computes nothing from what the device computes goes on after a check has failed.
+  /// So, now and then, the host waits; the longer it has not had to, the less often.
+  void lookForErrors() {
+    nextLook_ *= 2;
+    ahead_.settle();
+    context_.synchronise();
+  }
+
   bool isShort(VarId array) const {
     return std::binary_search(plan_.shortArrays.begin(), plan_.shortArrays.end(), array);
   }
@@ -348,6 +357,7 @@ class Run final : public Environment {
   const ExpressionCode* running_ = nullptr;  ///< the host expressions under way
   std::vector<Register> registers_, values_;
   codegen::LaunchExtents extents_;
+  uint64_t executed_ = 0, nextLook_ = 4096;  ///< instructions
   Columns finalColumns_;
 };
 

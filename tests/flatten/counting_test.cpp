@@ -119,6 +119,25 @@ TEST(Counting, BranchesFailBeforeTheirCalls) {
   EXPECT_NE(outcomes.back().error.find("division by zero"), std::string::npos) << outcomes.back().error;
 }
 
+/// Loops and recursions that only an error ends, whose value nobody needs.
+TEST(Counting, ErrorsEndWhatNothingElseEnds) {
+  for (const std::string program :
+       {"function k(n) = if n < 0 then 0 else let u = {1 / (x - n) : x in [3, 2]} in k(n + 1); k(0);",
+        "function k(n) = if n < 0 then 0 else let u = {1 / (x - n) : x in [3, 2]} in k(n + 1) + 1; k(0);",
+        "function k(n, u) = if n < 0 then 0 else k(n + 1, {1 / (x - n) : x in [3, 2]}); k(0, [1]);",
+        "function k(n) = if n > 1000 then 1 else let e = (if n == 98765 then error(\"e\") else t);"
+        "  z = 1 / (n + 1) in if n == 1 then k(n - 2) else k(n - 1);"
+        "{k(x) : x in [2]};",
+        "function k(v, d) = if #v == 1 then 0 else let u = 1 / (2 - d) in k(reverse(v), d + 1);"
+        "{k([x, 2], 0) : x in [3]};"}) {
+    RunnerOptions options;
+    options.strategies = true;
+    const std::vector<FormOutcome> outcomes = runProgram(program, options);
+    EXPECT_EQ(outcomes.back().difference, "") << program;
+    EXPECT_NE(outcomes.back().error.find("division by zero"), std::string::npos) << outcomes.back().error;
+  }
+}
+
 TEST(Counting, NothingSurvives) {
   agree(
       "xs = {i : i in [0:100]};"
