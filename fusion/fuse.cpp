@@ -294,7 +294,7 @@ class Fuser {
     const codegen::ThunkSample sampled =
         sample == options_.known.samples.end() ? codegen::ThunkSample() : sample->second;
     report.microseconds = kernelTime(kernel, program_, model, sizes, sampled);
-    if (options_.explain) {
+    if (options_.shares) {
       report.shares = sharesOfCosts(model.costs(), [&](const TargetCosts& costs) {
         return kernelTime(kernel, program_, model.with(costs), sizes, sampled);
       });

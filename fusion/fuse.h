@@ -62,7 +62,8 @@ struct FusionOptions {
       15;                ///< of all regions together; after that, regions are scheduled greedily and improved
   bool prepare = false;  ///< with `none`, too, run the passes that the other strategies have in front
   bool compare = false;  ///< solve every region by every strategy, for the report
-  bool explain = false;  ///< fill the report's pairs and shares
+  bool explain = false;  ///< fill the report's pairs
+  bool shares = false;   ///< ... and what predicted times are made of, which takes several times as long
   bool remodel = false;  ///< fill the report's `timeWith`
   /// Takes the place of the strategy where regions are solved; pairs are not explained. From the report of
   /// the same program with otherwise the same options.
@@ -100,7 +101,7 @@ struct ClusterReport {
   bool bytesExact = true;   ///< for exact sizes; otherwise loads under conditions or in loops were estimated
   double microseconds = 0;  ///< modelled, of one launch
   double evaluated = 0;     ///< the same in FusionOptions::evaluator
-  std::vector<CostShare> shares;  ///< of the constants in `microseconds`; with `explain` only
+  std::vector<CostShare> shares;  ///< of the constants in `microseconds`; with FusionOptions::shares only
   /// What `microseconds` would be with other constants, as long as the program lives; with `remodel` only.
   std::function<double(const TargetCosts&)> timeWith;
   std::string text;  ///< the fused kernel, as λcu; with `explain` only
