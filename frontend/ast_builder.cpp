@@ -33,6 +33,24 @@ std::shared_ptr<const T> foldPairs(const std::vector<std::shared_ptr<const T>>& 
   return result;
 }
 
+/// What stands where a pattern should may have been meant for something else. `before`: the character in
+/// front of it.
+std::string adviceOnPattern(std::string_view text, char before) {
+  const auto begins = [&](std::string_view word) {
+    return text.starts_with(word) && text.size() > word.size() && text[word.size()] == ' ';
+  };
+  if (begins("#")) return "a comment stands between two %";
+  for (const char* word : {"def", "defun", "define", "fn", "fun", "func"})
+    if (begins(word)) return "a function is defined by function NAME(X) = BODY";
+  if (text.find('\n') != std::string_view::npos)
+    return "if a new form begins on its last line, the one before it lacks its `;`";
+  if (text.find(" for ") != std::string_view::npos)
+    return "what is done for each element of a sequence comes first, then a colon: {BODY : X in SEQUENCE}";
+  if (before == '{') return "a colon stands between what is done and the bindings: {BODY : X in SEQUENCE}";
+  return "a pattern is a name, a pair of patterns (a, b) or a record pattern name(a, b); equality is written "
+         "==";
+}
+
 }  // namespace
 
 // ---- helpers --------------------------------------------------------------------------------------------
@@ -224,14 +242,10 @@ PatternPtr AstBuilder::patternOf(const ExpPtr& exp) {
   if (std::holds_alternative<Time>(exp->node)) {
     checkBindable("time", exp->span);
   } else {
-    const std::string_view text = text_.substr(exp->span.begin, exp->span.end - exp->span.begin);
-    fail("K0113", exp->span, "this is not a pattern",
-         text.find('\n') != std::string_view::npos
-             ? "if a new form begins on its last line, the one before it lacks its `;`"
-         : text.find(" for ") != std::string_view::npos
-             ? "what is done for each element of a sequence comes first, then a colon: {BODY : X in SEQUENCE}"
-             : "a pattern is a name, a pair of patterns (a, b) or a record pattern name(a, b); equality is "
-               "written ==");
+    const Span place = exp->span;
+    fail("K0113", place, "this is not a pattern",
+         adviceOnPattern(text_.substr(place.begin, place.end - place.begin),
+                         place.begin > 0 ? text_[place.begin - 1] : ' '));
   }
   return makePattern(NamePattern{"_"}, exp->span);
 }

@@ -400,7 +400,9 @@ void Scanner::failUnclosed() {
     fail({.id = "K0116",
           .span = here,
           .message = fmt::format("expected `in` before {}", found),
-          .hint = "let NAME = VALUE; ... in RESULT",
+          .hint = type(at_) == NeslParser::FUNCTION
+                      ? "functions are defined at top level; as a value, one is X => RESULT"
+                      : "let NAME = VALUE; ... in RESULT",
           .notes = {{span(level.token), "this `let` has no `in`"}}});
   else
     fail({.id = "K0102",

@@ -50,7 +50,8 @@ void Inference::reportConflict(std::string id, Span span, std::string message, c
       };
       if ((is(left, "char") && is(right, "[char]")) || (is(left, "[char]") && is(right, "char")))
         hint = "a character is written `a, a string of one character \"a\"";
-      if (intFloat) hint = "NESL never converts numbers by itself: float(i), round(x), trunc(x) do";
+      if (intFloat && hint.empty())
+        hint = "NESL never converts numbers by itself: float(i), round(x), trunc(x) do";
       break;
     }
     case Conflict::Class: {
@@ -144,6 +145,16 @@ std::string operatorAdvice(const std::string& what, const Conflict& conflict, bo
     return conflict.kind == Conflict::Shape ? "it is SEQUENCE <- [(INDEX, VALUE), ...]" : "";
   constexpr std::string_view kArithmetic = "+-*/^";
   const Type* operand = resolve(conflict.right);
+  if (conflict.kind == Conflict::Shape) {
+    const Type* given = resolve(conflict.left);
+    if (what == "the subscript" && given->kind == TypeKind::Pair)
+      return "the parts of a pair have names in a pattern: (a, b) = PAIR";
+    if (given->kind != TypeKind::Scalar) return "";
+    if (what == "`^`" && isFloat(given->scalar)) return "expt(x, y) is a power with any exponent";
+    if (what != "`++`" || operand->kind != TypeKind::Sequence) return "";
+    return given->scalar == ScalarType::Char ? "[c] is the sequence of one character c"
+                                             : "@x is the text of a value x, [x] a sequence of one element";
+  }
   const Type* element = operand->kind == TypeKind::Sequence ? resolve(operand->arguments[0]) : nullptr;
   if (what == "`+`" && element && conflict.kind == Conflict::Class && isOfNoNumbers(element))
     return "v ++ w joins two sequences";
@@ -180,6 +191,9 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
   std::string hint;
   if (isOperator) {
     hint = operatorAdvice(what, conflict, given == 1);
+  } else if (conflict.kind == Conflict::Shape && resolve(conflict.left)->kind == TypeKind::Function &&
+             resolve(argument.type)->kind == TypeKind::Function) {
+    hint = "g h x calls g with h: what calls h first is g(h(x))";
   } else if (given < expected || (given > expected && !open)) {
     hint = what + " takes " + std::to_string(expected) + (expected == 1 ? " argument, " : " arguments, ") +
            std::to_string(given) + (given == 1 ? " is given" : " are given");

@@ -48,13 +48,30 @@ void addLostDefinitions(const std::vector<Token>& tokens, uint32_t begin, std::s
   }
 }
 
+/// In `a`, the second quote makes a character of the comma. The first mistake behind one such says so.
+void explainClosingQuotes(const std::vector<Token>& tokens, std::string_view text,
+                          std::vector<Diagnostic>& diagnostics) {
+  constexpr std::string_view kAfterValues = ",;)]} ";
+  for (size_t k = 0; k + 1 < tokens.size(); ++k) {
+    const Token &first = tokens[k], &second = tokens[k + 1];
+    if (first.type != NeslParser::CHAR || second.type != NeslParser::CHAR || first.end != second.begin ||
+        kAfterValues.find(text[second.begin + 1]) == std::string_view::npos)
+      continue;
+    const auto mistake = std::find_if(diagnostics.begin(), diagnostics.end(),
+                                      [&](const Diagnostic& d) { return d.span.begin >= second.begin; });
+    if (mistake != diagnostics.end()) mistake->hint = "a character has one quote, in front of it: `a";
+    return;
+  }
+}
+
 }  // namespace
 
 ParseResult parse(const SourceManager& sources, uint32_t file) {
   ParseResult result;
+  const std::string_view text = sources.text(file);
+  std::vector<Token> tokens;
   runOnDeepStack([&] {
-    const std::string_view text = sources.text(file);
-    std::vector<Token> tokens = lex(text);
+    tokens = lex(text);
     const std::vector<ScannedForm> forms = scanForms(tokens, text, file, result.diagnostics);
     FormParser parser(tokens, text, file, result.diagnostics);
     for (const ScannedForm& scanned : forms) {
@@ -70,6 +87,7 @@ ParseResult parse(const SourceManager& sources, uint32_t file) {
   });
   std::stable_sort(result.diagnostics.begin(), result.diagnostics.end(),
                    [](const Diagnostic& a, const Diagnostic& b) { return a.span.begin < b.span.begin; });
+  explainClosingQuotes(tokens, text, result.diagnostics);
   if (result.diagnostics.size() >= kMaximalDiagnostics) {
     result.diagnostics.resize(kMaximalDiagnostics);
     result.diagnostics.back().notes.push_back(

@@ -166,6 +166,32 @@ struct Surroundings {
     return type(i) == NeslParser::NAME &&
            text.substr(tokens[i].begin, tokens[i].end - tokens[i].begin) == word;
   }
+  /// Whether an operator stands where an argument should: in f(+, x).
+  bool isOperatorAlone(uint32_t i) const {
+    const auto operation = [&] {
+      switch (type(i)) {
+        case NeslParser::PLUS:
+        case NeslParser::MINUS:
+        case NeslParser::STAR:
+        case NeslParser::SLASH:
+        case NeslParser::HASH:
+        case NeslParser::PLUS_PLUS:
+        case NeslParser::LESS:
+        case NeslParser::GREATER:
+          return true;
+        default:
+          return false;
+      }
+    };
+    const uint32_t before = type(i - 1), after = type(i + 1);
+    return operation() && (before == NeslParser::LPAREN || before == NeslParser::COMMA) &&
+           (after == NeslParser::RPAREN || after == NeslParser::COMMA);
+  }
+  bool hasWord(std::string_view word) const {
+    for (uint32_t i = formBegin; i < found; ++i)
+      if (isWord(i, word)) return true;
+    return false;
+  }
   bool onNewLine() const { return beginsLine(found); }
   /// Whether what is found comes right after the first name of a line.
   bool followsNameOnNewLine() const {
@@ -180,6 +206,7 @@ struct Surroundings {
 
 /// Advice for the slips that explain most mistakes; empty where none does.
 std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
+  constexpr const char* kComment = "a comment stands between two %";
   constexpr const char* kLogical = "the logical operators are `and` and `or`";
   constexpr const char* kBody = "the body of a function comes behind a `=`: function NAME(X, Y) = BODY";
   constexpr const char* kEmptySequence = "an empty sequence names the type of its elements: [] int";
@@ -193,7 +220,19 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
   const bool pattern = parameter || mistake.rule == NeslParser::RulePattern ||
                        mistake.rule == NeslParser::RuleLetBinding ||
                        mistake.rule == NeslParser::RuleLocalBindings;
+  for (const uint32_t place : {around.found, around.found - 1})
+    if (place > around.formBegin && around.isOperatorAlone(place))
+      return "an operator is no value; a function that does the same is, as (a, b) => a + b";
   switch (around.type(around.found)) {
+    case NeslParser::SLASH:
+      if (operandMissing && (around.type(around.found + 1) == NeslParser::SLASH ||
+                             around.type(around.found + 1) == NeslParser::STAR))
+        return kComment;
+      break;
+    case NeslParser::THEN:
+      for (const char* word : {"elseif", "elsif", "elif"})
+        if (around.hasWord(word)) return "these are two words: else if CONDITION then A else B";
+      break;
     case NeslParser::EQUAL:
       if (operandMissing) return "";
       if ((around.type(around.found - 2) == NeslParser::COMMA || around.followsNameOnNewLine()) &&
@@ -237,6 +276,9 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
     case NeslParser::COLON:
       if (!around.open.empty() && around.type(around.open.back()) == NeslParser::LBRACKET)
         return "a range is [start:end] or [start:end:stride]";
+      if (inBraces && mistake.fits(NeslParser::IN) && around.inBindingsOfLet())
+        return "a `let` in an apply-to-each ends with `in`, too: {let NAME = VALUE in ELEMENT : X in "
+               "SEQUENCE}";
       break;
     case NeslParser::SEMICOLON:
       if (inBraces && around.has(NeslParser::BAR))

@@ -224,6 +224,12 @@ TEST_F(InferTest, Expressions) {
   EXPECT_EQ(mistake("3(4);").id, "K0305");
   EXPECT_THAT(mistake("5 mod 3;").hint, HasSubstr("mod(a, b)"));
   EXPECT_THAT(mistake("5 div 3;").hint, HasSubstr("a / b"));
+  EXPECT_THAT(mistake("\"n=\" ++ 5;").hint, HasSubstr("@x"));
+  EXPECT_THAT(mistake("\"abc\" ++ `d;").hint, HasSubstr("[c]"));
+  EXPECT_THAT(mistake("[1.0] ++ [2];").hint, HasSubstr("float(i)"));
+  EXPECT_THAT(mistake("2.0 ^ 0.5;").hint, HasSubstr("expt(x, y)"));
+  EXPECT_THAT(mistake("let p = (1, 2) in p[0];").hint, HasSubstr("(a, b) = PAIR"));
+  EXPECT_THAT(mistake("sqrt float 4;").hint, HasSubstr("g(h(x))"));
   EXPECT_EQ(mistake("[1, 2.0];").id, "K0308");
   EXPECT_EQ(mistake("function g(x) = g([x]);").id, "K0301");
   EXPECT_EQ(mistake("function g(x) : int -> float = x + 1;").id, "K0309");

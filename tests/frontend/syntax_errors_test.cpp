@@ -40,6 +40,18 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("{x for x in v};").hints, HasSubstr("{BODY : X in SEQUENCE}"));
   EXPECT_THAT(parseText("function g(a, b) : int, int -> int = a;").hints, HasSubstr("(A, B) -> C"));
   EXPECT_THAT(parseText("x ** 2;").hints, HasSubstr("x ^ n"));
+  EXPECT_THAT(parseText("`a`;").hints, HasSubstr("one quote"));
+  EXPECT_THAT(parseText("x = [`a`, `b`];").hints, HasSubstr("one quote"));
+  EXPECT_THAT(parseText("x = [`a, `b] y;").hints, testing::Not(HasSubstr("one quote")));
+  EXPECT_THAT(parseText("# comment\nx = 3;").hints, HasSubstr("two %"));
+  EXPECT_THAT(parseText("// comment\nx = 3;").hints, HasSubstr("two %"));
+  EXPECT_THAT(parseText("def g(x) = x + 1;").hints, HasSubstr("function NAME(X)"));
+  EXPECT_THAT(parseText("apply(+, (1, 2));").hints, HasSubstr("=>"));
+  EXPECT_THAT(parseText("apply(#, [1]);").hints, HasSubstr("=>"));
+  EXPECT_THAT(parseText("{x + 1, x in [1, 2]};").hints, HasSubstr("{BODY : X in SEQUENCE}"));
+  EXPECT_THAT(parseText("if a then 1 elseif b then 2 else 3;").hints, HasSubstr("else if"));
+  EXPECT_THAT(parseText("let function h(x) = x in h(3);").hints, HasSubstr("at top level"));
+  EXPECT_THAT(parseText("{let y = x : x in v};").hints, HasSubstr("ends with `in`"));
   EXPECT_THAT(parseText("x := 3;").hints, HasSubstr("a value is bound by NAME = VALUE"));
   EXPECT_THAT(parseText("let a = 1\n    b = 2 in a;").hints, HasSubstr("separated by `;`"));
   EXPECT_THAT(parseText("function g(x) : int -> int\n  if x > 0 then x else 1;").hints,
