@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "ir/diagnostic.h"
+#include "ir/places.h"
 
 namespace kelpie::codegen {
 
@@ -20,40 +21,6 @@ using lcu::ExprRef;
 using lcu::Soac;
 using lcu::SoacKind;
 using lcu::VarId;
-
-namespace {
-
-/// Whether `e` is the same for all elements of a segment.
-bool ofSegment(ExprRef e) {
-  return !lcu::anyNode({e}, [](ExprRef node) { return node->kind == ExprKind::Param && node->index != 1; });
-}
-
-/// Whether neighbours of a segment load side by side: at their own places, moved by what is the same for all
-/// of it.
-bool goesAlong(ExprRef position) {
-  switch (position->kind) {
-    case ExprKind::Param:
-      return true;
-    case ExprKind::Check:
-      return goesAlong(position->operands[1]);
-    case ExprKind::If:
-      return position->operands.size() == 3 && goesAlong(position->operands[1]) &&
-             goesAlong(position->operands[2]);
-    case ExprKind::Project:
-      return position->operands[0]->kind == ExprKind::If && position->operands[0]->operands.size() == 3 &&
-             goesAlong(position->operands[0]);
-    case ExprKind::Op:
-      break;
-    default:
-      return ofSegment(position);
-  }
-  if (ofSegment(position)) return true;
-  const ExprRef a = position->operands[0], b = position->operands.back();
-  if (position->op == ScalarOp::Add) return (ofSegment(a) && goesAlong(b)) || (ofSegment(b) && goesAlong(a));
-  return position->op == ScalarOp::Sub && ofSegment(b) && goesAlong(a);
-}
-
-}  // namespace
 
 bool KernelInfo::hasRole(BindingRole role) const {
   return std::any_of(bindings.begin(), bindings.end(), [&](const BindingInfo& b) { return b.role == role; });
@@ -402,7 +369,7 @@ class Analysis {
       auto thunks = thunksOf(s);
       if (info_.bindings[b].role == BindingRole::Element)
         lcu::forEachNode(thunks, [&](ExprRef e) {
-          if (e->kind == ExprKind::Load && !goesAlong(e->operands[0])) gathered.insert(e->index);
+          if (e->kind == ExprKind::Load && !lcu::goesAlong(e->operands[0])) gathered.insert(e->index);
         });
       roots.insert(roots.end(), thunks.begin(), thunks.end());
       roots.insert(roots.end(), s.combine.result.begin(), s.combine.result.end());

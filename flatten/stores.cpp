@@ -221,7 +221,7 @@ std::vector<StorePtr> Flattener::storeRow(const Values& row, Context& context, F
     for (ExprRef e : columnsOf(normalised.back())) addColumn(e, columns, context);
   }
   std::vector<VarId> arrays;
-  const std::vector<ExprRef> effects = lcu::failuresIn(context.pending, columns.pulls);
+  const std::vector<ExprRef> effects = lcu::failuresBeside(context.pending, columns.pulls);
   if (!columns.pulls.empty()) {
     lcu::Soac soac;
     soac.space = context.space;

@@ -185,7 +185,7 @@ void mergeChecks(lcu::Kernel& kernel, lcu::ExprArena& arena) {
   mergeAll(kernel, arena);
   for (Soac& soac : kernel.bindings) {
     const std::vector<ExprRef> effects = std::exchange(soac.effects, {});
-    soac.effects = lcu::failuresIn(effects, codegen::eagerThunks(soac));
+    soac.effects = lcu::failuresBeside(effects, codegen::eagerThunks(soac));
     if (soac.results.empty() && soac.effects.empty()) soac.effects = effects;  // no binding has nothing
   }
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/places.h"
+
 namespace kelpie::lcu {
 
 namespace {
@@ -56,12 +58,13 @@ namespace {
 
 class Failures {
  public:
-  explicit Failures(const std::vector<ExprRef>& roots) {
+  /// `early`: loads that stay.
+  Failures(const std::vector<ExprRef>& roots, const std::unordered_set<ExprRef>& early) : early_(early) {
     for (const ExprRef root : roots) evaluated_.add(root);
   }
   /// Appends those of `e`, the last one first.
   void of(ExprRef e, std::vector<ExprRef>& found) {
-    look(e, {&evaluated_}, [&](ExprRef failing) {
+    look(e, {&evaluated_}, true, [&](ExprRef failing) {
       found.push_back(failing);
       evaluated_.add(failing);
       return true;
@@ -75,16 +78,16 @@ class Failures {
     return std::any_of(made.begin(), made.end(), [&](const Evaluated* one) { return one->contains(e); });
   }
 
-  /// Calls `visit` for what makes checks itself, until that says no.
+  /// Calls `visit` for what makes checks itself, until that says no. `stays`: and for what stays.
   template <class Visit>
-  void look(ExprRef root, const Made& made, const Visit& visit) {
+  void look(ExprRef root, const Made& made, bool stays, const Visit& visit) {
     std::vector<ExprRef> left = {root};
     std::unordered_set<ExprRef> seen;
     while (!left.empty()) {
       const ExprRef e = left.back();
       left.pop_back();
       if (!e->canFail || !seen.insert(e).second || contains(made, e)) continue;
-      if (itself(e, made)) {
+      if (itself(e, made) || (stays && early_.contains(e))) {
         if (!visit(e)) return;
       } else {
         left.insert(left.end(), e->operands.begin(), e->operands.begin() + ptrdiff_t(strictOperands(e)));
@@ -110,23 +113,23 @@ class Failures {
   bool makesCheck(ExprRef e, const Made& made) {
     if (!e->canFail || --work_ < 0) return e->canFail;
     bool found = false;
-    look(e, made, [&](ExprRef) {
+    look(e, made, false, [&](ExprRef) {
       found = true;
       return false;
     });
     return found;
   }
 
+  const std::unordered_set<ExprRef>& early_;
   Evaluated evaluated_;
   int work_ = 8192;  ///< branches that may still be looked at
 };
 
-}  // namespace
-
-std::vector<ExprRef> failuresIn(const std::vector<ExprRef>& es, const std::vector<ExprRef>& roots) {
+std::vector<ExprRef> allFailures(const std::vector<ExprRef>& es, const std::vector<ExprRef>& roots,
+                                 const std::unordered_set<ExprRef>& early) {
   std::vector<ExprRef> found;  // the last one first, as a later one often has earlier ones inside
   if (std::none_of(es.begin(), es.end(), [](ExprRef e) { return e->canFail; })) return found;
-  Failures failures(roots);
+  Failures failures(roots, early);
   for (size_t k = es.size(); k-- > 0;) failures.of(es[k], found);
   std::unordered_set<ExprRef> within;
   std::vector<ExprRef> left = found;
@@ -139,6 +142,22 @@ std::vector<ExprRef> failuresIn(const std::vector<ExprRef>& es, const std::vecto
   std::erase_if(found, [&](ExprRef e) { return within.contains(e); });
   std::reverse(found.begin(), found.end());
   return found;
+}
+
+}  // namespace
+
+std::vector<ExprRef> failuresIn(const std::vector<ExprRef>& es, const std::vector<ExprRef>& roots) {
+  return allFailures(es, roots, {});
+}
+
+std::vector<ExprRef> failuresBeside(const std::vector<ExprRef>& es, const std::vector<ExprRef>& roots) {
+  const auto ofElement = [](ExprRef e) { return e->kind == ExprKind::Param && e->index != 1; };
+  std::unordered_set<ExprRef> early;
+  forEachNode(roots, [&](ExprRef e) {
+    if (e->kind == ExprKind::Load && goesAlong(e->operands[0]) && anyNode({e->operands[0]}, ofElement))
+      early.insert(e);
+  });
+  return allFailures(es, roots, early);
 }
 
 }  // namespace kelpie::lcu

@@ -60,6 +60,17 @@ TEST_F(Failures, OfLoops) {
   EXPECT_THAT(failuresIn({c, a.add(failing, x)}, {}), ElementsAre(failing));
 }
 
+TEST_F(Failures, LoadsOfNeighboursStay) {
+  const auto at = [&](ExprRef position) { return a.load(7, kIndex, position); };
+  const ExprRef left = quotientOf(a.op(ScalarOp::Max, a.sub(x, a.index(1)), zero), 3);
+  const ExprRef near = at(left), far = at(quotientOf(at(x), 4));
+  const std::vector<ExprRef> roots = {a.select(p, near, zero), a.select(p, far, zero)};
+  EXPECT_THAT(failuresBeside({near, far}, roots), ElementsAre(near, far->operands[0]));
+  EXPECT_THAT(failuresBeside({a.mul(near, y)}, {c}), ElementsAre(left));  // nobody needs it
+  EXPECT_THAT(failuresBeside({near}, {near}), IsEmpty());
+  EXPECT_THAT(failuresIn({near, far}, roots), ElementsAre(left, far->operands[0]));
+}
+
 TEST_F(Failures, OfManyConditionals) {
   ExprRef e = c;  // both branches of each have the next one
   for (int k = 0; k < 200; ++k) {
