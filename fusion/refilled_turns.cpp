@@ -10,9 +10,11 @@ void refillTurns(const codegen::Schedule& schedule, const codegen::RefilledLoop&
                  double ofLane, const std::vector<double>& entered, std::vector<double>& inStep) {
   // Lanes that have nothing to do wait for others now and then, and what is not in the loop is done for about
   // half of a warp at a time.
-  // The first elements of a warp are done in step, and behind the last ones nothing is left to take.
-  constexpr double kWaiting = 1.4, kOften = 2, kLanes = 32, kInStep = 2;
-  if (ofLane <= kInStep) return;
+  // The first elements of a warp are done in step, unless they wait for very long (lane_queue.cuh), and
+  // behind the last ones nothing is left to take.
+  constexpr double kWaiting = 1.4, kOften = 2, kLanes = 32, kVeryLong = 4;
+  double ofLaneInStep = 2;
+  if (ofLane <= ofLaneInStep) return;
   std::vector<bool> inside(schedule.blocks.size(), false);
   uint32_t turns = 0;
   for (size_t b = 0; b < schedule.blocks.size(); ++b) {
@@ -25,7 +27,8 @@ void refillTurns(const codegen::Schedule& schedule, const codegen::RefilledLoop&
   if (turns == 0 || inStep[turns] <= 0) return;
   const double waited = (inStep[turns] - entered[turns]) * refilled.ofTurn;
   if (waited < refilled.worth() * elements) return;
-  const double share = kWaiting * entered[turns] / inStep[turns], queued = 1 - kInStep / ofLane;
+  if (waited > kVeryLong * refilled.worth() * elements) ofLaneInStep = 1;
+  const double share = kWaiting * entered[turns] / inStep[turns], queued = 1 - ofLaneInStep / ofLane;
   for (size_t b = 0; b < inStep.size(); ++b) {
     const double apart = inside[b] ? std::max(entered[b], share * inStep[b])
                                    : std::min(kOften * inStep[b], std::max(inStep[b], kLanes * entered[b]));

@@ -62,10 +62,16 @@ TEST_F(RefilledTurns, AreFewerWhereTheyDifferMuch) {
 }
 
 TEST_F(RefilledTurns, AreInStepAtFirstAndAtLast) {
-  const double many = inStep(50, 400, 1000)[2], few = inStep(50, 400, 4)[2];
-  EXPECT_NEAR(few, (400 + many) / 2, 2);
+  const double many = inStep(10, 90, 1000)[2], few = inStep(10, 90, 4)[2];
+  EXPECT_LT(many, 30);
+  EXPECT_NEAR(few, (90 + many) / 2, 0.5);
   EXPECT_EQ(inStep(50, 400, 2)[2], 400);
   EXPECT_EQ(inStep(50, 400, 1)[2], 400);
+}
+
+TEST_F(RefilledTurns, AreInStepAtLastOnlyWhereTheyDifferVeryMuch) {
+  const double many = inStep(50, 400, 1000)[2], few = inStep(50, 400, 4)[2];
+  EXPECT_NEAR(few, (400 + 3 * many) / 4, 2);
 }
 
 TEST_F(RefilledTurns, AreInStepWhereTheyHardlyDiffer) {
