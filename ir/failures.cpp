@@ -1,6 +1,7 @@
 #include "ir/failures.h"
 
 #include <algorithm>
+#include <array>
 
 #include "ir/places.h"
 
@@ -27,26 +28,23 @@ void Evaluated::add(ExprRef root, int& work) {
     if (isChosen(e) && e->canFail) chosen.push_back(e);
   }
   for (const ExprRef e : chosen) {
-    for (const bool taken : {true, false}) {
+    std::array<Evaluated*, 2> sides{};
+    for (const bool taken : {false, true}) {
       if (--work < 0) return;
       auto& branch = branches_[{e->operands[0]->operands[0]->id, taken}];
       if (!branch) branch = std::make_unique<Evaluated>();
       branch->add(inBranch(e, taken), work);
+      sides[taken] = branch.get();
     }
+    if (sides[0]->nodes_.size() > sides[1]->nodes_.size()) std::swap(sides[0], sides[1]);
+    for (const ExprRef node : sides[0]->nodes_)
+      if (sides[1]->nodes_.contains(node)) nodes_.insert(node);
   }
 }
 
 bool Evaluated::contains(ExprRef e) const {
   if (nodes_.contains(e)) return true;
-  if (e->kind == ExprKind::Project && isUnbounded(e->operands[0]) && nodes_.contains(e->operands[0]))
-    return true;
-  for (auto it = branches_.begin(); it != branches_.end(); ++it) {  // false comes before true
-    const auto next = std::next(it);
-    if (next == branches_.end()) break;
-    if (it->first.first == next->first.first && it->second->contains(e) && next->second->contains(e))
-      return true;
-  }
-  return false;
+  return e->kind == ExprKind::Project && isUnbounded(e->operands[0]) && nodes_.contains(e->operands[0]);
 }
 
 const Evaluated* Evaluated::where(ExprRef condition, bool holds) const {
@@ -122,7 +120,7 @@ class Failures {
 
   const std::unordered_set<ExprRef>& early_;
   Evaluated evaluated_;
-  int work_ = 8192;  ///< branches that may still be looked at
+  int work_ = 4096;  ///< branches that may still be looked at
 };
 
 std::vector<ExprRef> allFailures(const std::vector<ExprRef>& es, const std::vector<ExprRef>& roots,

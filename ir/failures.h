@@ -35,7 +35,7 @@ class Evaluated {
   const Evaluated* where(ExprRef condition, bool holds) const;
 
  private:
-  static constexpr int kMostWork = 8192;
+  static constexpr int kMostWork = 4096;
   void add(ExprRef root, int& work);
 
   std::unordered_set<ExprRef> nodes_;
