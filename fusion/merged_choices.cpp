@@ -96,12 +96,16 @@ bool mergeOnce(Soac& soac, lcu::ExprArena& arena) {
 
 void mergeChoices(lcu::Kernel& kernel, lcu::ExprArena& arena) {
   for (Soac& soac : kernel.bindings) {
-    // Each round takes one If away from those that there are.
-    std::unordered_set<ExprRef> choices;
+    // Each round takes one If away from those that there are, and a schedule, which takes time with the
+    // square of what there is.
+    constexpr size_t kMostWork = 1'000'000'000;
+    size_t choices = 0, nodes = 0;
     lcu::forEachNode(codegen::thunksOf(soac), [&](ExprRef e) {
-      if (e->kind == ExprKind::If) choices.insert(e);
+      ++nodes;
+      if (e->kind == ExprKind::If) ++choices;
     });
-    for (size_t round = 1; round < choices.size() && mergeOnce(soac, arena); ++round) {
+    const size_t rounds = std::min(choices, 1 + kMostWork / (1 + nodes * nodes));
+    for (size_t round = 1; round < rounds && mergeOnce(soac, arena); ++round) {
     }
   }
 }

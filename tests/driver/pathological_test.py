@@ -89,6 +89,10 @@ class Pathological(unittest.TestCase):
         self.fails("x+;" * 300_000, "[K0101]", "too many errors")
         self.fails("undefined_x;" * 10_000, "[K0201]", "more messages are not shown")
 
+    def test_long_chains_of_branches(self):
+        branches = "".join(f"if 10 / (x - {k}) > {k} then let z = 5 / (x + {k}) in {k} else " for k in range(100))
+        self.gives(f"function h(x) = {branches} 7; {{h(y) : y in [1000:1003]}};", "it = [7, 7, 7] : [int]")
+
     def test_bytes(self):
         self.gives(b'"\xff\xfe" ++ "\xc3"; #"a\0b";', "it = 3 : int")
         self.fails(b"\xff\xfe 1;", "[K0107]")
