@@ -120,8 +120,9 @@ class Scheduler {
       if (!dependsOn(other, id)) set.insert(other);
     });
   }
-  /// Checks and what takes long, if it does not change with a loop, are computed before it. What every step
-  /// computes, and one step there is, may load and fail on the way; what steps compute in branches must not.
+  /// What takes long and does not change with a loop is computed before it. What every step computes, and one
+  /// step there is, may load on the way; what steps compute in branches must not. Checks have to be made
+  /// anyway: where one in front of the loop has failed no step is due, nor are its checks.
   /// `around`: loops that the whole loop depends on.
   void addLongOfSteps(NodeSet& set, ExprRef loop, const std::vector<uint32_t>& around) const {
     NodeSet everyStep(nodes_.size());
@@ -134,21 +135,28 @@ class Scheduler {
       const auto it = number_.find(e);
       if (it == number_.end() || !seen.insert(e).second) continue;
       const size_t k = it->second;
-      if ((takesLong(e) || e->kind == ExprKind::Check) &&
+      if (takesLong(e) && sound_[k] &&
           std::includes(around.begin(), around.end(), loops_[k].begin(), loops_[k].end()) &&
           (simple_[k] || everyStep.contains(k)))
         addNeed(set, e);
       work.insert(work.end(), e->operands.begin(), e->operands.end());
     }
   }
+  bool ofAllOperands(ExprRef e, const std::vector<bool>& holds) const {
+    return std::all_of(e->operands.begin(), e->operands.end(), [&](ExprRef o) {
+      const auto it = number_.find(o);
+      return it == number_.end() || holds[it->second];
+    });
+  }
   bool isSimple(ExprRef e) const {
     if (isAtom(e)) return e->kind != ExprKind::Project;
-    if (e->kind == ExprKind::Check) return evaluated_.contains(e);
-    return (e->kind == ExprKind::Op || e->kind == ExprKind::Convert) &&
-           std::all_of(e->operands.begin(), e->operands.end(), [&](ExprRef o) {
-             const auto it = number_.find(o);
-             return it == number_.end() || simple_[it->second];
-           });
+    if (e->kind == ExprKind::Check) return sound_[number_.at(e)];
+    return (e->kind == ExprKind::Op || e->kind == ExprKind::Convert) && ofAllOperands(e, simple_);
+  }
+  bool isSound(ExprRef e) const {
+    if (!e->canFail) return true;
+    if (e->kind == ExprKind::Recursion || e->kind == ExprKind::Call) return false;
+    return (e->kind != ExprKind::Check || evaluated_.contains(e)) && ofAllOperands(e, sound_);
   }
   bool dependsOn(size_t node, uint32_t loop) const {
     return std::binary_search(loops_[node].begin(), loops_[node].end(), loop);
@@ -157,10 +165,12 @@ class Scheduler {
   void computeNeeds() {
     need_.reserve(nodes_.size());
     simple_.resize(nodes_.size());
+    sound_.resize(nodes_.size());
     loops_.resize(nodes_.size());
     for (size_t k = 0; k < nodes_.size(); ++k) {
       ExprRef e = nodes_[k];
       NodeSet need(nodes_.size());
+      sound_[k] = isSound(e);
       simple_[k] = isSimple(e);
       if (!isAtom(e)) need.insert(k);
       std::vector<uint32_t> loops;
@@ -270,8 +280,8 @@ class Scheduler {
   std::unordered_map<ExprRef, size_t> number_;
   std::vector<NodeSet> need_;                 ///< by node: what evaluating it evaluates unconditionally
   lcu::Evaluated evaluated_;                  ///< whenever the roots are
-  std::vector<bool> simple_;                  ///< by node: operations on values alone, which cannot fail, and
-                                              ///< checks that are made anyway
+  std::vector<bool> sound_;                   ///< by node: what makes no check that is not made anyway
+  std::vector<bool> simple_;                  ///< by node: operations on values alone that are sound
   std::vector<std::vector<uint32_t>> loops_;  ///< by node: loops whose variables it depends on, ascending
   std::unordered_map<uint32_t, uint32_t> loopBodies_;
   Schedule schedule_;

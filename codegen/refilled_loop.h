@@ -32,6 +32,8 @@ struct RefilledLoop {
   /// meanwhile: those of the queue, and what is done for fewer elements at a time. With 60 for the queue
   /// kernels took 1.25, 1.29 and 1.47 of the time that take 0.98, 1.22 and 1.01 with 240.
   int worth() const { return 240 + 2 * besides; }
+  /// For how many times as long so that the first elements of a warp need not all be done in step.
+  static constexpr int kVeryLong = 4;
 };
 
 /// The only loop outside of others, if how many turns it takes depends on the element and all that is

@@ -12,7 +12,7 @@ void refillTurns(const codegen::Schedule& schedule, const codegen::RefilledLoop&
   // half of a warp at a time.
   // The first elements of a warp are done in step, unless they wait for very long (lane_queue.cuh), and
   // behind the last ones nothing is left to take.
-  constexpr double kWaiting = 1.4, kOften = 2, kLanes = 32, kVeryLong = 4;
+  constexpr double kWaiting = 1.4, kOften = 2, kLanes = 32;
   double ofLaneInStep = 2;
   if (ofLane <= ofLaneInStep) return;
   std::vector<bool> inside(schedule.blocks.size(), false);
@@ -27,7 +27,7 @@ void refillTurns(const codegen::Schedule& schedule, const codegen::RefilledLoop&
   if (turns == 0 || inStep[turns] <= 0) return;
   const double waited = (inStep[turns] - entered[turns]) * refilled.ofTurn;
   if (waited < refilled.worth() * elements) return;
-  if (waited > kVeryLong * refilled.worth() * elements) ofLaneInStep = 1;
+  if (waited > codegen::RefilledLoop::kVeryLong * refilled.worth() * elements) ofLaneInStep = 1;
   const double share = kWaiting * entered[turns] / inStep[turns], queued = 1 - ofLaneInStep / ofLane;
   for (size_t b = 0; b < inStep.size(); ++b) {
     const double apart = inside[b] ? std::max(entered[b], share * inStep[b])

@@ -5,8 +5,8 @@
 // average. So lanes leave their loops, now and then, and those that have come to the end take other elements.
 // The code in front of the loop and behind it takes as long for a few lanes as for all; so they do that when
 // idle lanes have waited for as long as it takes. Whether all this pays, warps find out: they do the first 32
-// in step, and if lanes have not waited for long, the others, too, without a queue. Where they have waited for
-// very long before the first 32 are done, they need not be: hash puzzles take 0.78 of the time so.
+// in step, and if lanes have not waited for long, the others, too, without a queue. Where they have waited
+// for very long before the first 32 are done, they need not be: hash puzzles take 0.78 of the time so.
 //
 //   busy  a lane has an element and is in its loop
 //   held  a lane has an element, which may have come to its end
@@ -20,8 +20,8 @@
 namespace kelpie {
 
 /// How often lanes that have nothing to do wait for others, all together: `kPatience`, before they take
-/// elements; `kWorth`, in step, so that a queue pays.
-template <class S, int kPatience, int kWorth>
+/// elements; `kWorth`, in step, so that a queue pays; `kFirst`, before the first elements are left, too.
+template <class S, int kPatience, int kWorth, int kFirst>
 struct LaneQueue {
   static constexpr int kLanes = 32;
   static_assert(S::kRows * S::kWidth == 1 && !S::kBackward, "a lane has one element of a tile");
@@ -58,7 +58,6 @@ struct LaneQueue {
     const int working = __popc(__ballot_sync(kFullWarp, busy));
     constexpr int kMost = 1 << 30;
     if (waited < kMost) waited += kLanes - working;
-    constexpr int kFirst = 4 * kWorth;
     return working > 0 && (waited < (taken == kLanes ? kFirst : kPatience) || taken >= total);
   }
   /// To be called when goesOn has said no.

@@ -135,8 +135,9 @@ void writeRefilledLanes(PassText& t) {
 
   if (t.checksLate()) t.line(2, "if (failed) return;");
   if (!t.plan.reductions.empty()) t.line(2, "Reduction::Value acc = Reduction::identity();");
-  t.line(2, "LaneQueue<S, {}, {}> queue(n);", patience(*t.plan.refilled),
-         t.options.queuesPay ? 0 : worth(*t.plan.refilled));
+  const int pays = t.options.queuesPay ? 0 : worth(*t.plan.refilled);
+  t.line(2, "LaneQueue<S, {}, {}, {}> queue(n);", patience(*t.plan.refilled), pays,
+         RefilledLoop::kVeryLong * pays);
   t.line(2, "int number = 0;");
   t.line(2, "bool held = false, busy = false, good = true;");
   t.text += text.declarations;

@@ -250,6 +250,14 @@ TEST(Flatten, FirstOfSeveralErrors) {
   }
 }
 
+/// Where a check in front of a loop has failed, those of its steps are not due, though they do not change.
+TEST(Flatten, ErrorsOfLoopsThatAreNotEntered) {
+  expectAgreementOfStrategies(
+      "function go(x, d) = if x / d < 3 then x else go(x - 1, d);"
+      "ys = [0, 2];"
+      "{go(5, y + 1) + go(5, 10 / y - 10) : y in ys};");
+}
+
 TEST(Flatten, RandomAndStrings) {
   expectAgreement(
       "{rand(j) : j in dist(100,6)}; {(rand(i), rand(i)) : i in dist(9,3)}; rand(10); @[1,2]; \"x\" ++ @1.5;"
