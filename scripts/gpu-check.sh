@@ -96,7 +96,8 @@ if [ "${memory:-0}" -gt 70000 ]; then
   step sweep_kelpie 40 $(program gpu_bench) sweep 30
   [ -x .bundle/bin/gpu_peers ] && step sweep_peers 60 $(program gpu_peers) sweep 30
   if step beyond_int32 60 $(program kelpie) run bench/beyond_int32.nesl --target=cuda; then
-    [ "$(grep -c '^it = T' "$out/beyond_int32.log")" = 5 ] || note "beyond_int32: WRONG RESULT"
+    # Each form that is no definition gives true; one that fails ends the step.
+    { grep -q '^it = T' "$out/beyond_int32.log" && ! grep -q '^it = F' "$out/beyond_int32.log"; } || note "beyond_int32: WRONG RESULT"
   fi
 fi
 
