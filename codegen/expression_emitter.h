@@ -35,6 +35,12 @@ enum class CheckForm : uint8_t {
   Assume,  ///< none fails: the value is what was checked
 };
 
+/// A loop that may have been gone through before.
+struct KnownLoop {
+  std::string known;                ///< an expression: whether it has
+  std::vector<std::string> values;  ///< by number of the variable; empty: it is not wanted
+};
+
 /// What the surroundings of an expression decide. Every text given back must be an atomic C expression (a
 /// name, a call, an index) unless it says otherwise.
 struct Dialect {
@@ -79,6 +85,7 @@ struct Dialect {
   std::string reciprocal;
   /// Divisions of floats whose numerator may well be zero as calls of this, "k_quotient". Empty: as others.
   std::string quotient;
+  std::function<std::optional<KnownLoop>(lcu::ExprRef loop)> knownLoop;  ///< empty, or none: it has not
   CheckForm checks = CheckForm::Record;
   std::string noted;  ///< of CheckForm::Note: a bool that becomes false where something is to be recorded
   /// ... whatever a float is whose check failed does no harm: it needs no fallback, and so no branch.

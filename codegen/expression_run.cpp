@@ -422,6 +422,9 @@ void ExpressionEmitter::Run::finishIf(Frame& f, ExprRef e, const std::string& el
 void ExpressionEmitter::Run::finishLoop(Frame& f, ExprRef e, const std::string& bodyText) {
   const bool wanted = e == emitter.wantedLoop_ && frames.size() == 1;
   if (wanted) emitter.beforeLoop_ = std::exchange(f.text, std::string());
+  std::optional<KnownLoop> known;
+  if (emitter.dialect_.knownLoop && !wanted && !inFrames) known = emitter.dialect_.knownLoop(e);
+  const std::string before = known ? std::exchange(f.text, std::string()) : std::string();
   line(f, wanted ? emitter.loopHead_ : failed.empty() ? "while (true) {" : "while (!" + failed + ") {");
   if (wanted && !failed.empty()) line(f, "if (" + failed + ") break;", 2);
   f.text += f.firstText;
@@ -440,6 +443,15 @@ void ExpressionEmitter::Run::finishLoop(Frame& f, ExprRef e, const std::string& 
     line(f, "}", 2);
   }
   line(f, "}");
+  if (known) {
+    const std::string loop = std::exchange(f.text, before);
+    line(f, fmt::format("if ({}) {{", known->known));
+    for (uint32_t k = 0; k < e->count; ++k)
+      if (!known->values[k].empty()) line(f, fmt::format("{} = {};", f.firstValues[k], known->values[k]), 2);
+    line(f, "} else {");
+    f.text += indented(loop, 2);
+    line(f, "}");
+  }
   emitter.multiple_[e] = f.firstValues;
 }
 

@@ -123,11 +123,15 @@ int workOf(ExprRef e) {
   return takesLong(e) ? (isFloat(e->type) ? kLong : kDivision) : 1;
 }
 
-bool readsResults(const lcu::Kernel& kernel, ExprRef root) {
+/// Whether a queue can compute `root` before all else: it reads nothing that the kernel makes, and no
+/// segment.
+bool isAhead(const lcu::Kernel& kernel, ExprRef root, QueueOf queue) {
   std::unordered_set<VarId> made;
   for (const Soac& soac : kernel.bindings) made.insert(soac.results.begin(), soac.results.end());
-  return lcu::anyNode({root},
-                      [&](ExprRef e) { return e->kind == ExprKind::Load && made.contains(e->index); });
+  return !lcu::anyNode({root}, [&](ExprRef e) {
+    return (e->kind == ExprKind::Load && made.contains(e->index)) ||
+           (queue == QueueOf::Tile && e->kind == ExprKind::Param && e->index != 0);
+  });
 }
 
 bool isSuited(const Soac& soac) {
@@ -137,10 +141,11 @@ bool isSuited(const Soac& soac) {
 
 }  // namespace
 
-std::optional<RefilledLoop> refilledLoop(const lcu::Kernel& kernel, const std::vector<uint32_t>& bindings) {
+std::optional<RefilledLoop> refilledLoop(const lcu::Kernel& kernel, const std::vector<uint32_t>& bindings,
+                                         QueueOf queue) {
   std::vector<ExprRef> thunks;
   for (uint32_t b : bindings) {
-    if (!isSuited(kernel.bindings[b])) return std::nullopt;
+    if (queue == QueueOf::Block && !isSuited(kernel.bindings[b])) return std::nullopt;
     const auto own = eagerThunks(kernel.bindings[b]);
     thunks.insert(thunks.end(), own.begin(), own.end());
   }
@@ -160,7 +165,7 @@ std::optional<RefilledLoop> refilledLoop(const lcu::Kernel& kernel, const std::v
     for (const ScheduleStep& step : schedule.blocks[place.block].steps) {
       if (step.node->kind == ExprKind::Loop) {
         if (found) return std::nullopt;
-        found = RefilledLoop{step.node, nullptr, place.around, {}, {}, kOfTurn, kOfElement};
+        found = RefilledLoop{step.node, {}, place.around, {}, {}, kOfTurn, kOfElement};
       } else if (step.node->kind == ExprKind::If) {
         for (const bool then : {true, false}) {
           places.push_back({then ? step.first : step.second, place.around});
@@ -169,14 +174,19 @@ std::optional<RefilledLoop> refilledLoop(const lcu::Kernel& kernel, const std::v
       }
     }
   }
-  if (!found || readsResults(kernel, found->loop)) return std::nullopt;
+  if (!found || !isAhead(kernel, found->loop, queue)) return std::nullopt;
   for (const auto& [branch, then] : found->around)
-    if (readsResults(kernel, branch->operands[0])) return std::nullopt;
+    if (!isAhead(kernel, branch->operands[0], queue)) return std::nullopt;
   Variation varies(found->loop);
   const auto flag = endFlag(found->loop);
   if (!varies.of(flag ? loopNext(found->loop)[*flag] : loopCondition(found->loop))) return std::nullopt;
-  lcu::forEachNode(thunks, [&](ExprRef e) {
-    if (e->kind == ExprKind::Project && e->operands[0] == found->loop) found->value = e;
+  std::vector<ExprRef> all;
+  for (uint32_t b : bindings) {
+    const auto own = thunksOf(kernel.bindings[b]);
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  lcu::forEachNode(all, [&](ExprRef e) {
+    if (e->kind == ExprKind::Project && e->operands[0] == found->loop) found->values.push_back(e);
   });
   const auto changed = findUnchanged(*found, outermostOf(schedule));
   // Neighbours in step load what lies side by side.

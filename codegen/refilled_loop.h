@@ -3,7 +3,8 @@
 // The lanes of a warp go through the loops of their elements in step, and who has come to the end waits for
 // the slowest. Where an element has one such loop, and little besides, lanes that have come to its end can
 // take other elements meanwhile (codegen/cuda/lane_queue.cuh): the loop of a function that calls itself at
-// its end, as the steps of an iteration until it converges, or a walk until it arrives.
+// its end, as the steps of an iteration until it converges, or a walk until it arrives. Where elements are
+// scanned, filtered or folded by segments the lanes of a warp do so within its part of a tile.
 //
 // In:  a kernel and those of its bindings that are computed for each element.
 // Out: the loop, and under which conditions elements have it.
@@ -20,7 +21,7 @@ namespace kelpie::codegen {
 
 struct RefilledLoop {
   lcu::ExprRef loop;
-  lcu::ExprRef value;  ///< one of its values
+  std::vector<lcu::ExprRef> values;  ///< those of its values that are wanted: one or more
   /// The Ifs around it from the outermost in, and whether it is in their then values.
   std::vector<std::pair<lcu::ExprRef, bool>> around;
   /// What its turns need and do not change is computed before it. Compilers would do that, too, but anew
@@ -36,10 +37,15 @@ struct RefilledLoop {
   static constexpr int kVeryLong = 4;
 };
 
-/// The only loop outside of others, if how many turns it takes depends on the element and all that is
-/// computed for elements are maps, permutes and reductions that are not segmented. Of loops that load where
-/// they have come to, six of nine took 1.05 to 1.24 of the time so on an H200, one 0.61; they stay as they
-/// are.
-std::optional<RefilledLoop> refilledLoop(const lcu::Kernel& kernel, const std::vector<uint32_t>& bindings);
+/// Whose elements lanes take: those of all tiles of their block, where all that is computed for elements are
+/// maps, permutes and reductions that are not segmented; or those of one tile, which may not ask for
+/// segments.
+enum class QueueOf : uint8_t { Block, Tile };
+
+/// The only loop outside of others, if how many turns it takes depends on the element. Of loops that load
+/// where they have come to, six of nine took 1.05 to 1.24 of the time so on an H200, one 0.61; they stay as
+/// they are.
+std::optional<RefilledLoop> refilledLoop(const lcu::Kernel& kernel, const std::vector<uint32_t>& bindings,
+                                         QueueOf queue);
 
 }  // namespace kelpie::codegen

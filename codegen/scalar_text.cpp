@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -152,6 +153,17 @@ std::string literalText(const Scalar& v) {
       return floatText(v.f, false);
   }
   throw InternalError("unknown scalar type");
+}
+
+std::string indented(const std::string& lines, int columns) {
+  std::string result;
+  for (size_t begin = 0; begin < lines.size();) {
+    const size_t end = std::min(lines.find('\n', begin), lines.size() - 1) + 1;
+    result.append(static_cast<size_t>(columns), ' ');
+    result += lines.substr(begin, end - begin);
+    begin = end;
+  }
+  return result;
 }
 
 }  // namespace kelpie::codegen

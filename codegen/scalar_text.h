@@ -1,4 +1,4 @@
-// Names and constants of the scalar types in C, for the code generators.
+// Names and constants of the scalar types in C, and lines of C, for the code generators.
 #pragma once
 
 #include <string>
@@ -15,5 +15,7 @@ std::string literalText(const Scalar& value);
 std::string_view infix(ScalarOp op, bool isFloatType);
 /// The function that an operation without an operator calls (expression_emitter.h lists them).
 std::string_view functionName(ScalarOp op);
+/// Lines, each with its end, `columns` further to the right.
+std::string indented(const std::string& lines, int columns);
 
 }  // namespace kelpie::codegen

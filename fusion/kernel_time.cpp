@@ -95,10 +95,11 @@ class Account {
           planPass(parts[p].kernel, codegen::analyseKernel(parts[p].kernel, program), program, {},
                    codegen::cuda::PassForm::General);
       passes_[p].scanner = scannerTime(plan);
-      passes_[p].refilled = plan.refilled;
+      passes_[p].refilled = plan.refilled ? plan.refilled : plan.refilledInTiles;
       const int64_t tiles = std::max<int64_t>(1, std::llround(n_ / plan.shape.items()));
-      passes_[p].tilesOfBlock =
-          static_cast<double>(tiles) / static_cast<double>(codegen::cuda::blocksOfQueues(tiles));
+      passes_[p].itemsOfLane = plan.refilled ? static_cast<double>(tiles) /
+                                                   static_cast<double>(codegen::cuda::blocksOfQueues(tiles))
+                                             : plan.shape.rows * plan.shape.width;
     }
     if (parts.size() < 2) {
       if (!keyed_) findProduct();
@@ -182,7 +183,7 @@ class Account {
     double scanner = 0;  ///< what it takes at least
     BySegments bySegments = BySegments::No;
     std::optional<codegen::RefilledLoop> refilled;
-    double tilesOfBlock = 1;     ///< ... of that
+    double itemsOfLane = 1;      ///< ... of that
     std::set<VarId> guarded;     ///< arrays that only survivors of filters load
     std::set<VarId> sideBySide;  ///< arrays that neighbouring segments read so
   };
@@ -308,7 +309,7 @@ class Account {
     const Schedule schedule = codegen::scheduleExpressions(roots);
     const std::vector<double> threads = entries(schedule, times, sample_.entered);
     std::vector<double> inStep = entries(schedule, times, sample_.inStep);
-    if (pass_->refilled) refillTurns(schedule, *pass_->refilled, times, pass_->tilesOfBlock, threads, inStep);
+    if (pass_->refilled) refillTurns(schedule, *pass_->refilled, times, pass_->itemsOfLane, threads, inStep);
     sampled_ = blocks_ < sample_.entered.size() && sample_.entered[blocks_] > 0;
     blocks_ += schedule.blocks.size();
     const ElementFacts facts(roots, model_.arrayBits());

@@ -88,6 +88,11 @@ int64_t CudaPass::tileSize() const {
   return shape.items() - aligned * shape.width;
 }
 
+int64_t CudaPass::states(int64_t tiles) const {
+  constexpr int64_t kTilesOfVote = 1024;  // as in lane_queue.cuh
+  return stateWords * tiles + (votes ? tiles / kTilesOfVote + 2 : 0);
+}
+
 int64_t CudaPass::rankGroups(int64_t tiles) const { return tiles * (shape.threads / kWarp) * shape.rows; }
 int64_t CudaPass::rankBytes(int64_t tiles) const {
   return (rankGroups(tiles) + 2) * (8 + int64_t{4} * shape.width);

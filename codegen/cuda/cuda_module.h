@@ -79,6 +79,7 @@ struct CudaPass {
   Grid grid = Grid::Tiles;
   TileShape shape;
   int stateWords = 0;         ///< of a tile (look_back.cuh)
+  bool votes = false;         ///< there are more, of many tiles each (TileVotes of lane_queue.cuh)
   bool scanned = false;       ///< one more block, the scanner, unless there is one tile only
   bool endsSegments = false;  ///< beside scans, segments have results (segment_ends.cuh)
   bool needsLaunch = true;    ///< false: nothing happens when there are no elements and no segments
@@ -127,6 +128,8 @@ struct CudaPass {
   /// Tiles of a launch; ranges, where blocks work on those.
   int64_t tiles(const LaunchExtents& extents) const;
   int64_t blocks(int64_t tiles) const;
+  /// State words of a launch.
+  int64_t states(int64_t tiles) const;
   /// Blocks behind those of the tiles, for empty segments where these crowd tiles (segment_ends.cuh).
   int64_t blocksOfEmpty(const LaunchExtents& extents) const;
   Streams streams(const LaunchExtents& extents) const;

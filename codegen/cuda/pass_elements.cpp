@@ -2,6 +2,7 @@
 
 #include "codegen/cuda/pass_checks.h"
 #include "codegen/cuda/pass_items.h"
+#include "codegen/cuda/pass_lanes.h"
 
 namespace kelpie::codegen::cuda {
 
@@ -75,6 +76,7 @@ void writeStage(PassText& t, size_t number) {
       }
     }
   }
+  if (number == 0 && t.plan.refilledInTiles) writeLoopsOfTile(t);
   writeCheckedItems(t, number);
   writeRecomputed(t, number);
   for (uint32_t b : stage.bindings)

@@ -6,6 +6,7 @@
 #include "codegen/cuda/pass_checks.h"
 #include "codegen/cuda/pass_elements.h"
 #include "codegen/cuda/pass_groups.h"
+#include "codegen/cuda/pass_lanes.h"
 #include "codegen/cuda/pass_products.h"
 #include "codegen/cuda/pass_segments.h"
 
@@ -123,6 +124,7 @@ void writeStructures(PassText& t) {
     }
   }
   if (t.plan.ends) declareFoldsOfItems(t);
+  if (t.plan.refilledInTiles) declareLoopsOfTile(t);
   if (!t.plan.reductions.empty()) t.line(2, "BlockReduce<kWarps, Reduction>::Shared reduction;");
   if (t.plan.bufferBytesPerItem > 0) {
     t.line(2, "alignas(16) unsigned char buffer[{} * {}];", t.plan.bufferItems, t.plan.bufferBytesPerItem);
@@ -249,6 +251,7 @@ void writePrologue(PassText& t) {
     } else {
       t.line(2, "const auto fetch = [] {{}};");
     }
+    if (t.plan.refilledInTiles) writeVotes(t);
     t.rangeLoop = t.text.size();
     t.line(2, "while (range.more()) {{");
     t.depth += 2;
@@ -257,6 +260,7 @@ void writePrologue(PassText& t) {
     t.line(2, "const int64_t order = tileOfBlock({});", t.plan.ends ? "launch.tiles" : "");
     if (t.plan.ends) t.text += resultOfSegments(t);
     scanner(t);
+    if (t.plan.refilledInTiles) writeVotes(t);
   } else if (t.plan.grid == Grid::Chunks) {
     t.line(2, "Reduction::Value acc = Reduction::identity();");
     t.line(2, "for (int64_t order = blockIdx.x; order < launch.tiles; order += gridDim.x) {{");

@@ -79,6 +79,7 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
   // All ranges are worked on at once.
   if (plan.ranges()) pass.maxChunks = std::min<int64_t>(pass.maxChunks, kMultiprocessors * plan.blocksAtOnce);
   pass.refills = plan.refilled.has_value();
+  pass.votes = plan.refilledInTiles && plan.scanned();
   pass.nearBytes = options.nearBytes;
   pass.evenChunks = plan.grid == Grid::Chunks && plan.streams;
   pass.shape = plan.shape;

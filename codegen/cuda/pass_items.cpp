@@ -5,6 +5,7 @@
 #include <iterator>
 #include <unordered_set>
 
+#include "codegen/cuda/pass_lanes.h"
 #include "codegen/expression_schedule.h"
 #include "codegen/integer_division.h"
 #include "codegen/work_ahead.h"
@@ -347,7 +348,8 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
   if (t.hasOwn(number)) t.line(6, "own{}[row][v] = {}::identity();", number + 1, t.levelName(number));
   t.line(6, "{}", form.whole ? "{" : kInside);
   writeIndices(t, stage, form);
-  const Dialect d = itemDialect(t, form);
+  Dialect d = itemDialect(t, form);
+  if (number == 0) d.knownLoop = [&t](ExprRef loop) { return knownInTile(t, loop); };
   t.failElement = "i";
   ExpressionEmitter emitter = itemEmitter(t, d, number);
   for (ExprRef load : segmentLoadsInBranches(t, stage)) {

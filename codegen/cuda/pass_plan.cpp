@@ -259,9 +259,11 @@ class Planner {
     }
     if ((plan_.grid == Grid::Tiles || plan_.grid == Grid::Chunks) && !plan_.needsLower() &&
         plan_.stages.size() == 1 && plan_.finish.empty() && !runsBackward(kernel_)) {
-      plan_.refilled = refilledLoop(kernel_, plan_.stages[0].bindings);
+      plan_.refilled = refilledLoop(kernel_, plan_.stages[0].bindings, QueueOf::Block);
       if (plan_.refilled) plan_.grid = Grid::Chunks;
     }
+    if ((plan_.scanned() || plan_.ranges()) && !plan_.whole() && !plan_.stages.empty())
+      plan_.refilledInTiles = refilledLoop(kernel_, plan_.stages[0].bindings, QueueOf::Tile);
   }
 
   /// Whether segments are folded and nothing is scanned.

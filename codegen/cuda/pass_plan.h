@@ -59,9 +59,10 @@ struct PassPlan {
   std::unordered_set<lcu::VarId> recomputed;
   Grid grid = Grid::Tiles;
   std::optional<RefilledLoop> refilled;  ///< of Chunks: lanes take elements by themselves (lane_queue.cuh)
-  std::optional<KeyedSegments> keyed;    ///< of Keys
-  std::optional<TwoIndices> indices;     ///< of Columns
-  std::optional<Product> product;        ///< of Products, and where that is an alternative
+  std::optional<RefilledLoop> refilledInTiles;  ///< of the first stage: they do so in each tile
+  std::optional<KeyedSegments> keyed;           ///< of Keys
+  std::optional<TwoIndices> indices;            ///< of Columns
+  std::optional<Product> product;               ///< of Products, and where that is an alternative
   bool across = false;      ///< of Columns, by one index: neighbouring segments read side by side
   bool fewColumns = false;  ///< ... and there are no more of them than lanes
   bool lengthens = false;   ///< of Heads: longer tiles are better for many elements

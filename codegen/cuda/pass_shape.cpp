@@ -83,6 +83,8 @@ class ShapeChooser {
       bytes = 1 + 2 * static_cast<int>(plan_.levels[0].bytes()) + (plan_.numbersInThunks ? 4 : 0);
     if (plan_.ends)
       for (const SegmentFold& fold : plan_.segmentFolds) bytes += sizeOf(fold.field.type);
+    if (plan_.refilledInTiles)
+      for (ExprRef value : plan_.refilledInTiles->values) bytes += sizeOf(value->type);
     if (bytes > 0) items = std::min(items, options_.sharedBytes / (bytes * shape.threads));
     while (bytes * shape.threads > options_.sharedBytes && shape.threads > 32) shape.threads /= 2;
     if (weight.loops && onlyMarks()) shape.width = 1;
@@ -90,6 +92,8 @@ class ShapeChooser {
     if (shape.width == 3) shape.width = 2;
     shape.rows = std::clamp(items / shape.width, 1, options_.maxRows);
     while (shape.rows & (shape.rows - 1)) shape.rows &= shape.rows - 1;
+    constexpr int kFewItems = 4;  // for lanes to take from each other
+    if (shape.rows * shape.width < kFewItems) plan_.refilledInTiles.reset();
     // Haversine distances, 17 functions of float64 for each of 2^26 elements: 3.8 ms with four items a thread
     // on an H200, 2.5 with two.
     constexpr int kUnrolledFunctions = 200;
@@ -314,14 +318,16 @@ class ShapeChooser {
       // Filters of 2^27 characters took 0.167 with 256 threads, 0.156 with 512.
       if (weight.countsOnly && plan_.narrow && !weight.gathers) budget.threads *= 2;
       if (weight.countsOnly && budget.items * words <= 64) budget.resident = weight.gathers ? 768 : 1280;
+      constexpr size_t kLongLoops = 400;
       if (weight.loops && weight.nodes > kManyNodes) {
         // Registers that do not suffice for such loops take longer than anything else. Short tiles take long,
         // too, where loops are short: their carries go through one scanner, 9.6 ns for each of 128 items.
-        constexpr size_t kLongLoops = 400;
         budget = {options_.threads / 2, onlyMarks() ? 8 : weight.nodes <= kLongLoops ? 4 : 2, 512};
       } else if (weight.loops) {
         budget.items = std::min(budget.items, 4);
       }
+      // Lanes that take each other's items have more of them.
+      if (plan_.refilledInTiles) budget.items = std::max(budget.items, weight.nodes <= kLongLoops ? 8 : 4);
     } else if (weight.loops) {
       // Few items, so that there are blocks enough to even out how long they take; a thread does its items
       // one after the other in any case.

@@ -40,7 +40,7 @@ void PassText::chooseNames() {
            "index",    "fold",     "keep",     "column",   "Tiles",    "tile0",    "tile1",   "tile2",
            "tile3",    "fetched0", "fetched1", "fetched2", "fetched3", "value0",   "value1",  "value2",
            "value3",   "columns",  "kRows",    "kColumns", "before",   "after",    "next",    "whole",
-           "fine",     "frames",   "queue",    "held",     "busy",     "takes",    "turn"};
+           "fine",     "frames",   "queue",    "held",     "busy",     "takes",    "turn",    "votes"};
   for (size_t k = 1; k <= kernel.bindings.size() + plan.levels.size(); ++k)
     for (const char* stem : {"own", "scan", "keep", "keeps", "states", "rank", "at", "Level"})
       taken.insert(stem + std::to_string(k));

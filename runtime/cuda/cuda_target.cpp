@@ -516,8 +516,7 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
       if (auto failure = device_->clear(states_, static_cast<size_t>(stateWords_) * kStateBytes))
         return failure;
     }
-    if (auto failure = findStates(pass.stateWords * word.tiles, *request.scratch, word.states))
-      return failure;
+    if (auto failure = findStates(pass.states(word.tiles), *request.scratch, word.states)) return failure;
   }
   if (int64_t bytes = pass.fixedBytes + pass.bytesPerTile * word.tiles; bytes > 0) {
     word.values = request.scratch->take(static_cast<size_t>(bytes));

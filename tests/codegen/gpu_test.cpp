@@ -16,6 +16,8 @@
 
 #include "codegen/cuda/cuda_module.h"
 #include "runtime/cuda/cuda.h"
+#include "runtime/cuda/cuda_target.h"
+#include "runtime/cuda/driver_device.h"
 #include "runtime/host_target.h"
 #include "tests/codegen/division_cases.h"
 #include "tests/codegen/kernel_runs.h"
@@ -146,6 +148,16 @@ TEST_F(Gpu, TransposedMaps) {
 TEST_F(Gpu, SegmentsOfKeys) { compare(Shape::Keys, SpaceKind::Regular, {Lengths::Mixed, Lengths::Mixed}); }
 TEST_F(Gpu, FoldsOfScans) { compare(Shape::FoldsOfScans, SpaceKind::Offsets, kLengths); }
 TEST_F(Gpu, Loops) { compare(Shape::Mixed, SpaceKind::Offsets, {Lengths::Mixed, Lengths::Giant}, true); }
+/// ... of which lanes take other elements, though they would not wait long.
+TEST_F(Gpu, LoopsOfQueues) {
+  std::string why;
+  codegen::cuda::CudaOptions options;
+  options.queuesPay = true;
+  cuda_ =
+      std::make_unique<runtime::cuda::CudaTarget>(runtime::cuda::openDriverDevice(0, "", "", why), options);
+  compare(Shape::Mixed, SpaceKind::Offsets, {Lengths::Mixed, Lengths::Eight}, true);
+  compare(Shape::Mixed, SpaceKind::Flat, {Lengths::Mixed}, true);
+}
 
 /// Where every element fails, nobody waits for all others: 2^24 errors one after the other took half a
 /// minute.

@@ -128,6 +128,64 @@ TEST(RefilledLoops, Throw) {
   expectSame(kNumbers + "dist(0, n) <- {(rem(i * 17, n), halves(x, 0)) : x in xs; i in [0:n]};");
 }
 
+// ---- in tiles that are scanned, filtered or folded by segments
+
+TEST(LoopsOfTiles, DecideWhatFiltersKeep) {
+  expectSame(kNumbers + R"(
+r = {x in xs | halves(x, 0) > 3};
+#r; sum(r); r;
+{(x, i) : x in xs; i in [0:n] | halves(x, 0) > 3 or i < 5};
+{halves(x + 1, 0) : x in xs; i in [0:n] | halves(x, 0) > 3 and rem(i, 3) == 0};
+{root(float(x), 1.0, x) : x in xs | x > 2};
+{i in [0:n]; x in xs | if x < 6 then rem(x, 2) == 0 else halves(x, i) > i + 7};
+)");
+}
+
+TEST(LoopsOfTiles, AreScanned) {
+  expectSame(kNumbers + R"(
+plus_scan({halves(x, 0) : x in xs});
+let s = plus_scan({halves(x, 0) : x in xs}); m = max_scan({halves(x + 1, 0) : x in xs})
+in (s, m, {a + b : a in s; b in m});
+let k = {if x > 2 then halves(x, 0) else -1 : x in xs} in (k, plus_scan(k), max_scan(reverse(k)));
+plus_scan({root(float(x), 1.0, 40) : x in xs});
+)");
+}
+
+TEST(LoopsOfTiles, AreFoldedBySegments) {
+  expectSame(kNumbers + R"(
+rows = partition(xs, {rem(i * 37, 13) : i in [0:667]} ++ [4003 - sum({rem(i * 37, 13) : i in [0:667]})]);
+{sum({halves(x, 0) : x in row}) : row in rows};
+{(max_val({halves(x, 0) : x in row} ++ [0]), #row) : row in rows};
+{{x in row | halves(x, 0) > 3} : row in rows};
+{plus_scan({halves(x, 0) : x in row}) : row in rows};
+{sum({root(float(x), 1.0, x) : x in row}) : row in rows};
+{sum({if x > d then halves(x, 0) else d : x in row}) : row in rows; d in [0:#rows]};
+)");
+}
+
+/// Each loop has two values that are wanted, of which one may be smaller.
+TEST(LoopsOfTiles, GiveSeveralValues) {
+  expectSame(kNumbers + R"(
+function both(x, k, odd) = if x <= 1 then (k, odd) else both(next(x), k + 1, odd or rem(x, 7) == 3);
+{(x, k) : (x, (k, odd)) in {(x, both(x, 0, f)) : x in xs} | odd};
+let (ks, odds) = unzip({both(x, 0, f) : x in xs}) in (plus_scan(ks), count(odds), {k in ks; o in odds | o});
+)");
+}
+
+TEST(LoopsOfTiles, TellErrors) {
+  expectSame(kNumbers + R"(
+function fails(x, k) = if x <= 0 then 10 / (k - 3) else fails(x - 300, k + 1);
+plus_scan({fails(x, 0) : x in xs});
+{x in drop(xs, 1000) | fails(x, 0) > 2};
+{sum({fails(x, 0) : x in row}) : row in partition(xs, dist(1, n))};
+function reads(v, p, k) = if k <= 0 then p else reads(v, v[p] * 5, k - 1);
+{i in [0:n]; x in xs | reads(xs, i, x) > 3};
+vs = [0, 1, 2];
+function steps(x, v, j, k) = if x <= 0 then k else steps(x - v[j], v, j, k + 1);
+{i in [0:n]; x in xs | steps(x, vs, i, 0) > 3};
+)");
+}
+
 class Refilled : public ::testing::Test {
  protected:
   Builder b;
@@ -142,7 +200,8 @@ class Refilled : public ::testing::Test {
     return a.loop(loop, {from, b.num(0)}, b.op(ScalarOp::Greater, k, least),
                   {b.op(ScalarOp::ShiftRight, k, b.num(1)), a.add(n, b.num(1))})[1];
   }
-  bool queues(std::vector<Soac> bindings) {
+  /// Whether the kernel is one pass that has a queue of this kind.
+  bool queues(std::vector<Soac> bindings, const char* kind = "LaneQueue<") {
     Kernel kernel{"k", {}, {}};
     for (Soac& soac : bindings) {
       b.named(soac, "result");
@@ -150,7 +209,7 @@ class Refilled : public ::testing::Test {
       kernel.bindings.push_back(std::move(soac));
     }
     const auto passes = codegen::cuda::generateKernel(kernel, b.program, "k").passes;
-    return passes.size() == 1 && passes[0].refills && passes[0].text.find("LaneQueue") != std::string::npos;
+    return passes.size() == 1 && passes[0].text.find(kind) != std::string::npos;
   }
 };
 
@@ -180,10 +239,17 @@ TEST_F(Refilled, AreNoLoopsThatLoadWhereTheyHaveCome) {
       b.flat(xs), {a.loop(loop, {x}, b.op(ScalarOp::Greater, k, b.num(0)), {a.sub(k, b.at(xs, k))})[0]})}));
 }
 
-TEST_F(Refilled, AreNoSecondLoopsAndNoneOfScans) {
+TEST_F(Refilled, AreNoSecondLoops) {
   const ExprRef one = halved(x, b.num(1)), other = halved(a.mul(x, x), b.num(2));
   EXPECT_FALSE(queues({b.map(b.flat(xs), {one, other})}));
+  EXPECT_FALSE(queues({b.scan(b.flat(xs), {one, other}, b.sum(kI64))}, "TileQueue<"));
+}
+
+TEST_F(Refilled, AreInTilesWhereTheseAreScanned) {
+  const ExprRef one = halved(x, b.num(1));
   EXPECT_FALSE(queues({b.scan(b.flat(xs), {one}, b.sum(kI64))}));
+  EXPECT_TRUE(queues({b.scan(b.flat(xs), {one}, b.sum(kI64))}, "TileQueue<"));
+  EXPECT_FALSE(queues({b.map(b.flat(xs), {one})}, "TileQueue<"));
 }
 
 /// One that is around another is refilled.
