@@ -134,6 +134,14 @@ bool isAhead(const lcu::Kernel& kernel, ExprRef root, QueueOf queue) {
   });
 }
 
+/// Whether what filters make of survivors has the loop, which need not be in the branch that it is in
+/// otherwise.
+bool isInLateThunks(const lcu::Kernel& kernel, const std::vector<uint32_t>& bindings, ExprRef loop) {
+  return std::any_of(bindings.begin(), bindings.end(), [&](uint32_t b) {
+    return lcu::anyNode(lateThunks(kernel.bindings[b]), [&](ExprRef e) { return e == loop; });
+  });
+}
+
 bool isSuited(const Soac& soac) {
   return soac.kind == SoacKind::Map || (soac.kind == SoacKind::Permute && soac.writesInAnyOrder()) ||
          (soac.kind == SoacKind::Reduce && !soac.space.segmented());
@@ -177,6 +185,7 @@ std::optional<RefilledLoop> refilledLoop(const lcu::Kernel& kernel, const std::v
   if (!found || !isAhead(kernel, found->loop, queue)) return std::nullopt;
   for (const auto& [branch, then] : found->around)
     if (!isAhead(kernel, branch->operands[0], queue)) return std::nullopt;
+  if (!found->around.empty() && isInLateThunks(kernel, bindings, found->loop)) return std::nullopt;
   Variation varies(found->loop);
   const auto flag = endFlag(found->loop);
   if (!varies.of(flag ? loopNext(found->loop)[*flag] : loopCondition(found->loop))) return std::nullopt;

@@ -89,8 +89,8 @@ int64_t CudaPass::tileSize() const {
 }
 
 int64_t CudaPass::states(int64_t tiles) const {
-  constexpr int64_t kTilesOfVote = 1024;  // as in lane_queue.cuh
-  return stateWords * tiles + (votes ? tiles / kTilesOfVote + 2 : 0);
+  constexpr int64_t kTilesOfVote = 1024, kWordsOfVote = 2;  // as in lane_queue.cuh
+  return stateWords * tiles + (votes ? kWordsOfVote * (tiles / kTilesOfVote + 2) : 0);
 }
 
 int64_t CudaPass::rankGroups(int64_t tiles) const { return tiles * (shape.threads / kWarp) * shape.rows; }

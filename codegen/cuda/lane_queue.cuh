@@ -10,13 +10,14 @@
 //
 // Where elements are scanned, filtered or folded by segments, a warp goes through the loops of its part of a
 // tile before all else, and leaves what they give in shared memory. A tile is too short to find out whether
-// that pays: one in 16 does, and tells the others.
+// that pays: the first ones of a launch do, and one in 16 of the others, for those that follow.
 //
 //   busy  a lane has an element and is in its loop
 //   held  a lane has an element, which may have come to its end
 //
-// Who takes which element depends on the elements alone: nothing but the warp's own ballots decides. So sums
-// of floats are the same in each run.
+// Who takes which element of a block's tiles depends on the elements alone: nothing but the warp's own
+// ballots decides. So sums of floats, which lanes fold, are the same in each run. In a tile the loops alone
+// are done by whoever takes them.
 #pragma once
 
 #include "look_back.cuh"
@@ -88,18 +89,19 @@ struct LaneQueue : WarpQueue<kPatience, kWorth, kFirst> {
 };
 
 enum class Vote : uint8_t { Unknown, No, Yes };
-constexpr int kVoters = 16;          ///< of so many tiles one votes
-constexpr int kTilesOfVote = 1024;  ///< that follow the same vote (CudaPass::states)
+constexpr int kVoters = 16;         ///< of so many tiles one votes
+constexpr int kTilesOfVote = 1024;  ///< that follow the same vote
+constexpr int kWordsOfVote = 2;     ///< ... which has so many, a sector of L1 (CudaPass::states)
 
 /// Whether queues pay, as earlier tiles of the launch have found. What a tile sees depends on which were
-/// faster, so the way of its elements may differ from run to run, but not what they give. Each vote has a word
-/// that nobody reads before its time, so that L1 can keep it: where every warp asked L2 at its beginning,
-/// filters by short loops took 1.37 times as long.
+/// faster, so the way of its elements may differ from run to run, but not what they give. Each vote has a
+/// sector of memory that hardly anybody reads before its time, so that L1 can keep it: where every warp asked
+/// L2 at its beginning, filters by short loops took 1.37 times as long.
 class TileVotes {
  public:
   /// `words`: of a tile, in front of those for votes.
   __device__ __forceinline__ TileVotes(const Launch& launch, int words, int64_t tile)
-      : place_(launch.states + words * launch.tiles + tile / kTilesOfVote),
+      : place_(launch.states + words * launch.tiles + kWordsOfVote * (tile / kTilesOfVote)),
         tag_(launch.epoch << 3),
         votes_(tile % kVoters == 0),
         last_(loadCached(place_)) {}
@@ -108,7 +110,7 @@ class TileVotes {
     return last_.payload[0] != 0 ? Vote::Yes : Vote::No;
   }
   __device__ __forceinline__ void add(bool pays) {
-    if (votes_ && laneIndex() == 0) storeWord(place_ + 1, StateWord{{pays, 0, 0}, tag_});
+    if (votes_ && laneIndex() == 0) storeWord(place_ + kWordsOfVote, StateWord{{pays, 0, 0}, tag_});
   }
 
  private:
@@ -142,8 +144,8 @@ class RangeVotes {
   int tiles_ = 0;
 };
 
-/// The items that a tile has for a warp: first the first item of each lane, then the second ones. Some may lie
-/// outside of the tile.
+/// The items that a tile has for a warp: first the first item of each lane, then the second ones. Some may
+/// lie outside of the tile.
 template <class S, int kPatience, int kWorth, int kFirst>
 struct TileQueue : WarpQueue<kPatience, kWorth, kFirst> {
   using Base = WarpQueue<kPatience, kWorth, kFirst>;

@@ -60,6 +60,8 @@ class ShapeChooser {
     if (plan_.transposed()) return chooseTransposedShape();
     plan_.canGroup = canGroup(weight.nodes, weight.loops);
     plan_.lengthens = plan_.numbered() && weight.loops && !plan_.scanned();
+    constexpr int kMostBytesOfLoops = 16;  // of more, tiles would be short
+    if (bytesOfLoops() > kMostBytesOfLoops) plan_.refilledInTiles.reset();
     Budget allowed = budget(weight);
     if (plan_.whole()) allowed.threads = options_.threads;
     // What ranges keep is spilled then; sums of 2^22 float32 in segments of 1024 and 4096 took 5.03 and 4.80
@@ -83,13 +85,12 @@ class ShapeChooser {
       bytes = 1 + 2 * static_cast<int>(plan_.levels[0].bytes()) + (plan_.numbersInThunks ? 4 : 0);
     if (plan_.ends)
       for (const SegmentFold& fold : plan_.segmentFolds) bytes += sizeOf(fold.field.type);
-    if (plan_.refilledInTiles)
-      for (ExprRef value : plan_.refilledInTiles->values) bytes += sizeOf(value->type);
+    bytes += bytesOfLoops();
     if (bytes > 0) items = std::min(items, options_.sharedBytes / (bytes * shape.threads));
     while (bytes * shape.threads > options_.sharedBytes && shape.threads > 32) shape.threads /= 2;
     if (weight.loops && onlyMarks()) shape.width = 1;
     shape.width = std::min(shape.width, std::max(1, items));
-    if (shape.width == 3) shape.width = 2;
+    while (shape.width & (shape.width - 1)) shape.width &= shape.width - 1;
     shape.rows = std::clamp(items / shape.width, 1, options_.maxRows);
     while (shape.rows & (shape.rows - 1)) shape.rows &= shape.rows - 1;
     constexpr int kFewItems = 4;  // for lanes to take from each other
@@ -141,6 +142,14 @@ class ShapeChooser {
   }
 
  private:
+  /// What loops of tiles leave of an item in shared memory.
+  int bytesOfLoops() const {
+    int bytes = 0;
+    if (plan_.refilledInTiles)
+      for (ExprRef value : plan_.refilledInTiles->values) bytes += sizeOf(value->type);
+    return bytes;
+  }
+
   /// What an item costs.
   struct Weight {
     int smallest = 8;        ///< bytes of the smallest array element

@@ -20,6 +20,7 @@ struct Shape {
   static constexpr int kChunk = 32 * kRows * kWidth;  ///< positions of a warp
   static constexpr int kItems = kThreads * kRows * kWidth;
   static_assert(kRows * kWidth <= 32, "the items of a thread have one bit each in a mask");
+  static_assert((kWidth & (kWidth - 1)) == 0, "packs are moved at once");
 
   /// Order position of the first item of a row of this thread. (A tile of one warp may be one of several in
   /// its block.)

@@ -512,9 +512,11 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
                   {}};
   if (pass.stateWords > 0) {
     word.epoch = static_cast<uint32_t>(++epochs_ & kEpochMask);
-    if (word.epoch == 0 && states_) {  // all tags have been used
-      if (auto failure = device_->clear(states_, static_cast<size_t>(stateWords_) * kStateBytes))
-        return failure;
+    if (word.epoch == 0) {  // all tags have been used, and that of cleared words is 0
+      word.epoch = static_cast<uint32_t>(++epochs_ & kEpochMask);
+      if (states_)
+        if (auto failure = device_->clear(states_, static_cast<size_t>(stateWords_) * kStateBytes))
+          return failure;
     }
     if (auto failure = findStates(pass.states(word.tiles), *request.scratch, word.states)) return failure;
   }

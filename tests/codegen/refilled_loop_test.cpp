@@ -141,6 +141,29 @@ r = {x in xs | halves(x, 0) > 3};
 )");
 }
 
+/// What a filter keeps is made for others than those that have the loop in front of it.
+TEST(LoopsOfTiles, MayStandElsewhereForSurvivors) {
+  expectSame(kNumbers + R"(
+{halves(x, 0) : x in xs | if x > 500 then halves(x, 0) > 10 else x > 1};
+let a = {x in xs | if x > 5 then halves(x, 0) > 9 else f}; b = {halves(x, 0) : x in xs | x < 300} in (a, b);
+let a = {halves(x, 0) : x in xs | x > 1}; b = plus_scan({if x > 5 then halves(x, 0) else 0 : x in xs}) in (a, b);
+vs = [0, 1, 2];
+function reads(x, v) = if x <= 2 then x else reads(x / 2 + v[rem(x, 2)], v);
+{100 / (1 + reads(x, vs)) : x in xs | if x > 5 then reads(x, vs) > 3 else rem(x, 2) == 0};
+)");
+}
+
+/// Tiles of so many wanted bytes are short.
+TEST(LoopsOfTiles, GiveSeveralValuesOfCharacters) {
+  expectSame(kNumbers + R"(
+cs = {code_char(rem(x, 100)) : x in xs};
+function fib(c, a, b) = if c <= 1 then (a, b) else fib(c - 1 - rem(a, 3), b, a + c);
+{c in cs | let (a, b) = fib(char_code(c), 0, 1) in a > b};
+function three(c, a, b, d) = if c <= 1 then (a, b, d) else three(c - 1, b, d, a + 1);
+{c in cs | let (a, b, d) = three(char_code(c), 0, 1, 2) in a + b > d};
+)");
+}
+
 TEST(LoopsOfTiles, AreScanned) {
   expectSame(kNumbers + R"(
 plus_scan({halves(x, 0) : x in xs});
