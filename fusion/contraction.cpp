@@ -8,7 +8,7 @@
 namespace kelpie::fusion {
 namespace {
 
-// Two rules. Let P be an optimal partition with u and v apart, u -> v a fusible edge.
+// Three rules. Let P be an optimal partition with u and v apart, u -> v a fusible edge in the first two.
 //
 //  Into the reader: u's successors are {v}. Moving u into v's cluster closes no cycle, since every
 //  predecessor of u already had to come before v. If whatever may share with v may share with u, no rule
@@ -19,9 +19,15 @@ namespace {
 //  Into the producer: v's predecessors are {u}; the same argument mirrored. Lost at most: loads of v's
 //  other inputs, and a store and a load of each result of v that was read in its old cluster.
 //
+//  Beside another reader: what comes before u comes before v, what comes behind u behind v, and v reads all
+//  that u does. Moving u into v's cluster closes no cycle, for what it now has before and behind it it had
+//  already, and loads nothing more. Lost at most: a store and a load of each result of u that was read in its
+//  old cluster; only nodes without such results move. So nodes of which many read the same few arrays, which
+//  a search could put anywhere, become few.
+//
 // When the gain is at least the loss, P changed is optimal too. All moves found by one rule hold at once:
 // made in descending (ascending) order of the node that moves, no move parts a pair that an earlier one
-// joined.
+// joined; by the third rule no node moves to one that moves.
 class Rules {
  public:
   Rules(const PartitionProblem& problem, const PairTable& pairs) : problem_(problem), pairs_(pairs) {
@@ -95,7 +101,57 @@ class Rules {
     return gain >= loss ? u : -1;
   }
 
+  /// Those that nodes may go beside, or -1. Such a node stays.
+  std::vector<int> besides() const {
+    std::vector<int> result(problem_.nodes, -1);
+    std::vector<bool> stays(problem_.nodes, false);
+    for (int u = 0; u < problem_.nodes; ++u) {
+      if (stays[u] || !losesNothing(u)) continue;
+      const auto suits = [&](int v) { return v != u && result[v] < 0 && mayGoBeside(u, v); };
+      int found = -1;
+      if (reads_[u].empty()) {
+        for (int v = 0; v < problem_.nodes && found < 0; ++v)
+          if (suits(v)) found = v;
+      } else {
+        const Access* least = *std::min_element(
+            reads_[u].begin(), reads_[u].end(),
+            [](const Access* a, const Access* b) { return a->readers.size() < b->readers.size(); });
+        const auto v = std::find_if(least->readers.begin(), least->readers.end(), suits);
+        if (v != least->readers.end()) found = *v;
+      }
+      if (found < 0) continue;
+      result[u] = found;
+      stays[found] = true;
+    }
+    return result;
+  }
+
  private:
+  /// Whether nobody who may share with u reads its results.
+  bool losesNothing(int u) const {
+    const auto mayShare = [&](int r) { return pairs_.canShare(u, r); };
+    return std::none_of(readsOf_[u].begin(), readsOf_[u].end(),
+                        [&](const Access* a) {
+                          return std::any_of(a->readers.begin(), a->readers.end(), mayShare);
+                        }) &&
+           std::all_of(storesOf_[u].begin(), storesOf_[u].end(),
+                       [&](const Store* s) { return alwaysStored(*s); });
+  }
+
+  bool mayGoBeside(int u, int v) const {
+    const auto isRead = [&](const auto& array) {
+      return std::find(array.readers.begin(), array.readers.end(), v) != array.readers.end();
+    };
+    return mayFollow(u, v) &&
+           std::all_of(predecessors_[u].begin(), predecessors_[u].end(),
+                       [&](int p) { return pairs_.reaches(p, v); }) &&
+           std::all_of(successors_[u].begin(), successors_[u].end(),
+                       [&](int s) { return pairs_.reaches(v, s); }) &&
+           std::all_of(reads_[u].begin(), reads_[u].end(), [&](const Access* a) { return isRead(*a); }) &&
+           std::all_of(storesRead_[u].begin(), storesRead_[u].end(),
+                       [&](const Store* s) { return isRead(*s) || alwaysStored(*s); });
+  }
+
   /// Whether `node` may be put into any cluster that has `other`, as far as pairs, requirements and budget
   /// go.
   bool mayFollow(int node, int other) const {
@@ -137,13 +193,19 @@ Assignment contractionGroups(const PartitionProblem& problem, const PairTable& p
   Assignment group = separate(problem.nodes);
   PartitionProblem current = problem;
   PairTable table = pairs;
+  enum class Rule { IntoReader, IntoProducer, Beside };
+  constexpr int kRules = 3;
   int idle = 0;  // rules in a row that found nothing
-  for (bool intoReader = true; idle < 2; intoReader = !intoReader) {
+  for (int turn = 0; idle < kRules; ++turn) {
+    const Rule rule = static_cast<Rule>(turn % kRules);
     const Rules rules(current, table);
+    const std::vector<int> besides = rule == Rule::Beside ? rules.besides() : std::vector<int>();
     Assignment parent = separate(current.nodes);
     bool found = false;
     for (int v = 0; v < current.nodes; ++v) {
-      const int other = intoReader ? rules.reader(v) : rules.producer(v);
+      const int other = rule == Rule::IntoReader     ? rules.reader(v)
+                        : rule == Rule::IntoProducer ? rules.producer(v)
+                                                     : besides[v];
       if (other < 0) continue;
       parent[find(parent, v)] = find(parent, other);
       found = true;
@@ -208,6 +270,21 @@ PartitionProblem contracted(const PartitionProblem& problem, const Assignment& g
     if (store.outlives || !store.readers.empty()) result.stores.push_back(std::move(store));
   }
   return result;
+}
+
+PartitionProblem withoutFixedCosts(PartitionProblem problem, const PairTable& pairs) {
+  std::erase_if(problem.accesses, [&](const Access& a) {
+    const auto canShare = [&](int r, int s) { return r != s && pairs.canShare(r, s); };
+    return std::none_of(a.readers.begin(), a.readers.end(), [&](int r) {
+      return (a.producer >= 0 && canShare(r, a.producer)) ||
+             std::any_of(a.readers.begin(), a.readers.end(), [&](int s) { return canShare(r, s); });
+    });
+  });
+  std::erase_if(problem.stores, [&](const Store& s) {
+    return s.outlives || std::any_of(s.readers.begin(), s.readers.end(),
+                                     [&](int r) { return !pairs.canShare(r, s.producer); });
+  });
+  return problem;
 }
 
 }  // namespace kelpie::fusion

@@ -14,4 +14,9 @@ Assignment contractionGroups(const PartitionProblem& problem, const PairTable& p
 /// partition of the groups costs what it costs when expanded to their members.
 PartitionProblem contracted(const PartitionProblem& problem, const Assignment& group);
 
+/// The problem without the loads and stores that every partition pays for: arrays of whose nodes no two can
+/// share, and those that are stored in any case. They may cost millions of times what there is to decide,
+/// which then is less than the tolerances of solvers.
+PartitionProblem withoutFixedCosts(PartitionProblem problem, const PairTable& pairs);
+
 }  // namespace kelpie::fusion

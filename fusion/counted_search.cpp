@@ -43,7 +43,7 @@ class CountedSearch {
     for (double cost : accessCost_) memory += cost;
     for (double cost : storeCost_) memory += cost;
     extend(0, 0, memory);
-    return {best_, !work_.spent()};
+    return {best_, found_.empty() ? found_ : normalised(found_), !work_.spent()};
   }
 
  private:
@@ -55,7 +55,10 @@ class CountedSearch {
   /// All partitions that begin as the clusters are now.
   void extend(size_t place, double launches, double memory) {
     if (place == order_.size()) {
-      best_ = std::min(best_, std::max(launches, least_.launches) + memory);
+      const double cost = std::max(launches, least_.launches) + memory;
+      if (cost >= best_) return;
+      best_ = cost;
+      found_ = cluster_;
       return;
     }
     const int v = order_[place];
@@ -170,6 +173,7 @@ class CountedSearch {
   double best_;
   std::vector<int> order_;
   Assignment cluster_;  ///< -1: not yet anywhere
+  Assignment found_;    ///< what costs best_
   std::vector<std::vector<int>> members_;
   std::vector<std::vector<size_t>> accesses_, stores_;  ///< by node
   std::vector<std::vector<const Requirement*>> requirements_;

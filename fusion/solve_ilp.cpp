@@ -240,8 +240,9 @@ Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, cons
   const Deadline deadline(options.seconds);
   Partition result;
   const Assignment group = options.contract ? contractionGroups(problem, pairs) : separate(problem.nodes);
-  const PartitionProblem small = contracted(problem, group);
-  const PairTable table(small);
+  const PartitionProblem merged = contracted(problem, group);
+  const PairTable table(merged);
+  const PartitionProblem small = withoutFixedCosts(merged, table);
   result.contracted = problem.nodes - small.nodes;
 
   // A good clustering of the whole, from which every part starts.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fusion/anneal.h"
+#include "fusion/counted_search.h"
 #include "fusion/deadline.h"
 #include "fusion/lower_bound.h"
 #include "fusion/solve_again.h"
@@ -20,6 +21,10 @@ constexpr double kStages = 0.7, kSolvingAgain = 0.2, kPromising = 0.5, kUnpromis
 /// Stages begin anew each time: a later turn that is too short would find no more than before.
 constexpr double kStagesLater = 0.5, kMoreThanBefore = 1.5;
 constexpr int kFewClusters = 20;  ///< more are no stages
+/// Of so few nodes all partitions are soon looked through, where programs may take many times as long: half a
+/// second for 14 of which many read the same arrays.
+constexpr int kFewNodes = 24;
+constexpr int64_t kStepsOfFewNodes = 2'000'000;
 /// Of so many nodes on average, clusters are worth solving again by stages; of fewer, all are found sooner.
 constexpr int kLargeClusters = 8;
 
@@ -43,6 +48,7 @@ void PartSolver::run(double seconds) {
   const double firstTurn = std::min(kFirstTurn * seconds, kSecondsOfFirstTurn);
   if (!search_) {
     if (!proven()) offer(improve(problem_, pairs_, cluster_), bound_);
+    if (!proven() && problem_.nodes <= kFewNodes) allPartitions();
     if (!proven()) stages(firstTurn);
     if (!proven()) annealed(kAnnealing * seconds);
     const double bound = bound_;
@@ -69,6 +75,13 @@ void PartSolver::offer(const Assignment& cluster, double bound) {
     cluster_ = cluster;
   }
   bound_ = std::min(cost_, std::max(bound_, bound));
+}
+
+void PartSolver::allPartitions() {
+  CountedWork work(kStepsOfFewNodes);
+  const CountedSearchResult found = searchCounted(problem_, pairs_, cost_, work);
+  if (!found.cluster.empty()) offer(found.cluster, bound_);
+  if (found.complete) bound_ = cost_;
 }
 
 void PartSolver::stages(double seconds) {

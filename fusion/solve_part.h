@@ -4,7 +4,7 @@
 // clusters are found as stages (solve_stages.h), many small ones as whole clusters (cluster_search.h), and
 // which of the two it is shows only when it is tried. So each has a short turn first, with annealing
 // (anneal.h) between them, and a long one afterwards; whatever one of them finds or proves is there for the
-// next.
+// next. Of few nodes all partitions are looked through before (counted_search.h).
 //
 // In: a problem and a legal clustering of it. Out: the best one found and a bound, better with each call.
 #pragma once
@@ -37,6 +37,7 @@ class PartSolver {
  private:
   bool proven() const { return cost_ - bound_ <= 1e-9 * (1 + cost_); }
   void offer(const Assignment& cluster, double bound);
+  void allPartitions();
   void stages(double seconds);
   void annealed(double seconds);
   void wholeClusters(double seconds);

@@ -9,7 +9,6 @@
 
 namespace kelpie::codegen::cuda {
 
-using lcu::ExprKind;
 using lcu::ExprRef;
 using lcu::Soac;
 using lcu::SoacKind;

@@ -103,6 +103,10 @@ TEST(CountedSearch, FindsTheOptimumOrSaysThatItIsNotComplete) {
     const CountedSearchResult found = searchCounted(problem, pairs, none, plenty);
     EXPECT_TRUE(found.complete);
     EXPECT_NEAR(found.cost, best, 1e-9) << seed;
+    if (best < none) {
+      EXPECT_EQ(illegal(problem, found.cluster), std::nullopt);
+      EXPECT_NEAR(costOf(problem, found.cluster), best, 1e-9);
+    }
     const CountedSearchResult stopped = searchCounted(problem, pairs, none, nothing);
     EXPECT_FALSE(stopped.complete);
     EXPECT_EQ(stopped.cost, none);

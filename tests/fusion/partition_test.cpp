@@ -118,6 +118,73 @@ TEST(Contraction, KeepsTheCostOfWhatItExpandsTo) {
   EXPECT_GT(merged, 100);
 }
 
+/// Also where nodes read the same few arrays and nobody who may share with them reads what they make.
+TEST(Contraction, KeepsAnOptimum) {
+  std::mt19937 random(6);
+  int merged = 0;
+  for (int round = 0; round < 400; ++round) {
+    const bool tight = round % 4 == 0;
+    const PartitionProblem problem = randomProblem(random, {7, 0.2, 0.9, 0.05, round % 3, tight});
+    const PartitionProblem small = contracted(problem, contractionGroups(problem, PairTable(problem)));
+    merged += problem.nodes - small.nodes;
+    EXPECT_NEAR(exhaustiveOptimum(small), exhaustiveOptimum(problem), 1e-9) << "round " << round;
+  }
+  EXPECT_GT(merged, 300);
+}
+
+TEST(FixedCosts, AreTheSameForAllPartitions) {
+  std::mt19937 random(7);
+  int left = 0;
+  for (int round = 0; round < 100; ++round) {
+    const PartitionProblem problem = randomProblem(random, {6, 0.3, 0.6, 0.2, 1, false});
+    const PairTable pairs(problem);
+    const PartitionProblem small = withoutFixedCosts(problem, pairs);
+    left += static_cast<int>(problem.accesses.size() + problem.stores.size() - small.accesses.size() -
+                             small.stores.size());
+    const Assignment apart = separate(problem.nodes);
+    const double fixed = costOf(problem, apart) - costOf(small, apart);
+    EXPECT_GE(fixed, 0);
+    forEachPartition(problem, pairs, [&](const Assignment& cluster) {
+      EXPECT_NEAR(costOf(problem, cluster), costOf(small, cluster) + fixed, 1e-9);
+    });
+  }
+  EXPECT_GT(left, 100);
+}
+
+/// Many nodes that read the same arrays and may go anywhere: a region of a ray tracer with the costs of
+/// `cpu`, of which programs took half a second. (Its two statements of the host are left out.)
+TEST(SolveIlp, FewNodesThatMayGoAnywhereAreSolvedAtOnce) {
+  PartitionProblem p = plainProblem(13);
+  p.launch.assign(13, 4.7);
+  for (int early : {0, 1, 2}) p.edges.push_back({early, 3, false});
+  p.edges.push_back({3, 4, true});
+  p.edges.push_back({4, 5, true});
+  p.edges.push_back({4, 8, true});
+  for (int other : {0, 1, 2, 6, 7, 9, 10, 11, 12}) {
+    p.forbidden.emplace_back(std::min(3, other), std::max(3, other));
+    if (other != 5 && other != 8) p.forbidden.emplace_back(std::min(4, other), std::max(4, other));
+  }
+  const std::vector<int> late{5, 8, 9, 10, 11};
+  for (int k = 0; k < 3; ++k) p.accesses.push_back({-1, late, 1426.85});
+  for (int k = 0; k < 6; ++k) {
+    p.accesses.push_back({-1, {k % 3}, 1426.85});
+    p.accesses.back().readers.insert(p.accesses.back().readers.end(), late.begin(), late.end());
+  }
+  p.accesses.push_back({-1, {5, 6}, 1426.85});
+  p.accesses.push_back({-1, {0, 1, 2, 5, 8, 9, 10, 11}, 10905.18});
+  p.accesses.push_back({-1, {0, 1, 2, 5, 7, 8, 9, 10, 11, 12}, 1426.85});
+  p.accesses.push_back({-1, {3}, 315339935});
+  p.accesses.push_back({3, {4}, 39417491.9});
+  p.stores.push_back({3, {4}, false, 39417491.9});
+  p.accesses.push_back({4, {5, 8}, 37.59});
+  p.stores.push_back({4, {5, 8}, false, 37.59});
+  const Partition best = solveIlp(p, PairTable(p), {5, true, true});
+  EXPECT_TRUE(best.proven());
+  EXPECT_LT(best.seconds, 0.1);
+  EXPECT_EQ(best.columns, 0);  // no integer program was needed
+  EXPECT_NEAR(best.cost, exhaustiveOptimum(p), 1e-3);
+}
+
 TEST(PairTable, NamesWhatKeepsNodesApart) {
   PartitionProblem p;
   p.nodes = 5;

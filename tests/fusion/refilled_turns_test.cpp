@@ -34,7 +34,7 @@ entry main: (int64) {
     for (const lcu::Stmt& stmt : program_.entry.body.stmts) {
       const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
       if (!launch) continue;
-      refilled_ = codegen::refilledLoop(launch->kernel, {0});
+      refilled_ = codegen::refilledLoop(launch->kernel, {0}, codegen::QueueOf::Block);
       schedule_ = codegen::scheduleExpressions(codegen::eagerThunks(launch->kernel.bindings[0]));
     }
     ASSERT_TRUE(refilled_.has_value());
