@@ -22,7 +22,10 @@ namespace {
 constexpr double kLookUpAfter =
     0.002;  ///< generating the sources and looking into the cache takes about that
 constexpr double kCompileAfter = 0.15;  ///< a program that came so far will probably go on
-constexpr double kWorthWaiting = 0.5;   ///< a single launch that takes longer waits for the compiler
+/// In quickly compiled code: what goes on for so long is worth more, and what was there from an earlier run
+/// will probably be run again.
+constexpr double kImproveAfter = 1, kImproveAgainAfter = 0.1;
+constexpr double kWorthWaiting = 0.5;  ///< a single launch that takes longer waits for the compiler
 constexpr std::chrono::milliseconds kPatience(100);  ///< with loops and recursions in the evaluator
 constexpr double kSecondsPerNode = 5e-9;
 constexpr double kSecondsPerElement = 2e-8;
@@ -72,7 +75,8 @@ static_assert(sizeof(codegen::cpu::Argument) == sizeof(KernelArgument));
 CpuTarget::CpuTarget(CpuOptions options)
     : HostTarget(options.memoryLimit, options.threads > 0 ? options.threads : usualThreads()),
       options_(std::move(options)),
-      cache_(options_.cache),
+      quick_({options_.cache.directory, options_.cache.compiler, true}),
+      good_({options_.cache.directory, options_.cache.compiler, false}),
       ownStack_(ownStack()) {}
 CpuTarget::~CpuTarget() = default;
 
@@ -121,16 +125,26 @@ void CpuTarget::generate(const ProgramKernels& program, Compiled& compiled) {
 
 void CpuTarget::load(Compiled& compiled) {
   for (Unit& unit : compiled.units) {
-    if (unit.loaded) continue;
-    void* handle = cache_.find(unit.source);
-    if (!handle) continue;
+    if (unit.good) continue;
+    if (void* handle = good_.find(unit.source)) {
+      unit.good = true;
+      if (unit.loaded) ++cpuStatistics_.improvedUnits;
+      take(compiled, unit, handle);
+    } else if (!unit.loaded && options_.jit == Jit::Auto) {
+      if (void* quick = quick_.find(unit.source)) take(compiled, unit, quick);
+    }
+  }
+}
+
+void CpuTarget::take(Compiled& compiled, Unit& unit, void* handle) {
+  if (!unit.loaded) {
     unit.loaded = true;
     --compiled.missing;
     ++(compiled.started ? cpuStatistics_.compiledUnits : cpuStatistics_.cachedUnits);
-    for (size_t k = 0; k < unit.kernels.size(); ++k) {
-      compiled.functions[unit.kernels[k]] =
-          reinterpret_cast<KernelFunction>(dlsym(handle, unit.entries[k].c_str()));
-    }
+  }
+  for (size_t k = 0; k < unit.kernels.size(); ++k) {
+    compiled.functions[unit.kernels[k]] =
+        reinterpret_cast<KernelFunction>(dlsym(handle, unit.entries[k].c_str()));
   }
 }
 
@@ -140,26 +154,48 @@ void CpuTarget::startCompiling(Compiled& compiled) {
   std::vector<std::string> sources;
   for (const Unit& unit : compiled.units)
     if (!unit.loaded) sources.push_back(unit.source);
-  if (auto failure = cache_.start(sources)) cpuStatistics_.compileFailure = *failure;
+  if (auto failure = first().start(sources)) cpuStatistics_.compileFailure = *failure;
 }
 
 void CpuTarget::waitForCompilers(Compiled& compiled) {
   const auto start = std::chrono::steady_clock::now();
-  cache_.wait();
+  first().wait();
   cpuStatistics_.waitedSeconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   load(compiled);
   for (const Unit& unit : compiled.units) {
     if (unit.loaded) continue;
-    if (auto failure = cache_.failureOf(unit.source)) complaint_ = cpuStatistics_.compileFailure = *failure;
+    if (auto failure = first().failureOf(unit.source)) complaint_ = cpuStatistics_.compileFailure = *failure;
     if (cpuStatistics_.compileFailure.empty())
       cpuStatistics_.compileFailure = "a compiled kernel could not be loaded";
   }
 }
 
+void CpuTarget::improve(Compiled& compiled) {
+  const double after = compiled.started ? kImproveAfter : kImproveAgainAfter;
+  if (compiled.improved || compiled.missing > 0 || compiled.compiledWork < after) return;
+  if (!compiled.improving) {
+    compiled.improving = true;
+    std::vector<std::string> sources;
+    for (const Unit& unit : compiled.units)
+      if (!unit.good) sources.push_back(unit.source);
+    compiled.improved = sources.empty() || good_.start(sources).has_value();
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (now - compiled.lastLook < kLookEvery) return;
+  compiled.lastLook = now;
+  compiled.improved = !good_.busy();
+  load(compiled);
+}
+
+double CpuTarget::costOf(const LaunchRequest& request, const Compiled& compiled) const {
+  return compiled.costs[request.kernel] *
+         static_cast<double>(request.extents.elements + request.extents.segments);
+}
+
 void CpuTarget::advance(const LaunchRequest& request, Compiled& compiled) {
-  const double cost = compiled.costs[request.kernel] *
-                      static_cast<double>(request.extents.elements + request.extents.segments);
+  const double cost = costOf(request, compiled);
   compiled.work += cost;
   if (compiled.work < kLookUpAfter || (compiled.generated && compiled.missing == 0)) return;
   if (!compiled.lookedUp) {
@@ -177,24 +213,27 @@ void CpuTarget::advance(const LaunchRequest& request, Compiled& compiled) {
   const auto now = std::chrono::steady_clock::now();
   if (now - compiled.lastLook < kLookEvery) return;
   compiled.lastLook = now;
-  if (cache_.busy()) {
+  if (quick_.busy()) {
     load(compiled);
   } else {
     waitForCompilers(compiled);
   }
 }
 
-void CpuTarget::compileNow(const LaunchRequest& request, Compiled& compiled) {
-  generate(*request.program, compiled);
-  load(compiled);
-  if (compiled.missing == 0) return;
-  if (!compiled.started) startCompiling(compiled);
-  waitForCompilers(compiled);
-}
-
-bool CpuTarget::interpretInTime(const LaunchRequest& request, std::optional<DeviceError>& error) {
+bool CpuTarget::interpretUntilCompiled(const LaunchRequest& request, std::optional<DeviceError>& error,
+                                       Compiled& compiled) {
+  const auto postpone = [&]() -> std::optional<Deadline> {
+    generate(*request.program, compiled);
+    load(compiled);
+    if (compiled.missing == 0) return std::nullopt;
+    if (!compiled.started) startCompiling(compiled);
+    if (!quick_.busy()) waitForCompilers(compiled);
+    if (compiled.functions[request.kernel]) return std::nullopt;
+    if (!cpuStatistics_.compileFailure.empty()) return Deadline::max();
+    return std::chrono::steady_clock::now() + kLookEvery;
+  };
   try {
-    interpret(request, error, std::chrono::steady_clock::now() + kPatience);
+    interpret(request, error, std::chrono::steady_clock::now() + kPatience, postpone);
   } catch (const DeadlinePassed&) {
     return false;
   }
@@ -203,24 +242,29 @@ bool CpuTarget::interpretInTime(const LaunchRequest& request, std::optional<Devi
 
 Failure CpuTarget::execute(const LaunchRequest& request, std::optional<DeviceError>& error) {
   Compiled& compiled = programs_.at(request.program);
-  if (options_.jit == Jit::Auto && !compiled.functions[request.kernel]) advance(request, compiled);
-  if (KernelFunction function = compiled.functions[request.kernel]) {
-    ++cpuStatistics_.compiledLaunches;
-    return call(request, function, error);
-  }
-  ++cpuStatistics_.interpretedLaunches;
-  const bool mayCompile = options_.jit == Jit::Auto && cpuStatistics_.compileFailure.empty();
-  if (compiled.endless[request.kernel] && mayCompile) {
-    if (interpretInTime(request, error)) return std::nullopt;
-    compileNow(request, compiled);
-    if (KernelFunction function = compiled.functions[request.kernel]) {
-      --cpuStatistics_.interpretedLaunches;
-      ++cpuStatistics_.compiledLaunches;
-      return call(request, function, error);
+  const bool mayCompile = options_.jit == Jit::Auto;
+  if (mayCompile && !compiled.functions[request.kernel]) advance(request, compiled);
+  if (!compiled.functions[request.kernel]) {
+    const auto start = std::chrono::steady_clock::now();
+    bool done = true;
+    if (mayCompile && compiled.endless[request.kernel] && cpuStatistics_.compileFailure.empty()) {
+      done = interpretUntilCompiled(request, error, compiled);
+    } else {
+      interpret(request, error);
+    }
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    compiled.work += std::max(0.0, seconds - costOf(request, compiled));
+    if (done) {
+      ++cpuStatistics_.interpretedLaunches;
+      return std::nullopt;
     }
   }
-  interpret(request, error);
-  return std::nullopt;
+  ++cpuStatistics_.compiledLaunches;
+  const auto start = std::chrono::steady_clock::now();
+  Failure failure = call(request, compiled.functions[request.kernel], error);
+  compiled.compiledWork += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (mayCompile) improve(compiled);
+  return failure;
 }
 
 Failure CpuTarget::call(const LaunchRequest& request, KernelFunction function,

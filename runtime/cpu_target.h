@@ -1,11 +1,12 @@
 // The target `cpu`: kernels as generated C++ (codegen/cpu), compiled by the system's compiler, in parallel
 // (runtime/thread_team.h).
 //
-// Tiers. A program starts in the evaluator of the target `interp`; once its kernels have done some work, or
-// at once with Jit::Always, they are compiled, all together. Shared objects are kept on disk
-// (runtime/object_cache.h), so a program that was compiled once starts fast the next time. Both ways give the
-// same results to the bit, so when the change happens is not observable. Without a compiler everything stays
-// in the evaluator (Jit::Auto).
+// Tiers. A program starts in the evaluator of the target `interp`; once its kernels have done some work they
+// are compiled, all together and quickly; once that code has done more, they are compiled well. With
+// Jit::Always they are compiled well at once. Shared objects are kept on disk (runtime/object_cache.h), so a
+// program that was compiled once starts fast the next time. All ways give the same results to the bit, so
+// when the change happens is not observable. Without a compiler everything stays in the evaluator
+// (Jit::Auto).
 #pragma once
 
 #include <chrono>
@@ -34,6 +35,7 @@ struct CpuOptions {
 struct CpuStatistics {
   uint64_t interpretedLaunches = 0, compiledLaunches = 0;
   uint64_t compiledUnits = 0, cachedUnits = 0;  ///< shared objects made; found on disk
+  uint64_t improvedUnits = 0;                   ///< of them, those that were made again, well
   double waitedSeconds = 0;                     ///< for compilers
   std::string compileFailure;                   ///< why kernels are not compiled, when they should be
 };
@@ -57,36 +59,45 @@ class CpuTarget final : public HostTarget {
     std::string source;
     std::vector<size_t> kernels;  ///< numbers in the program
     std::vector<std::string> entries;
-    bool loaded = false;
+    bool loaded = false, good = false;  ///< quickly compiled, or better; well compiled
   };
   struct Compiled {
-    double work = 0;  ///< estimated seconds in the evaluator so far
+    double work = 0;  ///< seconds in the evaluator so far, estimated or what they were, if that is more
     bool generated = false, lookedUp = false, started = false;
-    size_t missing = 0;  ///< units not loaded yet; counts once they are generated
+    size_t missing = 0;                        ///< units not loaded yet; counts once they are generated
+    double compiledWork = 0;                   ///< seconds in compiled code so far
+    bool improving = false, improved = false;  ///< compilers make it better; there is nothing to wait for
     std::chrono::steady_clock::time_point lastLook;
     std::vector<Unit> units;
     std::vector<double> costs;  ///< by kernel: estimated seconds for one element in the evaluator
-    std::vector<bool>
-        endless;  ///< by kernel: has loops or recursions, so that the estimate may be far too low
+    std::vector<bool> endless;  ///< by kernel: has loops or recursions
     std::vector<codegen::cpu::KernelFunction> functions;  ///< by kernel; null: not there yet
   };
 
   void generate(const ProgramKernels& program, Compiled& compiled);
-  /// Takes what the cache has.
+  /// Takes what the caches have.
   void load(Compiled& compiled);
+  void take(Compiled& compiled, Unit& unit, void* handle);
+  /// Where the first compiled code of a program comes from.
+  ObjectCache& first() { return options_.jit == Jit::Always ? good_ : quick_; }
   void startCompiling(Compiled& compiled);
   void waitForCompilers(Compiled& compiled);
+  /// Jit::Auto, after a compiled launch: has programs that go on for long compiled well.
+  void improve(Compiled& compiled);
+  double costOf(const LaunchRequest& request, const Compiled& compiled) const;
   /// Jit::Auto, before a launch: whatever brings the program nearer to compiled kernels.
   void advance(const LaunchRequest& request, Compiled& compiled);
-  /// Jit::Auto: compiles, and waits for it.
-  void compileNow(const LaunchRequest& request, Compiled& compiled);
-  /// False if evaluating takes so long that compiling is worth while.
-  bool interpretInTime(const LaunchRequest& request, std::optional<DeviceError>& error);
+  /// Evaluates a launch, and counts what it took for work.
+  void interpretAndCount(const LaunchRequest& request, std::optional<DeviceError>& error, Compiled& compiled);
+  /// The same of loops and recursions, of which nobody knows how long they take: after a while compilers
+  /// begin to work, too. False if they were done first.
+  bool interpretUntilCompiled(const LaunchRequest& request, std::optional<DeviceError>& error,
+                              Compiled& compiled);
   Failure call(const LaunchRequest& request, codegen::cpu::KernelFunction function,
                std::optional<DeviceError>& error);
 
   CpuOptions options_;
-  ObjectCache cache_;
+  ObjectCache quick_, good_;
   const int64_t ownStack_;  ///< bytes of a thread's stack that recursions in kernels may take
   CpuStatistics cpuStatistics_;
   std::string complaint_;

@@ -68,11 +68,11 @@ Failure HostTarget::launch(const LaunchRequest& request) {
 }
 
 void HostTarget::interpret(const LaunchRequest& request, std::optional<DeviceError>& error,
-                           std::optional<Deadline> deadline) {
+                           std::optional<Deadline> deadline, Postpone postpone) {
   auto& code = code_.at(request.program).at(request.kernel);
   if (!code) code = std::make_unique<KernelCode>(request.program->kernels.at(request.kernel));
   work_ = {};  // an evaluation may have been given up before
-  error = evaluateKernel(*code, request, work_, deadline);
+  error = evaluateKernel(*code, request, work_, deadline, std::move(postpone));
   counted_ = true;
 }
 

@@ -41,7 +41,7 @@ class HostTarget : public Target {
   ThreadTeam& team() { return team_; }
   /// Evaluates the launch by definition, and counts its work. May throw DeadlinePassed.
   void interpret(const LaunchRequest& request, std::optional<DeviceError>& error,
-                 std::optional<Deadline> deadline = std::nullopt);
+                 std::optional<Deadline> deadline = std::nullopt, Postpone postpone = nullptr);
 
  private:
   size_t memoryLimit_;

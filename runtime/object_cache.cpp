@@ -24,22 +24,21 @@ namespace fs = std::filesystem;
 namespace {
 
 /// -fwrapv: ints wrap. -ffp-contract=off: no fused multiply-add, which would change results between targets.
-const std::vector<std::string>& flags() {
-  static const std::vector<std::string> kFlags = {"-x",
-                                                  "c++",
-                                                  "-std=c++17",
-                                                  "-O3",
-                                                  "-march=native",
-                                                  "-fno-math-errno",
-                                                  "-fwrapv",
-                                                  "-ffp-contract=off",
-                                                  "-fPIC",
-                                                  "-shared",
-                                                  "-fno-exceptions",
-                                                  "-fno-rtti",
-                                                  "-fno-asynchronous-unwind-tables",
-                                                  "-w"};
-  return kFlags;
+std::vector<std::string> flags(bool quick) {
+  return {"-x",
+          "c++",
+          "-std=c++17",
+          quick ? "-O1" : "-O3",
+          "-march=native",
+          "-fno-math-errno",
+          "-fwrapv",
+          "-ffp-contract=off",
+          "-fPIC",
+          "-shared",
+          "-fno-exceptions",
+          "-fno-rtti",
+          "-fno-asynchronous-unwind-tables",
+          "-w"};
 }
 
 std::string environmentVariable(const char* name) {
@@ -126,7 +125,7 @@ bool ObjectCache::locate() {
     if (!compiler_.empty()) break;
   }
   environment_ = (compiler_.empty() ? "none" : identityOf(compiler_)) + "\n" + processor() + "\n";
-  for (const auto& flag : flags()) environment_ += flag + " ";
+  for (const auto& flag : flags(options_.quick)) environment_ += flag + " ";
 
   std::vector<std::string> directories;
   if (!options_.directory.empty()) {
@@ -173,7 +172,7 @@ std::optional<std::string> ObjectCache::start(const std::vector<std::string>& wa
   const size_t shells = std::min<size_t>(sources.size(), std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::string> scripts(shells);
   std::string command = shellWord(compiler_);
-  for (const auto& flag : flags()) command += " " + flag;
+  for (const auto& flag : flags(options_.quick)) command += " " + flag;
   for (size_t k = 0; k < sources.size(); ++k) {
     const std::string target = pathOf(sources[k]);
     const std::string stem = fmt::format("{}.{}.{}", target, getpid(), started_++);

@@ -17,6 +17,7 @@ namespace kelpie::runtime {
 struct ObjectCacheOptions {
   std::string directory;  ///< empty: the first of cacheFolders() that can be written to
   std::string compiler;   ///< empty: $KELPIE_CXX, or the first of g++, c++, clang++ on the path
+  bool quick = false;     ///< compilers take half the time, and their code up to six times as long
 };
 
 class ObjectCache {

@@ -20,8 +20,9 @@ KernelCode::~KernelCode() = default;
 KernelCode::KernelCode(KernelCode&&) noexcept = default;
 
 std::optional<DeviceError> evaluateKernel(const KernelCode& code, const LaunchRequest& request,
-                                          LaunchWork& work, std::optional<Deadline> deadline) {
-  return LaunchEvaluation(code, request, work, deadline).run();
+                                          LaunchWork& work, std::optional<Deadline> deadline,
+                                          Postpone postpone) {
+  return LaunchEvaluation(code, request, work, deadline, std::move(postpone)).run();
 }
 
 }  // namespace kelpie::runtime

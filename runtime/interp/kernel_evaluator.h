@@ -15,6 +15,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -48,13 +49,15 @@ class KernelCode {
 };
 
 using Deadline = std::chrono::steady_clock::time_point;
-/// Thrown by evaluateKernel when a loop or recursion goes on after the deadline. What the launch wrote is
-/// undefined; it can be begun again.
+/// Asked when a loop or recursion goes on after the deadline: until when it may go on instead, if at all.
+using Postpone = std::function<std::optional<Deadline>()>;
+/// Thrown by evaluateKernel when it may not. What the launch wrote is undefined; it can be begun again.
 struct DeadlinePassed {};
 
 /// Runs one launch in the memory of the host. Gives the first error: least element, then order of bindings.
 std::optional<DeviceError> evaluateKernel(const KernelCode& code, const LaunchRequest& request,
-                                          LaunchWork& work, std::optional<Deadline> deadline = std::nullopt);
+                                          LaunchWork& work, std::optional<Deadline> deadline = std::nullopt,
+                                          Postpone postpone = nullptr);
 
 /// The memory behind the arguments, where it has to be fetched before it is read. Before that it is readable,
 /// and may hold anything.

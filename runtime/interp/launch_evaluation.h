@@ -28,8 +28,8 @@ using lcu::VarId;
 /// after.
 class ErrorLog final : public Environment {
  public:
-  ErrorLog(const std::atomic<bool>* interrupt, std::optional<Deadline> deadline)
-      : interrupt_(interrupt), deadline_(deadline) {}
+  ErrorLog(const std::atomic<bool>* interrupt, std::optional<Deadline> deadline, Postpone postpone)
+      : interrupt_(interrupt), deadline_(deadline), postpone_(std::move(postpone)) {}
   static constexpr int64_t kEpilogue = int64_t{1} << 61;
   static constexpr int64_t kFinish = int64_t{1} << 62;
 
@@ -40,7 +40,10 @@ class ErrorLog final : public Environment {
     recordedKey = key;
   }
   bool interrupted() const override {
-    if (deadline_ && std::chrono::steady_clock::now() > *deadline_) throw DeadlinePassed{};
+    if (deadline_ && std::chrono::steady_clock::now() > *deadline_) {
+      deadline_ = postpone_ ? postpone_() : std::nullopt;
+      if (!deadline_) throw DeadlinePassed{};
+    }
     return interrupt_ && interrupt_->load(std::memory_order_relaxed);
   }
   std::optional<DeviceError> error;
@@ -48,7 +51,8 @@ class ErrorLog final : public Environment {
 
  private:
   const std::atomic<bool>* interrupt_;
-  std::optional<Deadline> deadline_;
+  mutable std::optional<Deadline> deadline_;
+  Postpone postpone_;
   int64_t recordedKey = 0;
 };
 
@@ -60,7 +64,7 @@ struct Range {
 class LaunchEvaluation {
  public:
   LaunchEvaluation(const KernelCode& code, const LaunchRequest& request, LaunchWork& work,
-                   std::optional<Deadline> deadline)
+                   std::optional<Deadline> deadline, Postpone postpone = nullptr)
       : code_(code),
         request_(request),
         entry_(request.program->kernels.at(request.kernel)),
@@ -69,7 +73,7 @@ class LaunchEvaluation {
         work_(work),
         n_(request.extents.elements),
         m_(request.extents.segments),
-        log_(request.interrupt, deadline) {}
+        log_(request.interrupt, deadline, std::move(postpone)) {}
 
   std::optional<DeviceError> run() {
     bindParameters();

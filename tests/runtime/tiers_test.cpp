@@ -93,6 +93,26 @@ TEST_F(Tiers, HotProgramsAreCompiledWhileTheyRunAndFoundTheNextTime) {
   EXPECT_EQ(results_[0], results_[1]);
 }
 
+/// The process need not wait for that: compilers finish alone.
+TEST_F(Tiers, WhatGoesOnIsCompiledWell) {
+  results_.clear();
+  const auto first = run(options(Jit::Auto), 20000000, 2);
+  EXPECT_EQ(first.improvedUnits, 0u);
+  const auto objects = [&] {
+    size_t count = 0;
+    for (const auto& entry : fs::directory_iterator(folder_)) count += entry.path().extension() == ".so";
+    return count;
+  };
+  EXPECT_EQ(objects(), 1u);
+  run(options(Jit::Auto), 20000000, 60);  // it was there, and takes more than a tenth of a second
+  for (int k = 0; k < 600 && objects() < 2; ++k) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(objects(), 2u);
+  const auto last = run(options(Jit::Auto), 20000000, 2);
+  EXPECT_EQ(last.cachedUnits, 1u);
+  EXPECT_EQ(last.compiledLaunches, 2u);
+  EXPECT_EQ(results_[0], results_[2]);
+}
+
 TEST_F(Tiers, TheTierIsNotObservable) {
   results_.clear();
   run(options(Jit::Never), 30000, 3);
