@@ -42,6 +42,9 @@ std::string adviceOnPattern(std::string_view text, char before) {
   if (begins("#")) return "a comment stands between two %";
   for (const char* word : {"def", "defun", "define", "fn", "fun", "func"})
     if (begins(word)) return "a function is defined by function NAME(X) = BODY";
+  for (const char* constant : {"f", "t"})
+    if (begins(constant) || text.starts_with(std::string(constant) + "("))
+      return "`t` and `f` are the constants true and false; a function is defined by function NAME(X) = BODY";
   if (text.find('\n') != std::string_view::npos)
     return "if a new form begins on its last line, the one before it lacks its `;`";
   if (text.find(" for ") != std::string_view::npos)

@@ -54,7 +54,10 @@ typed::PatternPtr Inference::pattern(const ast::Pattern& pattern,
           [&](const ast::NamePattern& name) -> typed::PatternPtr {
             for (const typed::VariablePtr& other : variables) {
               if (other->name != name.name) continue;
-              report("K0202", pattern.span, "`" + name.name + "` occurs twice in one pattern", {},
+              report("K0202", pattern.span, "`" + name.name + "` occurs twice in one pattern",
+                     name.name == "_"
+                         ? "`_` is a name like others; one for all that is left is enough: (a, _)"
+                         : "",
                      {{other->span, "it is bound here already"}});
               break;
             }

@@ -1,4 +1,5 @@
 // What inference says about mistakes: both types, where each came from, and names that may have been meant.
+#include <algorithm>
 #include <utility>
 
 #include "frontend/infer.h"
@@ -66,11 +67,13 @@ void Inference::reportConflict(std::string id, Span span, std::string message, c
           const bool compares = message.starts_with("`==`") || message.starts_with("`/=`");
           const bool isString =
               right->kind == TypeKind::Sequence && printType(right, types_.widths()) == "[char]";
-          hint = isBool     ? "bool has no order: use eql(a,b) or xor to compare"
-                 : isString ? "eql(a,b) compares strings; a character, which has an order, is written `a"
-                 : compares ? "eql(a,b) compares any two values of one type"
-                            : "numbers and characters have an order";
+          if (hint.empty())
+            hint = isBool     ? "bool has no order: use eql(a,b) or xor to compare"
+                   : isString ? "eql(a,b) compares strings; a character, which has an order, is written `a"
+                   : compares ? "eql(a,b) compares any two values of one type"
+                              : "numbers and characters have an order";
         }
+        if (needed == kNumber && isBool && hint.empty()) hint = "btoi(b) makes 1 or 0 of a bool b";
       }
       for (const Demand& demand : conflict.demands) {
         if (demand.reason.empty() || !demand.span.known()) continue;
@@ -134,6 +137,28 @@ std::pair<size_t, bool> tupleSize(const Type* type) {
   return {size, type->kind == TypeKind::Variable && (type->typeClass & kStructured) != 0};
 }
 
+bool isBool(const Type* type) {
+  type = resolve(type);
+  return type->kind == TypeKind::Scalar && type->scalar == ScalarType::Bool;
+}
+
+/// Whether the operands are the result of a comparison and another value: `1 < 2 < 3`.
+bool comparesComparison(const std::string& what, const Type* operands) {
+  operands = resolve(operands);
+  return (what == "`<`" || what == "`>`" || what == "`<=`" || what == "`>=`") &&
+         operands->kind == TypeKind::Pair && isBool(operands->arguments[0]) &&
+         !isBool(operands->arguments[1]);
+}
+
+/// Whether two sequences are given where one of pairs is expected.
+bool givesSequencesForPairs(const Type* expected, const Type* given) {
+  expected = resolve(expected);
+  given = resolve(given);
+  const auto isSequence = [](const Type* type) { return resolve(type)->kind == TypeKind::Sequence; };
+  return isSequence(expected) && resolve(expected->arguments[0])->kind == TypeKind::Pair &&
+         given->kind == TypeKind::Pair && isSequence(given->arguments[0]) && isSequence(given->arguments[1]);
+}
+
 bool isOfNoNumbers(const Type* type) {
   return type->kind == TypeKind::Scalar &&
          (type->scalar == ScalarType::Char || type->scalar == ScalarType::Bool);
@@ -178,6 +203,12 @@ bool hasPairBeforeLast(const typed::Exp& argument) {
 
 void Inference::reportArgument(const typed::Exp& function, const typed::Exp& argument, Span span,
                                std::string what, const Conflict& conflict) {
+  // What is wrong inside of the argument has been told, and its type may come from that.
+  const auto isInside = [&](const Diagnostic& d) {
+    return d.span.file == argument.span.file && d.span.begin >= argument.span.begin &&
+           d.span.end <= argument.span.end;
+  };
+  if (std::any_of(diagnostics_.begin(), diagnostics_.end(), isInside)) return;
   const bool isOperator = !what.empty();
   const Type* parameter = resolve(function.type)->arguments[0];
   if (auto* global = std::get_if<typed::Global>(&function.node)) {
@@ -189,7 +220,9 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
   auto [expected, open] = tupleSize(parameter);
   size_t given = tupleSize(argument.type).first;
   std::string hint;
-  if (isOperator) {
+  if (comparesComparison(what, argument.type)) {
+    hint = "comparisons are joined by `and`: a < b and b < c";
+  } else if (isOperator) {
     hint = operatorAdvice(what, conflict, given == 1);
   } else if (conflict.kind == Conflict::Shape && resolve(conflict.left)->kind == TypeKind::Function &&
              resolve(argument.type)->kind == TypeKind::Function) {
@@ -200,6 +233,7 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
     // A pair among them is one of them, unless it is the last.
     if (given < expected && hasPairBeforeLast(argument))
       hint += ", of which a pair is one: a pattern for it stands in parentheses, ((A, B), C)";
+    if (givesSequencesForPairs(parameter, argument.type)) hint += "; zip(v, w) makes one of two sequences";
   }
   const Type* first = resolve(argument.type);
   if (first->kind == TypeKind::Pair) first = resolve(first->arguments[0]);

@@ -311,7 +311,15 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
   if (emptySequence) return kEmptySequence;
   if (mistake.fits(NeslParser::ELSE) && !operandMissing)
     return "every `if` has an `else`: if CONDITION then A else B";
-  if (mistake.fits(NeslParser::THEN) && !operandMissing) return "if CONDITION then A else B";
+  if (mistake.fits(NeslParser::THEN) && !operandMissing)
+    return inBraces && around.type(around.found) == NeslParser::RBRACE && around.has(NeslParser::IN)
+               ? "the filter of an apply-to-each stands behind a bar: {ELEMENT : NAME in SEQUENCE | "
+                 "CONDITION}"
+               : "if CONDITION then A else B";
+  if (around.type(around.formBegin) == NeslParser::DATATYPE &&
+      around.type(around.found) == NeslParser::LPAREN)
+    return "the parameters of a type are not listed, they are the names in it: datatype pair (a, b) :: (a in "
+           "any; b in any)";
   if (around.type(around.formBegin) == NeslParser::FUNCTION && around.hasSignature() &&
       !around.has(NeslParser::EQUAL) && around.open.empty() && beginsExpression(around.type(around.found)))
     return kBody;

@@ -133,6 +133,15 @@ TEST_F(InferTest, HintsSayWhatIsUsuallyMeant) {
   EXPECT_EQ(mistake("(1, 2) + 1;").hint, "");
   EXPECT_THAT(mistake("{c in \"ab\" | c == \"a\"};").hint, HasSubstr("a character is written `a"));
   EXPECT_THAT(mistake("[1] == [2];").hint, HasSubstr("eql(a,b)"));
+  // ... and nothing is said of the call around it.
+  EXPECT_EQ(mistake("let (s, x) = scan((a, b) => if a > b then a else b, -1, [3, 1]) in (s, x);").hint,
+            "`else` reaches over commas: an `if` in a list needs parentheses");
+  EXPECT_EQ(mistake("1 < 2 < 3;").hint, "comparisons are joined by `and`: a < b and b < c");
+  EXPECT_EQ(mistake("plus_scan([t, f]);").hint, "btoi(b) makes 1 or 0 of a bool b");
+  EXPECT_EQ(mistake("pack([1, 2], [t, f]);").hint,
+            "`pack` takes 1 argument, 2 are given; zip(v, w) makes one of two sequences");
+  EXPECT_EQ(mistake("{a : (a, _, _) in [(1, 2, 3)]};").hint,
+            "`_` is a name like others; one for all that is left is enough: (a, _)");
   EXPECT_EQ(mistake("max_val([(1, 2)]);").hint, "numbers and characters have an order");
   EXPECT_EQ(mistake("true;").hint, "`t` is the constant true");
   EXPECT_EQ(mistake("not(false);").hint, "`f` is the constant false");

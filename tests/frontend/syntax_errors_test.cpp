@@ -60,6 +60,9 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("[x * 2 | x in a];").hints, HasSubstr("stands in braces"));
   EXPECT_THAT(parseText("a | b;").hints, HasSubstr("`and` and `or`"));
   EXPECT_THAT(parseText("if t then 1;").hints, HasSubstr("every `if` has an `else`"));
+  EXPECT_THAT(parseText("f(x) = x + 1;").hints, HasSubstr("function NAME(X) = BODY"));
+  EXPECT_THAT(parseText("{x : x in [1, 2] if x > 1};").hints, HasSubstr("stands behind a bar"));
+  EXPECT_THAT(parseText("datatype acc(a) ([char], a) :: (a in number);").hints, HasSubstr("are not listed"));
   EXPECT_THAT(parseText("a[0:2];").hints, HasSubstr("subseq"));
   EXPECT_THAT(parseText("sum [1,2];").hints, HasSubstr("sum([...])"));
   EXPECT_THAT(parseText("[0:1:2:3];").hints, HasSubstr("[start:end:stride]"));
