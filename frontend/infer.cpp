@@ -77,6 +77,11 @@ typed::PatternPtr Inference::pattern(const ast::Pattern& pattern,
             typed::Pattern result{nullptr, {}, nullptr};
             result.parts.push_back(this->pattern(*record.field, variables));
             const Datatype* datatype = environment_.lookupDatatype(record.name, fromLibrary_);
+            if (const auto failed = environment_.failedDefinition(record.name); !datatype && failed) {
+              reportUnknown(record.name, pattern.span);
+              result.type = types_.variable();
+              return std::make_unique<typed::Pattern>(std::move(result));
+            }
             if (!datatype) {
               report("K0203", pattern.span, "`" + record.name + "` is not a record type",
                      "a record type is defined by `datatype " + record.name +

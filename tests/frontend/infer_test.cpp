@@ -186,9 +186,10 @@ TEST_F(InferTest, DefinitionsWithMistakesHideWhatTheNameMeantBefore) {
 }
 
 TEST_F(InferTest, NamesOfFormsThatCannotBeParsedAreKnown) {
-  for (const char* text : {"function g(x) = if x then 2; g(1);", "Function G(x) = (x + 1; g(1);",
-                           "function g(x) = x + 1); g(1);", "a, (point(b), g) = 1 +; g;", "g |= [1,,2]; g;",
-                           "datatype g (int,; g(1);", "g = {t : t in [1]}; g;"}) {
+  for (const char* text :
+       {"function g(x) = if x then 2; g(1);", "Function G(x) = (x + 1; g(1);",
+        "function g(x) = x + 1); g(1);", "a, (point(b), g) = 1 +; g;", "g |= [1,,2]; g;",
+        "datatype g (int,; g(1);", "datatype g (int,; {a : g(a) in [1]};", "g = {t : t in [1]}; g;"}) {
     const auto results = process(text);
     ASSERT_EQ(results.size(), 2u) << text;
     const Diagnostic& diagnostic = results[1].diagnostics.at(0);
