@@ -76,6 +76,7 @@ CpuTarget::CpuTarget(CpuOptions options)
     : HostTarget(options.memoryLimit, options.threads > 0 ? options.threads : usualThreads()),
       options_(std::move(options)),
       quick_({options_.cache.directory, options_.cache.compiler, true}),
+      small_({options_.cache.directory, options_.cache.compiler, false}),
       good_({options_.cache.directory, options_.cache.compiler, false}),
       ownStack_(ownStack()) {}
 CpuTarget::~CpuTarget() = default;
@@ -148,24 +149,42 @@ void CpuTarget::take(Compiled& compiled, Unit& unit, void* handle) {
   }
 }
 
+ObjectCache& CpuTarget::firstOf(const Unit& unit) {
+  // Bytes for which the system's compiler takes 0.1 s or less, well or not.
+  constexpr size_t kShort = 22'000;
+  if (options_.jit == Jit::Always) return good_;
+  return unit.source.size() <= kShort ? small_ : quick_;
+}
+
 void CpuTarget::startCompiling(Compiled& compiled) {
   compiled.started = true;
   if (!cpuStatistics_.compileFailure.empty()) return;
-  std::vector<std::string> sources;
-  for (const Unit& unit : compiled.units)
-    if (!unit.loaded) sources.push_back(unit.source);
-  if (auto failure = first().start(sources)) cpuStatistics_.compileFailure = *failure;
+  for (ObjectCache* cache : {&quick_, &small_, &good_}) {
+    std::vector<std::string> sources;
+    for (const Unit& unit : compiled.units)
+      if (!unit.loaded && &firstOf(unit) == cache) sources.push_back(unit.source);
+    if (sources.empty()) continue;
+    if (auto failure = cache->start(sources)) cpuStatistics_.compileFailure = *failure;
+  }
+}
+
+bool CpuTarget::compilersWork() {
+  const bool quick = quick_.busy(), small = small_.busy();
+  return quick || small;
 }
 
 void CpuTarget::waitForCompilers(Compiled& compiled) {
   const auto start = std::chrono::steady_clock::now();
-  first().wait();
+  if (options_.jit == Jit::Always) good_.wait();
+  quick_.wait();
+  small_.wait();
   cpuStatistics_.waitedSeconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   load(compiled);
   for (const Unit& unit : compiled.units) {
     if (unit.loaded) continue;
-    if (auto failure = first().failureOf(unit.source)) complaint_ = cpuStatistics_.compileFailure = *failure;
+    if (auto failure = firstOf(unit).failureOf(unit.source))
+      complaint_ = cpuStatistics_.compileFailure = *failure;
     if (cpuStatistics_.compileFailure.empty())
       cpuStatistics_.compileFailure = "a compiled kernel could not be loaded";
   }
@@ -213,7 +232,7 @@ void CpuTarget::advance(const LaunchRequest& request, Compiled& compiled) {
   const auto now = std::chrono::steady_clock::now();
   if (now - compiled.lastLook < kLookEvery) return;
   compiled.lastLook = now;
-  if (quick_.busy()) {
+  if (compilersWork()) {
     load(compiled);
   } else {
     waitForCompilers(compiled);
@@ -227,7 +246,7 @@ bool CpuTarget::interpretUntilCompiled(const LaunchRequest& request, std::option
     load(compiled);
     if (compiled.missing == 0) return std::nullopt;
     if (!compiled.started) startCompiling(compiled);
-    if (!quick_.busy()) waitForCompilers(compiled);
+    if (!compilersWork()) waitForCompilers(compiled);
     if (compiled.functions[request.kernel]) return std::nullopt;
     if (!cpuStatistics_.compileFailure.empty()) return Deadline::max();
     return std::chrono::steady_clock::now() + kLookEvery;

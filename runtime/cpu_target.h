@@ -2,11 +2,11 @@
 // (runtime/thread_team.h).
 //
 // Tiers. A program starts in the evaluator of the target `interp`; once its kernels have done some work they
-// are compiled, all together and quickly; once that code has done more, they are compiled well. With
-// Jit::Always they are compiled well at once. Shared objects are kept on disk (runtime/object_cache.h), so a
-// program that was compiled once starts fast the next time. All ways give the same results to the bit, so
-// when the change happens is not observable. Without a compiler everything stays in the evaluator
-// (Jit::Auto).
+// are compiled, all together, and quickly if they are long; once such code has done more, it is compiled
+// well. With Jit::Always they are compiled well at once. Shared objects are kept on disk
+// (runtime/object_cache.h), so a program that was compiled once starts fast the next time. All ways give the
+// same results to the bit, so when the change happens is not observable. Without a compiler everything stays
+// in the evaluator (Jit::Auto).
 #pragma once
 
 #include <chrono>
@@ -78,9 +78,11 @@ class CpuTarget final : public HostTarget {
   /// Takes what the caches have.
   void load(Compiled& compiled);
   void take(Compiled& compiled, Unit& unit, void* handle);
-  /// Where the first compiled code of a program comes from.
-  ObjectCache& first() { return options_.jit == Jit::Always ? good_ : quick_; }
+  /// Where the first compiled code comes from: of short sources it is good at once.
+  ObjectCache& firstOf(const Unit& unit);
   void startCompiling(Compiled& compiled);
+  /// Whether they do for first code.
+  bool compilersWork();
   void waitForCompilers(Compiled& compiled);
   /// Jit::Auto, after a compiled launch: has programs that go on for long compiled well.
   void improve(Compiled& compiled);
@@ -97,8 +99,8 @@ class CpuTarget final : public HostTarget {
                std::optional<DeviceError>& error);
 
   CpuOptions options_;
-  ObjectCache quick_, good_;
-  const int64_t ownStack_;  ///< bytes of a thread's stack that recursions in kernels may take
+  ObjectCache quick_, small_, good_;  ///< small: compiled as well as good ones, but waited for
+  const int64_t ownStack_;            ///< bytes of a thread's stack that recursions in kernels may take
   CpuStatistics cpuStatistics_;
   std::string complaint_;
   std::unordered_map<const ProgramKernels*, Compiled> programs_;

@@ -32,9 +32,9 @@ class Tiers : public ::testing::Test {
     o.cache.compiler = compiler;
     return o;
   }
-  /// Runs `rounds` launches over n elements each; gives the statistics.
+  /// Runs `rounds` launches over n elements each; gives the statistics. `terms`: of each element.
   static runtime::CpuStatistics run(const CpuOptions& options, int64_t n, int64_t rounds,
-                                    std::string* error = nullptr) {
+                                    std::string* error = nullptr, int terms = 1) {
     Builder b;
     VarId size = b.global("n", ints({n}));
     HostLoop loop;
@@ -51,6 +51,8 @@ class Tiers : public ::testing::Test {
     VarId next = b.let("next", b.arena().add(b.host(k), b.num(1)));
     ExprRef x =
         b.op(ScalarOp::Div, b.real(1), b.op(ScalarOp::Add, b.arena().convert(b.i(), kF64), b.real(1)));
+    for (int k = 1; k < terms; ++k)
+      x = b.op(ScalarOp::Add, x, b.op(ScalarOp::Mul, x, b.op(ScalarOp::Sub, b.real(k), x)));
     VarId total = b.launch(b.reduce(b.flat(b.host(size)), {x}, b.sum(kF64)), "harmonic")[0];
     VarId more = b.let("more", b.op(ScalarOp::Add, b.host(sum), b.host(total)));
     loop.body->results = {next, more};
@@ -93,24 +95,35 @@ TEST_F(Tiers, HotProgramsAreCompiledWhileTheyRunAndFoundTheNextTime) {
   EXPECT_EQ(results_[0], results_[1]);
 }
 
-/// The process need not wait for that: compilers finish alone.
+/// Long sources are compiled quickly first. The process need not wait for the other: compilers finish alone.
 TEST_F(Tiers, WhatGoesOnIsCompiledWell) {
   results_.clear();
-  const auto first = run(options(Jit::Auto), 20000000, 2);
-  EXPECT_EQ(first.improvedUnits, 0u);
+  constexpr int kTerms = 300;
+  constexpr int64_t kElements = 300000;
   const auto objects = [&] {
     size_t count = 0;
     for (const auto& entry : fs::directory_iterator(folder_)) count += entry.path().extension() == ".so";
     return count;
   };
+  const auto first = run(options(Jit::Auto), kElements, 3, nullptr, kTerms);
+  EXPECT_EQ(first.compiledUnits, 1u);
+  EXPECT_EQ(first.improvedUnits, 0u);
   EXPECT_EQ(objects(), 1u);
-  run(options(Jit::Auto), 20000000, 60);  // it was there, and takes more than a tenth of a second
+  // It was there, and takes more than a tenth of a second.
+  run(options(Jit::Auto), kElements, 40, nullptr, kTerms);
   for (int k = 0; k < 600 && objects() < 2; ++k) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_EQ(objects(), 2u);
-  const auto last = run(options(Jit::Auto), 20000000, 2);
+  const auto last = run(options(Jit::Auto), kElements, 3, nullptr, kTerms);
   EXPECT_EQ(last.cachedUnits, 1u);
-  EXPECT_EQ(last.compiledLaunches, 2u);
+  EXPECT_EQ(last.compiledUnits, 0u);
   EXPECT_EQ(results_[0], results_[2]);
+}
+
+TEST_F(Tiers, ShortSourcesAreCompiledWellAtOnce) {
+  run(options(Jit::Auto), 20000000, 2);
+  const auto always = run(options(Jit::Always), 20000000, 2);
+  EXPECT_EQ(always.cachedUnits, 1u);
+  EXPECT_EQ(always.compiledUnits, 0u);
 }
 
 TEST_F(Tiers, TheTierIsNotObservable) {
