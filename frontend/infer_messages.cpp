@@ -205,8 +205,8 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
                                std::string what, const Conflict& conflict) {
   // What is wrong inside of the argument has been told, and its type may come from that.
   const auto isInside = [&](const Diagnostic& d) {
-    return d.span.file == argument.span.file && d.span.begin >= argument.span.begin &&
-           d.span.end <= argument.span.end;
+    return d.severity == Severity::Error && d.span.file == argument.span.file &&
+           d.span.begin >= argument.span.begin && d.span.end <= argument.span.end;
   };
   if (std::any_of(diagnostics_.begin(), diagnostics_.end(), isInside)) return;
   const bool isOperator = !what.empty();

@@ -77,22 +77,22 @@ class CpuTarget final : public HostTarget {
   void generate(const ProgramKernels& program, Compiled& compiled);
   /// Takes what the caches have.
   void load(Compiled& compiled);
+  /// From now on kernels of the unit are those of a loaded object.
   void take(Compiled& compiled, Unit& unit, void* handle);
   /// Where the first compiled code comes from: of short sources it is good at once.
   ObjectCache& firstOf(const Unit& unit);
   void startCompiling(Compiled& compiled);
-  /// Whether they do for first code.
+  /// Whether compilers are at work on first code.
   bool compilersWork();
   void waitForCompilers(Compiled& compiled);
   /// Jit::Auto, after a compiled launch: has programs that go on for long compiled well.
   void improve(Compiled& compiled);
+  /// Estimated seconds of a launch in the evaluator.
   double costOf(const LaunchRequest& request, const Compiled& compiled) const;
   /// Jit::Auto, before a launch: whatever brings the program nearer to compiled kernels.
   void advance(const LaunchRequest& request, Compiled& compiled);
-  /// Evaluates a launch, and counts what it took for work.
-  void interpretAndCount(const LaunchRequest& request, std::optional<DeviceError>& error, Compiled& compiled);
-  /// The same of loops and recursions, of which nobody knows how long they take: after a while compilers
-  /// begin to work, too. False if they were done first.
+  /// Evaluates loops or recursions, of which nobody knows how long they take: after a while compilers begin
+  /// to work, too. False if these were done first.
   bool interpretUntilCompiled(const LaunchRequest& request, std::optional<DeviceError>& error,
                               Compiled& compiled);
   Failure call(const LaunchRequest& request, codegen::cpu::KernelFunction function,

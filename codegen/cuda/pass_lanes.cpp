@@ -42,8 +42,8 @@ int worth(const RefilledLoop& refilled) {
 }
 /// The same in a tile, where little is left to take. Who has come to the end looks around only with the
 /// others, and the slowest hardly ever does so just then: for one and a half of these times nobody would have
-/// taken another element. (Launches that pay are missed so: implied volatilities took 1.35 times as long,
-/// though Jacobi's symbols 0.85.)
+/// taken another element. (A queue of all tiles that asked for so much would miss where it pays: implied
+/// volatilities took 1.35 times as long so, though Jacobi's symbols 0.85.)
 int worthInTile(const RefilledLoop& refilled) {
   constexpr int kNobody = 48;
   return kNobody + waits(refilled, refilled.worth());
