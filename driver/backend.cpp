@@ -91,6 +91,7 @@ class CompiledForm final : public PreparedForm {
     return executor_.run(*prepared_, cells, services, runOptions, &statistics);
   }
   bool canRun() const { return prepared_->canRun(); }
+  const lcu::Program& program() const { return program_; }
   const fusion::FusionReport& report() const { return report_; }
 
  private:
@@ -101,13 +102,42 @@ class CompiledForm final : public PreparedForm {
   std::unique_ptr<runtime::PreparedProgram> prepared_;
 };
 
-/// Whether what a program is compiled to depends on the values of its globals (flatten/flatten.h).
-bool dependsOnShapes(const core::Program& program) {
+/// Of the cells that a program reads, those whose values' shapes make a difference to what it is compiled to
+/// (flatten/flatten.h), with what `regularity` tells of them.
+template <class Tells>
+RegularCells cellsOfShapes(const core::Program& program, const Tells& regularity) {
+  RegularCells cells;
   for (const core::Global& global : program.globals)
-    for (const core::Var& var : global.vars)
-      if (var.type.depth() > 1) return true;
-  return false;
+    if (std::any_of(global.vars.begin(), global.vars.end(),
+                    [](const core::Var& var) { return var.type.depth() > 1; }))
+      cells[global.cell] = regularity(global);
+  return cells;
 }
+
+/// What is known of the cells of a session before the programs that give them values have run.
+class ForeseenCells {
+ public:
+  RegularCells readBy(const core::Program& program) const {
+    return cellsOfShapes(program, [this](const core::Global& global) {
+      if (const auto known = cells_.find(global.cell); known != cells_.end()) return known->second;
+      size_t variables = 0;
+      for (const core::Var& var : global.vars) variables += variablesOf(var.type);
+      return Regularity(variables, false);
+    });
+  }
+  void assign(const std::vector<CellAssignment>& assignments, const lcu::Program& program) {
+    for (const CellAssignment& assignment : assignments) {
+      size_t first = 0, count = 0;
+      for (size_t k = 0; k < assignment.first + assignment.count; ++k)
+        (k < assignment.first ? first : count) += variablesOf(program.resultTypes[k]);
+      const auto begin = program.regularResults.begin() + static_cast<std::ptrdiff_t>(first);
+      cells_[assignment.cell] = Regularity(begin, begin + static_cast<std::ptrdiff_t>(count));
+    }
+  }
+
+ private:
+  RegularCells cells_;
+};
 
 class CompilingBackend final : public Backend {
  public:
@@ -131,13 +161,17 @@ class CompilingBackend final : public Backend {
   std::unique_ptr<PreparedForm> prepare(const core::Program& program, const CellValues& cells) override {
     return compiled(program, cells);
   }
-  void expect(const std::vector<const core::Program*>& programs) override {
+  void expect(const std::vector<const FormResult*>& forms) override {
     expected_.clear();
     if (name() != "cuda") return;  // the others compile what turns out to be worth it
-    for (const core::Program* program : programs) {
-      if (dependsOnShapes(*program)) continue;
+    ForeseenCells cells;
+    for (const FormResult* form : forms) {
+      const core::Program& program = *form->program;
       try {
-        expected_[program] = compile(*program, {}, true);
+        RegularCells read = cells.readBy(program);
+        std::unique_ptr<CompiledForm> compiled = compile(program, read, true);
+        cells.assign(form->assignments, compiled->program());
+        expected_[&program] = {std::move(read), std::move(compiled)};
       } catch (const InternalError&) {
         // It comes again when the program runs, after those before it.
       }
@@ -175,16 +209,25 @@ class CompilingBackend final : public Backend {
   codegen::DeviceFigures figures() override { return executor_.target().figures(); }
 
  private:
-  std::unique_ptr<CompiledForm> compile(const core::Program& program, const CellValues& cells, bool later) {
+  /// A form that was compiled before those before it have run: the shapes for which it was.
+  struct Expected {
+    RegularCells read;
+    std::unique_ptr<CompiledForm> form;
+  };
+  std::unique_ptr<CompiledForm> compile(const core::Program& program, const RegularCells& cells, bool later) {
     auto form = std::make_unique<CompiledForm>(executor_, pipeline_.flatten(program, cells), interrupted_);
     form->fuse(pipeline_, later);
     return form;
   }
   std::unique_ptr<CompiledForm> compiled(const core::Program& program, const CellValues& cells) {
-    if (auto expected = expected_.extract(&program)) return std::move(expected.mapped());
-    std::unique_ptr<CompiledForm> form = compile(program, cells, false);
+    const RegularCells read =
+        cellsOfShapes(program, [&](const core::Global& global) { return regularityOf(cells(global.cell)); });
+    const auto expected = expected_.extract(&program);
+    std::unique_ptr<CompiledForm> form = expected && expected.mapped().read == read
+                                             ? std::move(expected.mapped().form)
+                                             : compile(program, read, false);
     // Code that was compiled ahead knows no shapes.
-    return form->canRun() || !dependsOnShapes(program) ? std::move(form) : compile(program, {}, false);
+    return form->canRun() || read.empty() ? std::move(form) : compile(program, {}, false);
   }
 
   runtime::Executor executor_;
@@ -194,7 +237,7 @@ class CompilingBackend final : public Backend {
   RunObserver observer_;
   bool sample_ = false;
   EarlierRuns earlier_;
-  std::unordered_map<const core::Program*, std::unique_ptr<CompiledForm>> expected_;
+  std::unordered_map<const core::Program*, Expected> expected_;
 };
 
 }  // namespace

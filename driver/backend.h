@@ -25,8 +25,6 @@ using RunObserver =
 /// What kernels of programs took in a run before.
 using EarlierRuns = std::unordered_map<const core::Program*, runtime::EarlierKernels>;
 
-using CellValues = std::function<Columns(uint32_t cell)>;
-
 /// A program made ready to run any number of times.
 class PreparedForm {
  public:
@@ -51,9 +49,9 @@ class Backend {
                                                   Services& services) = 0;
   /// For values of the cells that have these shapes. Must not outlive the backend.
   virtual std::unique_ptr<PreparedForm> prepare(const core::Program& program, const CellValues& cells) = 0;
-  /// Tells programs that will run, in this order, instead of those told before: some backends begin to
+  /// Tells forms whose programs will run, in this order, instead of those told before: some backends begin to
   /// compile them. They must live until they have run or others are told.
-  virtual void expect(const std::vector<const core::Program*>&) {}
+  virtual void expect(const std::vector<const FormResult*>&) {}
   /// From now on every kernel is timed, and `observer` called; targets without kernels ignore it.
   virtual void observe(const RunObserver& /*observer*/) {}
   /// From now on some elements are evaluated on the host, too, to see what thunks do; most of those whose

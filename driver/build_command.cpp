@@ -8,15 +8,15 @@ namespace kelpie::driver {
 
 namespace {
 
-/// Values of the cells that a program reads in which all elements of a nested sequence have one length.
-flatten::KnownGlobals regularShapes(const core::Program& program) {
-  return [&program](uint32_t cell) {
-    Columns columns;
-    for (const core::Global& global : program.globals)
-      if (global.cell == cell)
-        for (const core::Var& var : global.vars) columns.push_back(zeroColumn(var.type, 1));
-    return columns;
-  };
+/// Of the cells that a program reads, if all elements of nested sequences have one length.
+RegularCells regularShapes(const core::Program& program) {
+  RegularCells cells;
+  for (const core::Global& global : program.globals) {
+    size_t variables = 0;
+    for (const core::Var& var : global.vars) variables += variablesOf(var.type);
+    cells[global.cell] = Regularity(variables, true);
+  }
+  return cells;
 }
 
 }  // namespace

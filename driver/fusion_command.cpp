@@ -80,7 +80,7 @@ void addCode(fusion::FusionReport& report, const lcu::Program& program, const Pi
 
 /// For each strategy but the chosen one the report with its kernels.
 std::vector<fusion::FusionReport> reportsOfOthers(const core::Program& program, const Pipeline& pipeline,
-                                                  const flatten::KnownGlobals& globals,
+                                                  const RegularCells& shapes, const CellValues& globals,
                                                   const fusion::FusionReport& chosen,
                                                   const std::string& target) {
   std::vector<fusion::FusionReport> reports;
@@ -91,7 +91,7 @@ std::vector<fusion::FusionReport> reportsOfOthers(const core::Program& program, 
     if (given.strategy == chosen.regions[0].chosen) continue;
     for (const fusion::RegionReport& region : chosen.regions)
       given.clusters.push_back(region.strategies[s].cluster);
-    lcu::Program flat = pipeline.flatten(program, globals);
+    lcu::Program flat = pipeline.flatten(program, shapes);
     reports.push_back(pipeline.fuseAs(given, flat, globals));
     addCode(reports.back(), flat, pipeline, target);
   }
@@ -147,19 +147,22 @@ std::vector<fusion::FormReport> fusionReports(const std::vector<FormResult>& for
   for (const FormResult& form : forms) {
     if (!form.program) continue;
     // What ran was compiled for the values of the globals it reads.
-    flatten::KnownGlobals globals;
+    CellValues globals;
+    RegularCells shapes;
     const bool ran = runs && runs->byProgram.contains(&*form.program);
     const auto& read = form.program->globals;
     if (ran && std::all_of(read.begin(), read.end(),
                            [&](const core::Global& global) { return runs->cells.contains(global.cell); }))
       globals = [&](uint32_t cell) { return runs->cells.at(cell); };
-    lcu::Program program = pipeline.flatten(*form.program, globals);
+    if (globals)
+      for (const core::Global& global : read) shapes[global.cell] = regularityOf(globals(global.cell));
+    lcu::Program program = pipeline.flatten(*form.program, shapes);
     fusion::FusionReport report = pipeline.fuse(program, globals);
     if (request.format == FusionFormat::Json || request.format == FusionFormat::Html)
       addCode(report, program, pipeline, request.target);
     std::vector<fusion::FusionReport> others;
     if (request.format == FusionFormat::Html)
-      others = reportsOfOthers(*form.program, pipeline, globals, report, request.target);
+      others = reportsOfOthers(*form.program, pipeline, shapes, globals, report, request.target);
     if (ran) addMeasured(report, runs->byProgram.at(&*form.program));
     const auto unwanted = [&](const auto& region) { return !concerns(region, request.function); };
     std::erase_if(report.regions, unwanted);

@@ -40,8 +40,7 @@ class GlobalSizes {
   size_t next_ = 0;
 };
 
-std::unordered_map<lcu::VarId, double> sizesOf(const lcu::Program& program,
-                                               const flatten::KnownGlobals& globals) {
+std::unordered_map<lcu::VarId, double> sizesOf(const lcu::Program& program, const CellValues& globals) {
   std::unordered_map<lcu::VarId, double> sizes;
   for (const lcu::GlobalInput& global : program.globals) {
     GlobalSizes of(program, global, sizes);
@@ -60,26 +59,26 @@ std::vector<FormResult> Pipeline::analyse(Session& session, uint32_t file) const
   return results;
 }
 
-lcu::Program Pipeline::flatten(const core::Program& program, const flatten::KnownGlobals& globals) const {
+lcu::Program Pipeline::flatten(const core::Program& program, const RegularCells& globals) const {
   lcu::Program flat = flatten::flatten(program, globals);
   flat.span = program.span;
   if (options_.verify) expectSound(lcu::verify(flat, false), "flattening");
   return flat;
 }
 
-fusion::FusionReport Pipeline::fuse(lcu::Program& program, const flatten::KnownGlobals& globals) const {
+fusion::FusionReport Pipeline::fuse(lcu::Program& program, const CellValues& globals) const {
   return fuse(program, globals, options_.fusion);
 }
 
 fusion::FusionReport Pipeline::fuseAs(const fusion::GivenSchedule& schedule, lcu::Program& program,
-                                      const flatten::KnownGlobals& globals) const {
+                                      const CellValues& globals) const {
   fusion::FusionOptions options = options_.fusion;
   options.observe = nullptr;
   options.given = schedule;
   return fuse(program, globals, std::move(options));
 }
 
-fusion::FusionReport Pipeline::fuse(lcu::Program& program, const flatten::KnownGlobals& globals,
+fusion::FusionReport Pipeline::fuse(lcu::Program& program, const CellValues& globals,
                                     fusion::FusionOptions options) const {
   if (globals) options.globals = sizesOf(program, globals);
   for (const std::string& place : {sources_.describe(program.span), std::string()}) {

@@ -12,6 +12,7 @@
 // in debug builds) every result is checked and a violation is an InternalError that names the pass.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -24,6 +25,9 @@
 #include "ir/lcu.h"
 
 namespace kelpie::driver {
+
+/// The value of a session cell, as columns of length 1.
+using CellValues = std::function<Columns(uint32_t cell)>;
 
 struct PipelineOptions {
   fusion::FusionOptions fusion;
@@ -39,13 +43,13 @@ class Pipeline {
   /// Parse, infer, specialise: every form of a file.
   std::vector<FormResult> analyse(Session& session, uint32_t file) const;
   /// `globals`: see flatten/flatten.h.
-  lcu::Program flatten(const core::Program& program, const flatten::KnownGlobals& globals = {}) const;
+  lcu::Program flatten(const core::Program& program, const RegularCells& globals = {}) const;
   /// `globals` tell fusion sizes.
-  fusion::FusionReport fuse(lcu::Program& program, const flatten::KnownGlobals& globals = {}) const;
+  fusion::FusionReport fuse(lcu::Program& program, const CellValues& globals = {}) const;
   /// What fuse() reports of another strategy, whose clusters its report has: the same regions with that
   /// strategy's kernels. `program` as it was flattened; globals as then.
   fusion::FusionReport fuseAs(const fusion::GivenSchedule& schedule, lcu::Program& program,
-                              const flatten::KnownGlobals& globals = {}) const;
+                              const CellValues& globals = {}) const;
   /// The source of all kernels for the target "cuda" or "cpu".
   std::string generate(const lcu::Program& program, const std::string& target) const;
   /// The same of each kernel alone, by its name.
@@ -56,7 +60,7 @@ class Pipeline {
   std::string describe(Span span) const;
 
  private:
-  fusion::FusionReport fuse(lcu::Program& program, const flatten::KnownGlobals& globals,
+  fusion::FusionReport fuse(lcu::Program& program, const CellValues& globals,
                             fusion::FusionOptions options) const;
 
   const SourceManager& sources_;

@@ -30,12 +30,12 @@ void Output::beginLine() {
 bool Output::flush() { return std::fflush(file_) == 0 && !std::ferror(file_); }
 
 bool Runner::run(const std::vector<FormResult>& forms) {
-  std::vector<const core::Program*> programs;
+  std::vector<const FormResult*> running;
   for (const FormResult& form : forms) {
     if (form.kind == FormKind::Exit) break;
-    if (form.program && !form.failed()) programs.push_back(&*form.program);
+    if (form.program && !form.failed()) running.push_back(&form);
   }
-  backend_->expect(programs);
+  backend_->expect(running);
   const bool good = runAll(forms);
   backend_->expect({});
   return good;

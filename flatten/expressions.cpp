@@ -166,6 +166,7 @@ Values Flattener::compileConstant(const core::Constant& node) {
     }
     vars.push_back(
         newVar(lcu::VarKind::Array, array.type.scalar(), "literal", arena().index(array.length())));
+    if (column.type.isSequence() && isRegular(column)) regularDescriptors_.insert(vars.back());
     stmt.results.push_back(vars.back());
     constant.columns.push_back(std::move(array));
     for (const Column& inner : column.elements) add(inner);

@@ -25,16 +25,7 @@ namespace {
 
 constexpr size_t kAlwaysInline = 12;
 
-/// All sequences of the column have one length.
-bool isRegular(const Column& column) {
-  const SharedArray<int64_t>& offsets = column.offsets;
-  const int64_t each = offsets.size() > 1 ? offsets[1] : 0;
-  for (size_t k = 1; k < offsets.size(); ++k)
-    if (offsets[k] - offsets[k - 1] != each) return false;
-  return true;
-}
-
-lcu::Program flattenParallel(const core::Program& program, const KnownGlobals& globals) {
+lcu::Program flattenParallel(const core::Program& program, const RegularCells& globals) {
   const core::Program merged = mergeCycles(program, Analysis(program));
   const core::Program oneCall = joinBranchCalls(merged, Analysis(merged));
   const core::Program joined = joinSiblingCalls(oneCall, Analysis(oneCall));
@@ -50,7 +41,7 @@ lcu::Program flattenParallel(const core::Program& program, const KnownGlobals& g
 
 }  // namespace
 
-lcu::Program flatten(const core::Program& program, const KnownGlobals& globals) {
+lcu::Program flatten(const core::Program& program, const RegularCells& globals) {
   if (!hasSerialLoops(program)) return flattenParallel(program, globals);
   return flattenParallel(unrollSerialLoops(program, Analysis(program)), globals);
 }
@@ -64,32 +55,32 @@ lcu::Program Flattener::run() {
   for (const core::Global& global : core_.globals) {
     lcu::GlobalInput input;
     input.cell = global.cell;
-    const kelpie::Columns known = knownGlobals_ ? knownGlobals_(global.cell) : kelpie::Columns{};
+    const auto known = regularCells_.find(global.cell);
+    const auto regular = [&] {
+      const size_t next = input.vars.size();
+      return known != regularCells_.end() && next < known->second.size() && known->second[next];
+    };
     Row types;
-    std::function<void(const CoreType&, const Column*, const std::string&)> column =
-        [&](const CoreType& type, const Column* data, const std::string& name) {
-          if (type.isScalar()) {
-            input.vars.push_back(newVar(VarKind::Array, type.scalar(), name));
-            return;
-          }
-          if (data && isRegular(*data))
-            input.vars.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_each"));
-          else
-            input.vars.push_back(newVar(VarKind::Array, lcu::kIndex, name + "_offsets"));
-          for (size_t k = 0; k < type.elements().size(); ++k)
-            column(type.elements()[k], data ? &data->elements[k] : nullptr, name);
-        };
-    for (size_t v = 0; v < global.vars.size(); ++v) {
-      const core::Var& var = global.vars[v];
-      const Column* data = v < known.size() ? &known[v] : nullptr;
+    std::function<void(const CoreType&, const std::string&)> column = [&](const CoreType& type,
+                                                                          const std::string& name) {
+      if (type.isScalar()) {
+        input.vars.push_back(newVar(VarKind::Array, type.scalar(), name));
+        return;
+      }
+      if (regular())
+        input.vars.push_back(newVar(VarKind::Host, lcu::kIndex, name + "_each"));
+      else
+        input.vars.push_back(newVar(VarKind::Array, lcu::kIndex, name + "_offsets"));
+      for (const CoreType& element : type.elements()) column(element, name);
+    };
+    for (const core::Var& var : global.vars) {
       types.push_back(var.type);
       if (var.type.isScalar()) {
         input.vars.push_back(newVar(VarKind::Host, var.type.scalar(), var.name));
         continue;
       }
       input.vars.push_back(newVar(VarKind::Host, lcu::kIndex, var.name + "_length"));
-      for (size_t k = 0; k < var.type.elements().size(); ++k)
-        column(var.type.elements()[k], data ? &data->elements[k] : nullptr, var.name);
+      for (const CoreType& element : var.type.elements()) column(element, var.name);
     }
     Values values = fromDenseColumns(types, input.vars);
     for (size_t k = 0; k < global.vars.size(); ++k) globals_[global.vars[k].id] = {&root, values[k]};
@@ -101,6 +92,8 @@ lcu::Program Flattener::run() {
   program_.resultTypes.assign(core_.entry->type.begin(), core_.entry->type.end());
   for (size_t k = 0; k < results.size(); ++k)
     denseColumns(results[k], program_.resultTypes[k], root, program_.entry.body.results);
+  for (const VarId result : program_.entry.body.results)
+    program_.regularResults.push_back(regularDescriptors_.contains(result));
   flushPending(root);
   return std::move(program_);
 }

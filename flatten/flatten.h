@@ -10,18 +10,14 @@
 // skipped by a test on the host, which is what ends recursions.
 #pragma once
 
-#include <functional>
-
 #include "ir/core.h"
-#include "ir/data.h"
 #include "ir/lcu.h"
+#include "ir/regularity.h"
 
 namespace kelpie::flatten {
 
-/// The value of a session cell, as columns of length 1, if it is known when a form that reads it is compiled.
-/// Only its shape is looked at: a nested sequence whose elements have one length has a regular descriptor.
-using KnownGlobals = std::function<Columns(uint32_t cell)>;
-
-lcu::Program flatten(const core::Program& program, const KnownGlobals& globals = {});
+/// `globals`: what is known of the session cells that the program reads. A nested sequence whose elements have
+/// one length gets a regular descriptor.
+lcu::Program flatten(const core::Program& program, const RegularCells& globals = {});
 
 }  // namespace kelpie::flatten

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -42,8 +43,8 @@ using Frame = std::unordered_map<core::VarId, Bound>;
 
 class Flattener {
  public:
-  Flattener(const core::Program& program, const KnownGlobals& globals)
-      : core_(program), analysis_(program), knownGlobals_(globals) {}
+  Flattener(const core::Program& program, const RegularCells& globals)
+      : core_(program), analysis_(program), regularCells_(globals) {}
   lcu::Program run();
 
  private:
@@ -395,7 +396,8 @@ class Flattener {
 
   const core::Program& core_;
   Analysis analysis_;
-  const KnownGlobals& knownGlobals_;
+  const RegularCells& regularCells_;
+  std::unordered_set<VarId> regularDescriptors_;  ///< arrays of segments of one length
   lcu::Program program_;
   std::deque<Context> contexts_;
   Frame globals_;

@@ -248,7 +248,9 @@ std::vector<StorePtr> Flattener::storeRow(const Values& row, Context& context, F
 VarId Flattener::offsetsArray(const Space& space) {
   if (space.kind == SpaceKind::Offsets) return space.offsets;
   Space positions = flat(arena().add(space.segments, arena().index(1)));
-  return map(positions, arena().mul(arena().param(0), space.length), block_, "offsets");
+  const VarId offsets = map(positions, arena().mul(arena().param(0), space.length), block_, "offsets");
+  regularDescriptors_.insert(offsets);
+  return offsets;
 }
 
 /// Of a value of a non-root context: one entry for each instance. Of a root's sequence: one entry in all.

@@ -30,6 +30,7 @@
 
 #include "ir/data.h"
 #include "ir/expr.h"
+#include "ir/regularity.h"
 #include "ir/source.h"
 
 namespace kelpie::lcu {
@@ -226,7 +227,8 @@ struct Program {
   std::vector<HostFunction> functions;
   HostFunction entry;  ///< no parameters; results: dense columns of `resultTypes`
   std::vector<CoreType> resultTypes;
-  Span span;  ///< of the form it comes from
+  Regularity regularResults;  ///< of the entry's results, as far as it is known before the program runs
+  Span span;                  ///< of the form it comes from
 
   VarId newVar(VarInfo info);
   SiteId newSite(Site site);

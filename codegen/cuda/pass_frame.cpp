@@ -53,8 +53,16 @@ std::string resultOfSegments(PassText& t) {
 /// Whether elements take more than what they load in order: by branches, loops or long operations.
 bool takesTime(const lcu::Kernel& kernel) {
   return std::any_of(kernel.bindings.begin(), kernel.bindings.end(), [](const Soac& soac) {
-    return lcu::anyNode(thunksOf(soac), [](lcu::ExprRef e) { return isMultiValued(e) || takesLong(e); });
+    return soac.kind != lcu::SoacKind::Once &&
+           lcu::anyNode(thunksOf(soac), [](lcu::ExprRef e) { return isMultiValued(e) || takesLong(e); });
   });
+}
+
+/// Whether elements wait for more than what all of them load side by side, so that more threads help.
+bool waits(const PassText& t) {
+  const auto& parameters = t.info.parameters;
+  return takesTime(t.kernel) || std::any_of(parameters.begin(), parameters.end(),
+                                            [](const KernelParameter& p) { return p.gathered; });
 }
 
 bool recurses(const lcu::Kernel& kernel) {
@@ -173,7 +181,8 @@ void writeSignature(PassText& t) {
   }
   if (t.plan.blocksAtOnce > 1 && !t.pass.segmented() && t.plan.scanned())
     bounds += " - KELPIE_FLAT_BLOCKS_LESS";
-  if (t.plan.blocksAtOnce == 1 && !t.pass.segmented() && !t.plan.scanned()) bounds += " KELPIE_MIN_BLOCKS";
+  if (t.plan.blocksAtOnce == 1 && !t.pass.segmented() && !t.plan.scanned() && waits(t))
+    bounds += " KELPIE_MIN_BLOCKS";
   std::string text =
       fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", bounds, t.pass.entry);
   size_t column = text.size();

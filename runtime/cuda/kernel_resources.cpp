@@ -107,6 +107,12 @@ int blocksThatFit(int threads, int registers) {
 
 }  // namespace
 
+std::vector<OtherBlocks> blocksHopedFor(const std::string& source) {
+  if (boundsOf(source).open != Bounds::Open::ToFewerOrMore) return {};
+  constexpr int kMostRegisters = 255;
+  return blocksToTry(source, {kMostRegisters, 0});
+}
+
 std::vector<OtherBlocks> blocksToTry(const std::string& source, const KernelResources& resources) {
   const auto [threads, blocks, open] = boundsOf(source);
   if (open == Bounds::Open::No) return {};

@@ -13,7 +13,8 @@
 // Flat maps and folds have as many registers as the compiler likes. Where that leaves room for three or fewer
 // blocks (four, if it has a queue, codegen/cuda/lane_queue.cuh), one more is tried: it took 0.82 to 0.83
 // (connected components, Kalman filters), 0.92 and 0.96 to 1.02 of the time (11 kernels) where hardly
-// anything went into frames, 0.88 to 1.73 (12 kernels) where more did.
+// anything went into frames, 0.88 to 1.73 (12 kernels) where more did. Only those have this that load at
+// computed places or take long operations: of 18 others, one found room for one more.
 //
 // Maps over segments that branch wait for one load after the other (fusion/load_waits.h), others for long
 // operations: the more threads there are meanwhile, the better. 16 blocks of 128 threads instead of 9 or 10
@@ -45,6 +46,11 @@ struct OtherBlocks {
   std::string macro;   ///< NAME=VALUE, to compile with
   int mostFrameBytes;  ///< with which that is better
 };
+
+/// What to try before the code as it is planned, which is not needed where one of them is good: so most
+/// kernels that want more blocks are compiled once. Empty if the source leaves no more open. In the order of
+/// blocksToTry, which has the same ones for code that takes so many registers.
+std::vector<OtherBlocks> blocksHopedFor(const std::string& source);
 
 /// What to try, one after the other until something is better; empty: the code is good as it is, or the
 /// source does not leave that open (KELPIE_BLOCKS_LESS, KELPIE_FLAT_BLOCKS_LESS, KELPIE_BLOCKS_MORE and

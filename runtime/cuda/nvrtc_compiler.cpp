@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <unordered_map>
+
 #include "codegen/cuda/device_library.h"
 #include "runtime/cuda/kernel_resources.h"
 #include "runtime/cuda/shared_library.h"
@@ -60,17 +62,25 @@ const std::vector<std::string>& NvrtcCompiler::options() {
 }
 
 Failure NvrtcCompiler::compile(const std::string& source, int architecture, std::vector<char>& code) const {
+  std::unordered_map<std::string, std::vector<char>> tried;  // by macro
+  // `found`: whether `code` is good now.
+  const auto tryOne = [&](const OtherBlocks& blocks, bool& found) -> Failure {
+    const auto [other, isNew] = tried.try_emplace(blocks.macro);
+    if (isNew)
+      if (auto failure = compile(source, architecture, blocks.macro, other->second)) return failure;
+    const std::optional<KernelResources> changed = resourcesOf(other->second);
+    found = changed && changed->frameBytes <= blocks.mostFrameBytes;
+    if (found) code = std::move(other->second);
+    return std::nullopt;
+  };
+  bool found = false;
+  for (const OtherBlocks& blocks : blocksHopedFor(source))
+    if (auto failure = tryOne(blocks, found); failure || found) return failure;
   if (auto failure = compile(source, architecture, "", code)) return failure;
   const std::optional<KernelResources> asPlanned = resourcesOf(code);
   if (!asPlanned) return std::nullopt;
-  for (const OtherBlocks& blocks : blocksToTry(source, *asPlanned)) {
-    std::vector<char> other;
-    if (auto failure = compile(source, architecture, blocks.macro, other)) return failure;
-    const std::optional<KernelResources> changed = resourcesOf(other);
-    if (!changed || changed->frameBytes > blocks.mostFrameBytes) continue;
-    code = std::move(other);
-    break;
-  }
+  for (const OtherBlocks& blocks : blocksToTry(source, *asPlanned))
+    if (auto failure = tryOne(blocks, found); failure || found) return failure;
   return std::nullopt;
 }
 

@@ -177,5 +177,17 @@ TEST(KernelResources, BlocksAreAddedToMapsThatWait) {
   EXPECT_EQ(both[1].mostFrameBytes, 16);
 }
 
+/// What would be tried anyway, of those only that hardly ever go without.
+TEST(KernelResources, MoreBlocksAreTriedFirst) {
+  const auto hoped = blocksHopedFor("__launch_bounds__(128, 8 - KELPIE_BLOCKS_LESS + KELPIE_BLOCKS_MORE) f(");
+  ASSERT_EQ(hoped.size(), 2u);
+  EXPECT_EQ(hoped[0].macro, "KELPIE_BLOCKS_MORE=8");
+  EXPECT_EQ(hoped[0].mostFrameBytes, 8);
+  EXPECT_EQ(hoped[1].macro, "KELPIE_BLOCKS_MORE=4");
+  EXPECT_EQ(hoped[1].mostFrameBytes, 16);
+  EXPECT_TRUE(blocksHopedFor("__launch_bounds__(256 KELPIE_MIN_BLOCKS) f(").empty());
+  EXPECT_TRUE(blocksHopedFor("__launch_bounds__(256, 6 - KELPIE_BLOCKS_LESS) f(").empty());
+}
+
 }  // namespace
 }  // namespace kelpie::runtime::cuda

@@ -362,6 +362,34 @@ TEST(Join, SurvivorsOfTwoFiltersBecomeOneArray) {
   EXPECT_EQ(occurrences(lcu, ", joined_"), 2u) << lcu;
 }
 
+/// So that forms that read a result can be compiled before there is one.
+TEST(Regularity, OfResultsIsForeseen) {
+  const auto foreseen = [](const std::string& nesl) {
+    return flatten::flatten(compiled(nesl)).regularResults;
+  };
+  EXPECT_EQ(foreseen("3;"), (Regularity{false}));
+  EXPECT_EQ(foreseen("{{i * j : j in [0:5]} : i in [0:4]};"), (Regularity{false, true, false}));
+  EXPECT_EQ(foreseen("{{i * j : j in [0:i]} : i in [0:4]};"), (Regularity{false, false, false}));
+  EXPECT_EQ(foreseen("[[1, 2], [3, 4]];"), (Regularity{false, true, false}));
+  EXPECT_EQ(foreseen("[[1, 2], [3]];"), (Regularity{false, false, false}));
+  EXPECT_EQ(foreseen("(1, {(i, {{i : k in [0:i]} : j in [0:2]}) : i in [0:4]});"),
+            (Regularity{false, false, false, true, false, false}));
+}
+
+/// A cell's descriptor becomes the length that all its segments have.
+TEST(Regularity, OfCellsIsUsed) {
+  const core::Program program = compiled("m = [[1, 2], [3, 4]]; {sum(r) : r in m};");
+  ASSERT_EQ(program.globals.size(), 1u);
+  const uint32_t cell = program.globals[0].cell;
+  const auto kinds = [&](const RegularCells& cells) {
+    const lcu::Program flat = flatten::flatten(program, cells);
+    return flat.vars[flat.globals.at(0).vars.at(1)].kind;
+  };
+  EXPECT_EQ(kinds({}), lcu::VarKind::Array);
+  EXPECT_EQ(kinds({{cell, {false, false, false}}}), lcu::VarKind::Array);
+  EXPECT_EQ(kinds({{cell, {false, true, false}}}), lcu::VarKind::Host);
+}
+
 TEST(LoopInvariants, LengthsAndStartsThatStayAreNoParameters) {
   const std::string lcu = flat(
       "function halved(a, n) = if n == 0 then a else halved({x / 2.0 : x in a}, n - 1);"

@@ -88,6 +88,15 @@ std::string compare(const std::variant<Columns, RuntimeError>& expected,
   return equal ? "" : "expected " + show(x) + "\n  actual " + show(y);
 }
 
+/// What flattening promised of the results' shapes.
+std::string wronglyForeseen(const Regularity& promised, const Regularity& actual) {
+  if (promised.size() != actual.size())
+    return "regularity of another number of variables than the results have\n";
+  for (size_t k = 0; k < promised.size(); ++k)
+    if (promised[k] && !actual[k]) return "a descriptor that should be regular is not\n";
+  return "";
+}
+
 std::vector<FormOutcome> run(const std::string& nesl, const RunnerOptions& options) {
   SourceManager sources;
   uint32_t file = sources.add("test.nesl", nesl);
@@ -140,7 +149,10 @@ std::vector<FormOutcome> run(const std::string& nesl, const RunnerOptions& optio
           *form.program, [&](uint32_t cell) { return cells[cell]; }, *services);
     for (Way& way : ways) {
       if (!outcome.difference.empty()) break;
-      lcu::Program program = flatten::flatten(*form.program, [&](uint32_t cell) { return way.cells[cell]; });
+      RegularCells regular;
+      for (const core::Global& global : form.program->globals)
+        regular[global.cell] = regularityOf(way.cells[global.cell]);
+      lcu::Program program = flatten::flatten(*form.program, regular);
       outcome.lcu = toString(program);
       for (const std::string& m : verify(program, false)) outcome.difference += "λcu: " + m + "\n";
       if (way.strategy) {
@@ -162,6 +174,8 @@ std::vector<FormOutcome> run(const std::string& nesl, const RunnerOptions& optio
       if (!options.reference && &way == &ways.front()) expected = actual;
       std::string difference = compare(expected, actual, options.positions);
       if (!difference.empty()) outcome.difference = way.name + ": " + difference + "\n";
+      if (auto* columns = std::get_if<Columns>(&actual))
+        outcome.difference += wronglyForeseen(program.regularResults, regularityOf(*columns));
       assign(way.cells, actual);
     }
     if (auto* columns = std::get_if<Columns>(&expected)) outcome.reference = *columns;

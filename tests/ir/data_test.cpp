@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "ir/diagnostic.h"
+#include "ir/regularity.h"
+#include "ir/regularity.h"
 
 namespace kelpie {
 namespace {
@@ -45,6 +47,18 @@ TEST(Column, SequencesAndZeros) {
   EXPECT_THROW(sequenceColumn({ScalarType::Int64}, {0, 2}, {zeroColumn(ScalarType::Int64, 1)}),
                InternalError);
   EXPECT_THROW(scalarColumn(ScalarType::Int64, std::vector<std::byte>(9)), InternalError);
+}
+
+TEST(Regularity, OfEachDescriptorButTheOutermost) {
+  const Column rows = sequenceColumn({ScalarType::Int64}, {0, 2, 4}, {zeroColumn(ScalarType::Int64, 4)});
+  const Column ragged = sequenceColumn({ScalarType::Int64}, {0, 1, 4}, {zeroColumn(ScalarType::Int64, 4)});
+  const auto pair = [](const Column& rows) { return sequenceColumn({rows.type}, {0, 2}, {rows}); };
+  EXPECT_EQ(regularityOf({zeroColumn(ScalarType::Int64, 1), pair(rows)}),
+            (Regularity{false, false, true, false}));
+  EXPECT_EQ(regularityOf({pair(ragged)}), (Regularity{false, false, false}));
+  EXPECT_EQ(regularityOf({zeroColumn(kNested, 1)}), (Regularity{false, false, true, false}));
+  EXPECT_EQ(variablesOf(kNested), 4u);
+  EXPECT_EQ(variablesOf(ScalarType::Int64), 1u);
 }
 
 }  // namespace
