@@ -3,18 +3,19 @@ add_executable(gpu_bench EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/gpu_bench.cp
                ${PROJECT_SOURCE_DIR}/tests/codegen/known_kernels.cpp)
 target_link_libraries(gpu_bench PRIVATE kelpie_runtime)
 if(KELPIE_NVCC)
-  foreach(peer gpu_peers gpu_peer_spmv gather_floor quotients)
+  foreach(peer gpu_peers gpu_peer_spmv gpu_peer_types gather_floor quotients)
     add_custom_command(
       OUTPUT ${PROJECT_BINARY_DIR}/bench/${peer}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/bench
       COMMAND ${KELPIE_NVCC} -std=c++17 -O2 -arch=sm_90 -o ${PROJECT_BINARY_DIR}/bench/${peer}
               ${CMAKE_CURRENT_LIST_DIR}/${peer}.cu $<$<STREQUAL:${peer},gpu_peer_spmv>:-lcusparse>
               $<$<STREQUAL:${peer},quotients>:-fmad=false>
-      DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${peer}.cu ${CMAKE_CURRENT_LIST_DIR}/segment_lengths.h
+      DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${peer}.cu ${CMAKE_CURRENT_LIST_DIR}/cub_peer.cuh
+              ${CMAKE_CURRENT_LIST_DIR}/segment_lengths.h
       COMMAND_EXPAND_LISTS VERBATIM)
   endforeach()
   add_custom_target(gpu_peers DEPENDS ${PROJECT_BINARY_DIR}/bench/gpu_peers ${PROJECT_BINARY_DIR}/bench/gpu_peer_spmv
-                    ${PROJECT_BINARY_DIR}/bench/gather_floor ${PROJECT_BINARY_DIR}/bench/quotients)
+                    ${PROJECT_BINARY_DIR}/bench/gpu_peer_types ${PROJECT_BINARY_DIR}/bench/gather_floor ${PROJECT_BINARY_DIR}/bench/quotients)
 endif()
 # What launches and waits cost, and the peers of bench/programs. Without fused multiply-add, which Kelpie does without, too,
 # a point on a line is on the line, and both count the same steps.

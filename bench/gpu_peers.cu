@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_segmented_reduce.cuh>
@@ -18,56 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "segment_lengths.h"
+#include "cub_peer.cuh"
 
 namespace {
 
-constexpr int kRepeats = 9;
-
-void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
-  std::exit(1);
-}
-
-template <class T>
-struct Device {
-  T* data = nullptr;
-  explicit Device(size_t count) {
-    check(cudaMalloc(&data, std::max<size_t>(count, 16) * sizeof(T)), "cudaMalloc");
-  }
-  ~Device() { cudaFree(data); }
-  Device(const Device&) = delete;
-  void put(const std::vector<T>& values) {
-    check(cudaMemcpy(data, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
-  }
-};
-
-const cudaStream_t kStream = cudaStreamPerThread;  // one that can be captured
-
-/// Of one call at a time.
-double median(const std::function<void()>& job) {
-  cudaEvent_t begin, end;
-  cudaEventCreate(&begin);
-  cudaEventCreate(&end);
-  job();
-  job();
-  std::vector<float> times;
-  for (int k = 0; k < kRepeats; ++k) {
-    cudaEventRecord(begin, kStream);
-    job();
-    cudaEventRecord(end, kStream);
-    check(cudaEventSynchronize(end), "running");
-    float ms = 0;
-    cudaEventElapsedTime(&ms, begin, end);
-    times.push_back(ms);
-  }
-  check(cudaGetLastError(), "launching");
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
+using namespace kelpie::bench;
 
 /// Of many calls one after the other, per call, between two waits of the host, as gpu_bench measures.
 struct BackToBack {
@@ -103,25 +56,6 @@ BackToBack backToBack(const std::function<void()>& job) {
   cudaGraphDestroy(graph);
   return {called, asGraph};
 }
-
-void report(const std::string& job, const char* who, double ms, double bytes) {
-  std::printf("{\"job\": \"%s\", \"who\": \"%s\", \"ms\": %.5f, \"bytes\": %.0f}\n", job.c_str(), who, ms,
-              bytes);
-  std::fflush(stdout);
-}
-
-/// A CUB algorithm with its temporary storage.
-struct Cub {
-  std::function<cudaError_t(void*, size_t&)> call;
-  void* storage = nullptr;
-  size_t bytes = 0;
-  explicit Cub(std::function<cudaError_t(void*, size_t&)> f) : call(std::move(f)) {
-    check(call(nullptr, bytes), "CUB");
-    check(cudaMalloc(&storage, bytes + 16), "cudaMalloc");
-  }
-  ~Cub() { cudaFree(storage); }
-  void operator()() { check(call(storage, bytes), "CUB"); }
-};
 
 struct Plus {
   __device__ float operator()(float a, float b) const { return a + b; }
@@ -264,17 +198,17 @@ int main(int argc, char** argv) {
     report("filter", "cub", median([&] { filter(); }), 1.5 * all);
   }
   for (const char* kind : {"8", "1024", "1048576", "zipf", "half_giant"}) {
-    auto offsets = kelpie::bench::offsetsOf<int64_t>(kind, n);
-    auto m = static_cast<int64_t>(offsets.size()) - 1;
-    Device<int64_t> deviceOffsets(offsets.size());
-    deviceOffsets.put(offsets);
-    Device<float> sums(static_cast<size_t>(m));
-    Cub sum([&](void* s, size_t& b) {
-      return cub::DeviceSegmentedReduce::Sum(s, b, in.data, sums.data, m, deviceOffsets.data,
-                                             deviceOffsets.data + 1, kStream);
+    const Segments segments(kind, n);
+    const auto m = static_cast<double>(segments.count);
+    Device<float> sums(static_cast<size_t>(segments.count));
+    run(std::string("segmented_sum_") + kind, "cub", all + 8 * m, [&](void* s, size_t& b) {
+      return cub::DeviceSegmentedReduce::Sum(s, b, in.data, sums.data, segments.count, segments.offsets.data,
+                                             segments.offsets.data + 1, kStream);
     });
-    report(std::string("segmented_sum_") + kind, "cub", median([&] { sum(); }),
-           all + 12.0 * static_cast<double>(m));
+    run(std::string("segmented_scan_") + kind, "cub by key", 2 * all + 4 * m, [&](void* s, size_t& b) {
+      return cub::DeviceScan::ExclusiveSumByKey(s, b, segments.keys.data, in.data, out.data, n,
+                                                ::cuda::std::equal_to<>(), kStream);
+    });
   }
   return 0;
 }

@@ -87,6 +87,7 @@ grep -E 'KELPIE_SEED|PASSED|FAILED  \]|SKIPPED' "$out/test_gpu.log" | cut -c1-12
 step bench_kelpie 110 $(program gpu_bench) 27 || tail -3 "$out/bench_kelpie.log"
 [ -x .bundle/bin/gpu_peers ] && step bench_peers 60 $(program gpu_peers) 27
 [ -x .bundle/bin/gpu_peer_spmv ] && step bench_peer_spmv 40 $(program gpu_peer_spmv) 25
+[ -x .bundle/bin/gpu_peer_types ] && step bench_peer_types 60 $(program gpu_peer_types) 27
 [ -x .bundle/bin/gather_floor ] && step gather_floor 20 $(program gather_floor)
 [ -x .bundle/bin/quotients ] && step quotients 20 $(program quotients)
 
