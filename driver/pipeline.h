@@ -13,6 +13,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -38,7 +39,9 @@ struct PipelineOptions {
 class Pipeline {
  public:
   Pipeline(const SourceManager& sources, PipelineOptions options)
-      : sources_(sources), options_(std::move(options)) {}
+      : sources_(sources), options_(std::move(options)) {
+    options_.fusion.solved = std::make_shared<fusion::SolvedProblems>();
+  }
 
   /// Parse, infer, specialise: every form of a file.
   std::vector<FormResult> analyse(Session& session, uint32_t file) const;

@@ -16,8 +16,8 @@
 
 namespace kelpie::flatten {
 
-/// `globals`: what is known of the session cells that the program reads. A nested sequence whose elements have
-/// one length gets a regular descriptor.
+/// `globals`: what is known of the session cells that the program reads. A nested sequence whose elements
+/// have one length gets a regular descriptor.
 lcu::Program flatten(const core::Program& program, const RegularCells& globals = {});
 
 }  // namespace kelpie::flatten

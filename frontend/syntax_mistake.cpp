@@ -197,6 +197,13 @@ struct Surroundings {
   bool followsNameOnNewLine() const {
     return found > formBegin && type(found - 1) == NeslParser::NAME && beginsLine(found - 1);
   }
+  /// Whether what is found comes right after a name in front of which a value ends, as in `1 b =`.
+  bool followsNameBehindValue() const {
+    if (found < formBegin + 2 || type(found - 1) != NeslParser::NAME) return false;
+    const uint32_t before = type(found - 2);
+    return isClosing(before) || before == NeslParser::NAME || before == NeslParser::INT ||
+           before == NeslParser::FLOAT || before == NeslParser::STRING || before == NeslParser::CHAR;
+  }
   bool beginsLine(uint32_t i) const {
     if (i == formBegin) return false;
     const uint32_t end = tokens[i - 1].end;
@@ -235,7 +242,8 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       break;
     case NeslParser::EQUAL:
       if (operandMissing) return "";
-      if ((around.type(around.found - 2) == NeslParser::COMMA || around.followsNameOnNewLine()) &&
+      if ((around.type(around.found - 2) == NeslParser::COMMA || around.followsNameOnNewLine() ||
+           around.followsNameBehindValue()) &&
           around.inBindingsOfLet())
         return "the bindings of a `let` are separated by `;`";
       if (!around.open.empty() || around.has(NeslParser::IF) || around.has(NeslParser::LET))

@@ -23,8 +23,9 @@ int clusterCount(const Assignment& cluster) {
 }  // namespace
 
 CheapestTogether::CheapestTogether(const PartitionProblem& problem, const PairTable& pairs,
-                                   const Assignment& chosen, const std::vector<Partition>& known)
-    : problem_(problem), pairs_(pairs), chosen_(chosen), known_(known) {
+                                   const Assignment& chosen, const std::vector<Partition>& known,
+                                   FoundCosts* found)
+    : problem_(problem), pairs_(pairs), chosen_(chosen), known_(known), found_(found) {
   for (const Partition& p : known) bound_ = std::max(bound_, p.bound);
   pricing_ = problem.nodes + static_cast<int64_t>(problem.edges.size() + problem.forbidden.size() +
                                                   problem.requirements.size());
@@ -33,6 +34,22 @@ CheapestTogether::CheapestTogether(const PartitionProblem& problem, const PairTa
 }
 
 TogetherCost CheapestTogether::of(const Assignment& group, int a, CountedWork& work) const {
+  if (!found_) return search(group, a, work);
+  std::vector<int64_t> key{work.left()};
+  for (int v = 0; v < problem_.nodes; ++v)
+    if (group[v] == group[a]) key.push_back(v);
+  const auto [known, isNew] = found_->try_emplace(std::move(key));
+  if (isNew) {
+    const int64_t before = work.left();
+    const TogetherCost cost = search(group, a, work);
+    known->second = {cost.cost, cost.proven, before - work.left()};
+    return cost;
+  }
+  work.spend(known->second.steps);
+  return {known->second.cost, known->second.proven};
+}
+
+TogetherCost CheapestTogether::search(const Assignment& group, int a, CountedWork& work) const {
   TogetherCost best;
   const auto take = [&](double cost) {
     best.cost = std::min(best.cost, cost);

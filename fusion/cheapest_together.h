@@ -13,6 +13,7 @@
 
 #include "fusion/counted_work.h"
 #include "fusion/partition.h"
+#include "fusion/solved_problems.h"
 
 namespace kelpie::fusion {
 
@@ -24,15 +25,17 @@ struct TogetherCost {
 
 class CheapestTogether {
  public:
-  /// All three must outlive this. `chosen` is one of `known`, which all are legal.
+  /// All must outlive this. `chosen` is one of `known`, which all are legal. `found`: of this problem with
+  /// these partitions; grows. Null: none.
   CheapestTogether(const PartitionProblem& problem, const PairTable& pairs, const Assignment& chosen,
-                   const std::vector<Partition>& known);
+                   const std::vector<Partition>& known, FoundCosts* found = nullptr);
 
   /// `group` has all that must be with its members (and can be: its clusters have an order); the group is the
   /// cluster of node `a` in it, all others are alone.
   TogetherCost of(const Assignment& group, int a, CountedWork& work) const;
 
  private:
+  TogetherCost search(const Assignment& group, int a, CountedWork& work) const;
   std::vector<Assignment> nearby(const Assignment& group, int a) const;
   double descend(Assignment cluster, double cost, const std::vector<std::vector<int>>& blocks,
                  CountedWork& work) const;
@@ -42,6 +45,7 @@ class CheapestTogether {
   const PairTable& pairs_;
   const Assignment& chosen_;
   const std::vector<Partition>& known_;
+  FoundCosts* const found_;
   double bound_ = 0;     ///< nothing is cheaper
   int64_t pricing_ = 0;  ///< steps to price a partition and to see whether it is legal
 };

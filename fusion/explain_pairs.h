@@ -12,9 +12,10 @@
 namespace kelpie::fusion {
 
 /// Pairs of kernels with an edge, a common space or a common input; each apart one with its reason.
-/// `strategy`: which one `cluster` is from; `solved`: partitions that it is among.
+/// `strategy`: which one `cluster` is from; `solved`: partitions that it is among; `found`: costs known of
+/// the problem with these, which grow.
 std::vector<PairReport> explainPairs(const DependenceGraph& graph, const RegionProblem& problem,
                                      const PairTable& pairs, const Assignment& cluster, Strategy strategy,
-                                     const std::vector<Partition>& solved);
+                                     const std::vector<Partition>& solved, FoundCosts* found);
 
 }  // namespace kelpie::fusion

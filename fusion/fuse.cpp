@@ -78,6 +78,23 @@ Partition solve(Strategy strategy, const RegionProblem& region, const PairTable&
   return result;
 }
 
+/// The same, found before where it was.
+Partition solveOnce(Strategy strategy, const RegionProblem& region, const PairTable& pairs, double seconds,
+                    SolvedProblem& known) {
+  std::string way = toString(strategy);
+  if (strategy == Strategy::Delayed)
+    for (const bool elementwise : region.elementwise) way += elementwise ? '1' : '0';
+  const double allowed = strategy == Strategy::Ilp ? seconds : 0;
+  if (const Partition* partition = known.partition(way, allowed)) {
+    Partition again = *partition;
+    again.seconds = 0;
+    return again;
+  }
+  Partition partition = solve(strategy, region, pairs, seconds);
+  known.add(way, allowed, partition);
+  return partition;
+}
+
 class Fuser {
  public:
   Fuser(lcu::Program& program, const FusionOptions& options) : program_(program), options_(options) {}
@@ -181,12 +198,13 @@ class Fuser {
     if (options_.observe) options_.observe(report, problem.problem, pairs);
     if (options_.given) return given(block, graph, predicted, predictor, std::move(report));
     report.chosen = options_.strategy;
+    SolvedProblem& known = (options_.solved ? *options_.solved : solved_).of(problem.problem);
     Partition chosen;
     std::vector<Partition> solved;
     for (Strategy s : {Strategy::None, Strategy::Delayed, Strategy::Greedy, Strategy::Ilp}) {
       if (s != options_.strategy && !options_.compare) continue;
       const double left = std::max(0.0, options_.totalSeconds - searched_);
-      const Partition partition = solve(s, problem, pairs, std::min(options_.seconds, left));
+      const Partition partition = solveOnce(s, problem, pairs, std::min(options_.seconds, left), known);
       if (s == Strategy::Ilp) searched_ += partition.seconds;
       report.strategies.push_back(describeStrategy(s, partition, predicted, predictor));
       if (s == options_.strategy) chosen = partition;
@@ -194,7 +212,8 @@ class Fuser {
     }
     if (options_.explain) {
       const auto start = std::chrono::steady_clock::now();
-      report.pairs = explainPairs(graph, problem, pairs, chosen.cluster, options_.strategy, solved);
+      report.pairs = explainPairs(graph, problem, pairs, chosen.cluster, options_.strategy, solved,
+                                  &known.costs(chosen.cluster, solved));
       report.explained = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
     schedule(block, graph, predicted, chosen.cluster, predictor, report);
@@ -293,11 +312,11 @@ class Fuser {
     const auto sample = options_.known.samples.find(kernel.name);
     const codegen::ThunkSample sampled =
         sample == options_.known.samples.end() ? codegen::ThunkSample() : sample->second;
-    report.microseconds = kernelTime(kernel, program_, model, sizes, sampled);
+    const KernelTimer timer(kernel, program_, model, sizes, sampled);
+    report.microseconds = timer.time(model);
     if (options_.shares) {
-      report.shares = sharesOfCosts(model.costs(), [&](const TargetCosts& costs) {
-        return kernelTime(kernel, program_, model.with(costs), sizes, sampled);
-      });
+      report.shares = sharesOfCosts(model.costs(),
+                                    [&](const TargetCosts& costs) { return timer.time(model.with(costs)); });
     }
     if (options_.remodel) {
       report.timeWith = [kernel, &program = program_, model, sizes, sampled](const TargetCosts& costs) {
@@ -365,7 +384,8 @@ class Fuser {
   std::optional<CostModel> predictor_;  ///< knows more than what the schedule may depend on
   std::optional<CostModel> evaluator_;
   std::set<std::string> names_;
-  double searched_ = 0;  ///< seconds of the integer programs so far
+  SolvedProblems solved_;  ///< where no program came before
+  double searched_ = 0;    ///< seconds of the integer programs so far
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -18,6 +19,7 @@
 #include "fusion/dependence_graph.h"
 #include "fusion/inline_maps.h"
 #include "fusion/named_costs.h"
+#include "fusion/solved_problems.h"
 #include "ir/lcu.h"
 
 namespace kelpie::fusion {
@@ -75,6 +77,8 @@ struct FusionOptions {
   /// Where the program runs, if it is a GPU. Only for predictions, too: what was compiled on one machine
   /// serves on another.
   codegen::DeviceFigures device;
+  /// Of programs before this one; null: each program begins anew.
+  std::shared_ptr<SolvedProblems> solved;
   /// Called with every region that has kernels, before it is solved: its nodes and edges, and the problem.
   std::function<void(const RegionReport&, const PartitionProblem&, const PairTable&)> observe;
 };

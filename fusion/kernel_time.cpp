@@ -9,13 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "codegen/cuda/pass_plan.h"
-#include "codegen/cuda/pass_split.h"
-#include "codegen/expression_schedule.h"
 #include "codegen/integer_division.h"
-#include "codegen/kernel_analysis.h"
-#include "codegen/keyed_segments.h"
-#include "codegen/regular_reads.h"
 #include "fusion/compiled_blocks.h"
 #include "fusion/dependence_graph.h"
 #include "fusion/load_waits.h"
@@ -46,15 +40,6 @@ bool changesInLoops(ExprRef e) {
                       [](ExprRef x) { return x->kind == ExprKind::LoopVar || x->kind == ExprKind::Call; });
 }
 
-/// Whether neighbouring segments go side by side (codegen/regular_reads.h).
-enum class BySegments : uint8_t { No, Maps, Folds, Products };
-BySegments goesBySegments(const lcu::Kernel& kernel, const codegen::KernelInfo& info) {
-  if (info.space.kind != lcu::SpaceKind::Regular) return BySegments::No;
-  const codegen::RegularReads reads = codegen::regularReads(kernel, info);
-  if (codegen::mapsRegular(kernel, info)) return reads.across ? BySegments::Maps : BySegments::No;
-  return codegen::foldsRegular(kernel, info) && reads.bySegments() ? BySegments::Folds : BySegments::No;
-}
-
 /// About how many values a call of a function keeps.
 constexpr size_t kFunctionValues = 6;
 /// Segments of a tile of a product that a value serves.
@@ -64,36 +49,23 @@ constexpr double kRowsTogether = 8, kRowThreads = 256, kManyRows = 1 << 17;
 
 class Account {
  public:
-  Account(const lcu::Kernel& kernel, const lcu::Program& program, const CostModel& model,
-          const LaunchSizes& sizes, const ThunkSample& sample)
-      : kernel_(kernel),
-        program_(program),
+  Account(const KernelStructure& structure, const CostModel& model, const LaunchSizes& sizes,
+          const ThunkSample& sample)
+      : structure_(structure),
+        kernel_(structure.kernel),
+        program_(structure.program),
         model_(model),
         sizes_(sizes),
         sample_(sample),
-        info_(codegen::analyseKernel(kernel, program)) {
+        info_(structure.info) {
     if (info_.space.extent) n_ = sizes.elements ? *sizes.elements : model.elements(info_.space.extent);
     if (info_.space.segmented()) m_ = sizes.segments ? *sizes.segments : model.elements(info_.space.segments);
-    keyed_ = model.costs().lockStep && codegen::keyedSegments(kernel, info_);
-    twoIndices_ = codegen::twoIndices(kernel, info_).has_value();
-    rows_ = !keyed_ && codegen::foldsRegular(kernel, info_) && codegen::regularReads(kernel, info_).apart();
-    if (keyed_) n_ /= std::max(1.0, m_);  // positions
-    for (const Soac& soac : kernel.bindings) {
-      lcu::forEachNode(codegen::thunksOf(soac), [&](ExprRef e) {
-        const bool isOne =
-            e->kind == ExprKind::Load && codegen::loadsInOrder(e) && e->operands[0]->index == 0;
-        if (isOne && info_.parameter(ParameterKind::Array, e->index)) inOrder_.insert(e->index);
-      });
-    }
-    passesOf_.assign(kernel.bindings.size(), {0});
+    if (structure.keyed) n_ /= std::max(1.0, m_);  // positions
     if (!model.costs().lockStep) return;
-    if (!rows_ && !keyed_) passes_[0].bySegments = goesBySegments(kernel, info_);
-    const std::vector<codegen::cuda::KernelPart> parts = codegen::cuda::splitIntoPasses(kernel, program);
-    passes_.resize(std::max<size_t>(1, parts.size()));
-    for (size_t p = 0; p < parts.size(); ++p) {
-      const codegen::cuda::PassPlan plan =
-          planPass(parts[p].kernel, codegen::analyseKernel(parts[p].kernel, program), program, {},
-                   codegen::cuda::PassForm::General);
+    passes_[0].bySegments = structure.bySegments;
+    passes_.resize(std::max<size_t>(1, structure.passes.size()));
+    for (size_t p = 0; p < structure.passes.size(); ++p) {
+      const codegen::cuda::PassPlan& plan = structure.passes[p].plan;
       passes_[p].scanner = scannerTime(plan);
       passes_[p].refilled = plan.refilled ? plan.refilled : plan.refilledInTiles;
       const int64_t tiles = std::max<int64_t>(1, std::llround(n_ / plan.shape.items()));
@@ -101,39 +73,36 @@ class Account {
                                                    static_cast<double>(codegen::cuda::blocksOfQueues(tiles))
                                              : plan.shape.rows * plan.shape.width;
     }
-    if (parts.size() < 2) {
-      if (!keyed_) findProduct();
+    if (structure.passes.size() < 2) {
+      findProduct();
       return;
     }
-    passesOf_.assign(kernel.bindings.size(), {});
-    for (size_t p = 0; p < parts.size(); ++p)
-      for (uint32_t b : parts[p].bindings) passesOf_[b].push_back(p);
-    for (size_t p = 0; p < parts.size(); ++p) {
-      passes_[p].bySegments =
-          goesBySegments(parts[p].kernel, codegen::analyseKernel(parts[p].kernel, program));
-      for (VarId v : parts[p].kernel.returns) {
+    for (size_t p = 0; p < structure.passes.size(); ++p) {
+      const lcu::Kernel& part = structure.passes[p].part.kernel;
+      passes_[p].bySegments = structure.passes[p].bySegments;
+      for (VarId v : part.returns) {
         madeBy_[v] = p;
         if (info_.output(v)) continue;
-        const bool ofElements = std::any_of(
-            parts[p].kernel.bindings.begin(), parts[p].kernel.bindings.end(), [&](const Soac& soac) {
+        const bool ofElements =
+            std::any_of(part.bindings.begin(), part.bindings.end(), [&](const Soac& soac) {
               return soac.kind != SoacKind::Reduce &&
                      std::find(soac.results.begin(), soac.results.end(), v) != soac.results.end();
             });
         passes_[p].memory.stores +=
-            (ofElements ? n_ : m_) * sizeOf(program.vars[v].type) * model.costs().byte;
+            (ofElements ? n_ : m_) * sizeOf(program_.vars[v].type) * model.costs().byte;
       }
     }
   }
 
   double run(double bytesWritten) {
     double passing = bytesWritten;
-    for (VarId v : inOrder_) passing += n_ * model_.storedBytes(v);
+    for (VarId v : structure_.inOrder) passing += n_ * model_.storedBytes(v);
     const double launches = sample_.entered.empty() ? 0 : sample_.entered[0] / std::max(1.0, n_);
     if (model_.costs().lockStep && launches > 0)
       remembered_ = remembered(sample_, launches, passing, model_.costs().cacheBytes);
     for (size_t b = 0; b < kernel_.bindings.size(); ++b) {
       const size_t blocks = blocks_, positions = positions_, divisions = divisions_, calls = calls_;
-      for (size_t pass : passesOf_[b]) {  // short maps are in all passes that read them
+      for (size_t pass : structure_.passesOf[b]) {  // short maps are in all passes that read them
         blocks_ = blocks;
         positions_ = positions;
         divisions_ = divisions;
@@ -208,7 +177,7 @@ class Account {
 
   /// A fold by tiles (codegen/cuda/segment_products.cuh), if it is large enough for those.
   void findProduct() {
-    product_ = codegen::productOf(kernel_, info_, program_);
+    product_ = structure_.product;
     if (!product_) return;
     // How many places there are may be a scalar of the host that nobody knows: then as many as outer indices.
     const ExprRef places = product_->indices.inner;
@@ -242,7 +211,7 @@ class Account {
     for (size_t b = 0; b < kernel_.bindings.size(); ++b) {
       const Soac& soac = kernel_.bindings[b];
       const bool stores = soac.kind == SoacKind::Map || soac.kind == SoacKind::Scan;
-      if (!stores || std::none_of(passesOf_[b].begin(), passesOf_[b].end(),
+      if (!stores || std::none_of(structure_.passesOf[b].begin(), structure_.passesOf[b].end(),
                                   [&](size_t p) { return &passes_[p] == &pass; }))
         continue;
       for (VarId v : soac.results)
@@ -260,17 +229,18 @@ class Account {
       for (VarId v : CostModel::guardedLoads(soac))
         if (unread || !pass_->guarded.insert(v).second) time.exposed -= times * model_.costs().guardedLoad;
     time.arithmetic = 0;
-    time.rows = rows_ || bySegments();
-    time.keyed = keyed_;
+    time.rows = structure_.rows || bySegments();
+    time.keyed = structure_.keyed;
     // Positions that all rows, or as many as are taken at once, go through.
-    if (rows_ && model_.costs().lockStep) time.elements *= std::ceil(m_ / kRowsTogether) / std::max(1.0, m_);
+    if (structure_.rows && model_.costs().lockStep)
+      time.elements *= std::ceil(m_ / kRowsTogether) / std::max(1.0, m_);
     if (bySegments()) time.elements = 0;
     if (role == BindingRole::Element && pass_->bySegments == BySegments::Products)
       time.arithmetic += n_ * emptyTiles_ * model_.costs().productElement;
     thunks(codegen::eagerThunks(soac), times, role, time);
     thunks(codegen::lateThunks(soac), unread ? 0 : survivors(soac), role, time);
-    if (soac.kind == SoacKind::Reduce && rows_ && model_.costs().lockStep && role == BindingRole::Element &&
-        foldsFirstOfExtremes(soac)) {
+    if (soac.kind == SoacKind::Reduce && structure_.rows && model_.costs().lockStep &&
+        role == BindingRole::Element && foldsFirstOfExtremes(soac)) {
       time.arithmetic += times * model_.costs().operation;
       time.integers += times * model_.choice() * static_cast<double>(soac.pull.size());
     } else if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan) {
@@ -306,16 +276,14 @@ class Account {
 
   /// Adds arithmetic and loads of thunks that are evaluated `times` times.
   void thunks(const std::vector<ExprRef>& roots, double times, BindingRole role, SoacTime& time) {
-    const Schedule schedule = codegen::scheduleExpressions(roots);
+    const ThunkStructure& structure = structure_.thunks(roots);
+    const Schedule& schedule = structure.schedule;
     const std::vector<double> threads = entries(schedule, times, sample_.entered);
     std::vector<double> inStep = entries(schedule, times, sample_.inStep);
     if (pass_->refilled) refillTurns(schedule, *pass_->refilled, times, pass_->itemsOfLane, threads, inStep);
     sampled_ = blocks_ < sample_.entered.size() && sample_.entered[blocks_] > 0;
     blocks_ += schedule.blocks.size();
-    const ElementFacts facts(roots, model_.arrayBits());
-    const std::unordered_set<ExprRef> exits = exitsOfLoops(schedule);
-    const Frames frames = framesOf(schedule);
-    const Homes homes(schedule, roots);
+    const ElementFacts& facts = structure.facts;
     const std::unordered_set<ExprRef> counted =
         model_.costs().lockStep ? countedInLoops(schedule, threads) : std::unordered_set<ExprRef>();
     std::vector<bool> shared(schedule.blocks.size(), false), repeated(schedule.blocks.size(), false);
@@ -348,8 +316,8 @@ class Account {
         if (again) continue;
         time.gathers += load && !codegen::loadsInOrder(step.node) && step.node->operands[0]->usesParam;
         if (step.node->kind == ExprKind::Call) {
-          const auto frame = frames.find(step.node);
-          call(frame == frames.end() ? kFunctionValues : frame->second, made, inStep[b], time);
+          const auto frame = structure.frames.find(step.node);
+          call(frame == structure.frames.end() ? kFunctionValues : frame->second, made, inStep[b], time);
         }
         // In loops the next turn waits in any case.
         if (role == BindingRole::Element && !repeated[b])
@@ -362,8 +330,9 @@ class Account {
         if (load)
           this->load(step.node, threads[b] * facts.needed(step.node), inStep[b], repeated[b], role,
                      positions);
-        if (!facts.varies(step.node) || exits.contains(step.node) || counted.contains(step.node)) continue;
-        const size_t home = homes.of(step.node, b);
+        if (!facts.varies(step.node) || structure.exits.contains(step.node) || counted.contains(step.node))
+          continue;
+        const size_t home = structure.homes.of(step.node, b);
         const double operation = model_.operation(step.node, facts, sizes) * share;
         (CostModel::converts(step.node)     ? time.conversions
          : CostModel::ofIntegers(step.node) ? time.integers
@@ -497,7 +466,7 @@ class Account {
     if (role == BindingRole::Finish) return;
     if (bySegments() && role == BindingRole::Element) {
       if (!uses(at, 0) && !uses(at, 1)) return;  // by position, once for many segments
-      if (isReadBySegments(at) || twoIndices_ || pass_->bySegments == BySegments::Products)
+      if (isReadBySegments(at) || structure_.twoIndices || pass_->bySegments == BySegments::Products)
         return addSideBySide(e, times, repeated, positions);
     }
     if (again_ && role == BindingRole::Element && (uses(at, 1) || uses(at, 0)))
@@ -511,7 +480,7 @@ class Account {
       visited_[e->index] = std::max(visited_[e->index], positions.visited / positions.number);
       Places places = placesOf(positions, remembered_);
       // What elements a few places away load, too.
-      if (pattern == AccessPattern::Shifted && inOrder_.contains(e->index)) places.fresh = 0;
+      if (pattern == AccessPattern::Shifted && structure_.inOrder.contains(e->index)) places.fresh = 0;
       const GatherTime one = model_.gather(places);
       addLoads({times * one.memory, times * one.shared, times * one.own}, repeated);
     } else if (shifted) {
@@ -543,7 +512,7 @@ class Account {
     const bool near = !again_ && codegen::stepOf(e->operands[0], 2) == codegen::Step::One;
     constexpr double kPiece = 32;
     constexpr double kRowsOfProduct = 8;  // that a place serves
-    const double serves = product_ ? kSideOfTile : twoIndices_ ? kRowsOfProduct : 1;
+    const double serves = product_ ? kSideOfTile : structure_.twoIndices ? kRowsOfProduct : 1;
     const double again = (all - once) / kPiece / serves;
     addLoads({once * model_.costs().byte, near ? 0 : again * model_.costs().sharedLoad,
               near ? again * model_.costs().cachedLoad : 0},
@@ -610,7 +579,7 @@ class Account {
   /// Threads that have too few rows work on none in their place.
   double shareOf(ExprRef e) const {
     if (bySegments() && !uses(e, 0)) return shareBySegments(e);
-    if (!rows_ || uses(e, 0)) return 1;
+    if (!structure_.rows || uses(e, 0)) return 1;
     const double rows = std::max(1.0, m_), rest = std::fmod(rows, kRowsTogether);
     if (!uses(e, 1)) return std::ceil(rows / kRowsTogether) / rows;
     const double length = std::max(1.0, n_ / rows);
@@ -661,36 +630,42 @@ class Account {
     return it != sizes_.targets.end() ? it->second : model_.elements(permute.target);
   }
 
+  const KernelStructure& structure_;
   const lcu::Kernel& kernel_;
   const lcu::Program& program_;
   const CostModel& model_;
   const LaunchSizes& sizes_;
   const ThunkSample& sample_;
-  const codegen::KernelInfo info_;
+  const codegen::KernelInfo& info_;
   double n_ = 0, m_ = 0;
-  bool rows_ = false;
-  bool twoIndices_ = false;                  ///< codegen/regular_reads.h
   std::optional<codegen::Product> product_;  ///< likewise
   double emptyTiles_ = 1;                    ///< how many times as many segments its tiles have
   bool again_ = false;  ///< segments that have an index in common read the same, at about the same time
-  bool keyed_ = false;  ///< then n_ is the number of positions of a segment
   size_t blocks_ = 0, positions_ = 0, divisions_ = 0, calls_ = 0;  ///< of the thunks so far
   std::vector<Pass> passes_ = std::vector<Pass>(1);
-  std::vector<std::vector<size_t>> passesOf_;  ///< by binding
-  std::map<VarId, size_t> madeBy_;             ///< passes of what outlives its pass
-  Pass* pass_ = nullptr;                       ///< of the binding at hand
-  bool sampled_ = false;                       ///< its thunks at hand are
-  std::set<VarId> inOrder_;                    ///< arrays of which each element loads its own
-  double remembered_ = 0;                      ///< share of the launches; 0: it is not known
-  std::map<VarId, double> visited_;            ///< bytes of arrays, as far as samples tell
+  std::map<VarId, size_t> madeBy_;   ///< passes of what outlives its pass
+  Pass* pass_ = nullptr;             ///< of the binding at hand
+  bool sampled_ = false;             ///< its thunks at hand are
+  double remembered_ = 0;            ///< share of the launches; 0: it is not known
+  std::map<VarId, double> visited_;  ///< bytes of arrays, as far as samples tell
 };
 
 }  // namespace
 
+KernelTimer::KernelTimer(const lcu::Kernel& kernel, const lcu::Program& program, const CostModel& model,
+                         const LaunchSizes& sizes, const ThunkSample& sample)
+    : structure_(kernel, program, model.costs().lockStep, model.arrayBits()),
+      sizes_(sizes),
+      sample_(sample),
+      written_(kernelBytes(kernel, program, model, sizes).written) {}
+
+double KernelTimer::time(const CostModel& model) const {
+  return Account(structure_, model, sizes_, sample_).run(written_);
+}
+
 double kernelTime(const lcu::Kernel& kernel, const lcu::Program& program, const CostModel& model,
                   const LaunchSizes& sizes, const ThunkSample& sample) {
-  const double written = kernelBytes(kernel, program, model, sizes).written;
-  return Account(kernel, program, model, sizes, sample).run(written);
+  return KernelTimer(kernel, program, model, sizes, sample).time(model);
 }
 
 }  // namespace kelpie::fusion

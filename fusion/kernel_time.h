@@ -13,8 +13,25 @@
 
 #include "codegen/thunk_sample.h"
 #include "fusion/kernel_bytes.h"
+#include "fusion/kernel_structure.h"
 
 namespace kelpie::fusion {
+
+/// For costs that vary. What its parameters refer to must outlive it.
+class KernelTimer {
+ public:
+  KernelTimer(const lcu::Kernel& kernel, const lcu::Program& program, const CostModel& model,
+              const LaunchSizes& sizes, const codegen::ThunkSample& sample);
+  /// `model`: differs in its costs alone from that of the constructor, which must live, and is for the same
+  /// kind of target.
+  double time(const CostModel& model) const;
+
+ private:
+  const KernelStructure structure_;
+  const LaunchSizes& sizes_;
+  const codegen::ThunkSample& sample_;
+  const double written_;  ///< bytes
+};
 
 double kernelTime(const lcu::Kernel& kernel, const lcu::Program& program, const CostModel& model,
                   const LaunchSizes& sizes = {}, const codegen::ThunkSample& sample = {});

@@ -33,6 +33,8 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("if a = b then 1 else 2;").hints, HasSubstr("equality is written =="));
   EXPECT_THAT(parseText("let a = b = c in a;").hints, HasSubstr("equality is written =="));
   EXPECT_THAT(parseText("let x = g(1), y = 2 in x;").hints, HasSubstr("separated by `;`"));
+  EXPECT_THAT(parseText("let a = 1 b = 2 in a;").hints, HasSubstr("separated by `;`"));
+  EXPECT_THAT(parseText("let a = g(1) b = 2 in a;").hints, HasSubstr("separated by `;`"));
   EXPECT_THAT(parseText("let x = 1 in (x, y = 2);").hints, HasSubstr("equality is written =="));
   EXPECT_THAT(parseText("x = 3\ny = 4;").hints, HasSubstr("the one before it lacks its `;`"));
   EXPECT_THAT(parseText("1 + 2\nc = 3;").hints, HasSubstr("the one before it lacks its `;`"));

@@ -4,7 +4,6 @@
 
 #include "ir/diagnostic.h"
 #include "ir/regularity.h"
-#include "ir/regularity.h"
 
 namespace kelpie {
 namespace {
