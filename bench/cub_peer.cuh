@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cub/device/device_reduce.cuh>
+#include <cub/device/device_segmented_reduce.cuh>
 #include <functional>
 #include <string>
 #include <vector>
@@ -109,5 +111,21 @@ struct Segments {
     keys.put(numbers);
   }
 };
+
+/// Sums of segments by DeviceSegmentedReduce and by key. `in`, `out`: iterators; `out` has room for n.
+template <class In, class Out, class Plus, class T>
+void sumSegments(const std::string& job, const Segments& segments, int64_t n, double bytes, In in, Out out,
+                 Plus plus, T zero) {
+  Device<int32_t> unique(static_cast<size_t>(n));
+  Device<int64_t> runs(1);
+  run(job, "cub", bytes, [&](void* s, size_t& b) {
+    return cub::DeviceSegmentedReduce::Reduce(s, b, in, out, segments.count, segments.offsets.data,
+                                              segments.offsets.data + 1, plus, zero, kStream);
+  });
+  run(job, "cub by key", bytes, [&](void* s, size_t& b) {
+    return cub::DeviceReduce::ReduceByKey(s, b, segments.keys.data, unique.data, in, out, runs.data, plus, n,
+                                          kStream);
+  });
+}
 
 }  // namespace kelpie::bench

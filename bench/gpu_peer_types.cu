@@ -17,6 +17,7 @@
 #include <cub/device/device_segmented_reduce.cuh>
 #include <cub/device/device_select.cuh>
 #include <cub/device/device_transform.cuh>
+#include <cuda/std/functional>
 #include <random>
 
 #include "cub_peer.cuh"
@@ -24,22 +25,6 @@
 namespace {
 
 using namespace kelpie::bench;
-
-/// Sums of segments by DeviceSegmentedReduce and by key. `in`, `out`: iterators; `out` has room for n.
-template <class In, class Out, class Plus, class T>
-void sumSegments(const std::string& job, const Segments& segments, int64_t n, double bytes, In in, Out out,
-                 Plus plus, T zero) {
-  Device<int32_t> unique(static_cast<size_t>(n));
-  Device<int64_t> runs(1);
-  run(job, "cub", bytes, [&](void* s, size_t& b) {
-    return cub::DeviceSegmentedReduce::Reduce(s, b, in, out, segments.count, segments.offsets.data,
-                                              segments.offsets.data + 1, plus, zero, kStream);
-  });
-  run(job, "cub by key", bytes, [&](void* s, size_t& b) {
-    return cub::DeviceReduce::ReduceByKey(s, b, segments.keys.data, unique.data, in, out, runs.data, plus, n,
-                                          kStream);
-  });
-}
 
 /// Sums, scans and filters, flat and of segments. `positive`: what the filter keeps.
 template <class In, class Out, class Plus, class T, class Positive>
@@ -67,12 +52,7 @@ void typeJobs(const std::string& suffix, int64_t n, double size, double kept, In
   }
 }
 
-struct Plus {
-  template <class T>
-  __host__ __device__ T operator()(T a, T b) const {
-    return a + b;
-  }
-};
+using Plus = ::cuda::std::plus<>;  // which CUB is tuned for
 struct Positive {
   template <class T>
   __host__ __device__ bool operator()(T x) const {

@@ -113,8 +113,8 @@ echo "whole run: $((SECONDS - begin)) s"
 cat "$summary"
 python3 scripts/gpu_table.py "$out"/bench_*.log | tee "$out/table.txt"
 cat "$out"/fusion/*.txt 2>/dev/null | tee -a "$out/table.txt"
-# Few files travel better than many: all but the summary, the table and the times go into one.
+# Few files travel better than many: all but the summary and the table go into one.
 cd "$out" || exit 1
-others=(examples fusion gpu.txt test_gpu.log fusion.log compile.log gather_floor.log quotients.log beyond_int32.log ./*check.log)
+others=(examples fusion gpu.txt test_gpu.log fusion.log compile.log gather_floor.log quotients.log beyond_int32.log ./*check.log ./bench_*.log ./sweep_*.log)
 tar czf logs.tar.gz "${others[@]}" 2>/dev/null
 rm -rf "${others[@]}"
