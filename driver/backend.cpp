@@ -117,9 +117,13 @@ RegularCells cellsOfShapes(const core::Program& program, const Tells& regularity
 /// What is known of the cells of a session before the programs that give them values have run.
 class ForeseenCells {
  public:
+  /// `values`: of cells that had one before all of these programs.
+  explicit ForeseenCells(const std::unordered_map<uint32_t, Columns>& values) : values_(values) {}
   RegularCells readBy(const core::Program& program) const {
     return cellsOfShapes(program, [this](const core::Global& global) {
       if (const auto known = cells_.find(global.cell); known != cells_.end()) return known->second;
+      if (const auto value = values_.find(global.cell); value != values_.end())
+        return regularityOf(value->second);
       size_t variables = 0;
       for (const core::Var& var : global.vars) variables += variablesOf(var.type);
       return Regularity(variables, false);
@@ -136,6 +140,7 @@ class ForeseenCells {
   }
 
  private:
+  const std::unordered_map<uint32_t, Columns>& values_;
   RegularCells cells_;
 };
 
@@ -161,10 +166,11 @@ class CompilingBackend final : public Backend {
   std::unique_ptr<PreparedForm> prepare(const core::Program& program, const CellValues& cells) override {
     return compiled(program, cells);
   }
-  void expect(const std::vector<const FormResult*>& forms) override {
+  void expect(const std::vector<const FormResult*>& forms,
+              const std::unordered_map<uint32_t, Columns>& values) override {
     expected_.clear();
     if (name() != "cuda") return;  // the others compile what turns out to be worth it
-    ForeseenCells cells;
+    ForeseenCells cells(values);
     for (const FormResult* form : forms) {
       const core::Program& program = *form->program;
       try {

@@ -50,8 +50,9 @@ class Backend {
   /// For values of the cells that have these shapes. Must not outlive the backend.
   virtual std::unique_ptr<PreparedForm> prepare(const core::Program& program, const CellValues& cells) = 0;
   /// Tells forms whose programs will run, in this order, instead of those told before: some backends begin to
-  /// compile them. They must live until they have run or others are told.
-  virtual void expect(const std::vector<const FormResult*>&) {}
+  /// compile them. They must live until they have run or others are told. `values`: of cells that have one.
+  virtual void expect(const std::vector<const FormResult*>& /*forms*/,
+                      const std::unordered_map<uint32_t, Columns>& /*values*/) {}
   /// From now on every kernel is timed, and `observer` called; targets without kernels ignore it.
   virtual void observe(const RunObserver& /*observer*/) {}
   /// From now on some elements are evaluated on the host, too, to see what thunks do; most of those whose

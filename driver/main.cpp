@@ -312,7 +312,7 @@ int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
   MeasuredRuns runs;
   if (options_.measure && !measureRepeatedly(forms, runs)) return 1;
   PipelineOptions passes = pipelineOptions(options_, options_.target);
-  passes.fusion.compare = passes.fusion.explain = true;
+  passes.fusion.predict = passes.fusion.compare = passes.fusion.explain = true;
   passes.fusion.shares = options_.format == FusionFormat::Json;
   passes.fusion.seconds = kSecondsOfRegion;
   passes.fusion.totalSeconds = kSecondsOfProgram;

@@ -268,6 +268,7 @@ PipelineOptions pipelineOptions(const Options& options, const std::string& targe
   pipeline.fusion.strategy = options.fusion;
   pipeline.known = options.knownSizes;
   pipeline.fusion.device = options.device;
+  pipeline.fusion.predict = false;
   pipeline.verify = options.verify;
 #ifdef KELPIE_ALWAYS_VERIFY
   pipeline.verify = true;

@@ -261,7 +261,7 @@ void Repl::showFusion(std::string_view expression) {
   std::optional<FormResult> form = inspect(expression, true);
   if (!form) return;
   PipelineOptions passes = pipelineOptions(options_, backend_->name());
-  passes.fusion.compare = passes.fusion.explain = true;
+  passes.fusion.predict = passes.fusion.compare = passes.fusion.explain = true;
   std::vector<FormResult> forms;
   forms.push_back(std::move(*form));
   const FusionRequest request;

@@ -35,9 +35,9 @@ bool Runner::run(const std::vector<FormResult>& forms) {
     if (form.kind == FormKind::Exit) break;
     if (form.program && !form.failed()) running.push_back(&form);
   }
-  backend_->expect(running);
+  backend_->expect(running, values_);
   const bool good = runAll(forms);
-  backend_->expect({});
+  backend_->expect({}, values_);
   return good;
 }
 

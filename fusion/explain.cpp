@@ -130,7 +130,7 @@ static double predictedTime(int number, const Assignment& cluster, const RegionP
 }
 
 StrategyReport describeStrategy(Strategy strategy, const Partition& partition, const RegionProblem& problem,
-                                const CostModel& model) {
+                                const CostModel* model) {
   StrategyReport report;
   report.strategy = strategy;
   report.objective = partition.cost;
@@ -155,7 +155,7 @@ StrategyReport describeStrategy(Strategy strategy, const Partition& partition, c
     const Traffic traffic = trafficOf(c, partition.cluster, problem);
     report.bytesRead += traffic.read;
     report.bytesWritten += traffic.written;
-    report.microseconds += predictedTime(c, partition.cluster, problem, model);
+    if (model) report.microseconds += predictedTime(c, partition.cluster, problem, *model);
   }
   return report;
 }

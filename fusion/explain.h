@@ -9,8 +9,9 @@ namespace kelpie::fusion {
 
 RegionReport describeRegion(const std::string& name, const DependenceGraph& graph,
                             const lcu::Program& program, bool texts);
+/// `model`: null: no times.
 StrategyReport describeStrategy(Strategy strategy, const Partition& partition, const RegionProblem& problem,
-                                const CostModel& model);
+                                const CostModel* model);
 ClusterReport describeCluster(int number, const Assignment& cluster, const DependenceGraph& graph,
                               const lcu::Program& program, bool texts);
 

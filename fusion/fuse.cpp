@@ -206,7 +206,8 @@ class Fuser {
       const double left = std::max(0.0, options_.totalSeconds - searched_);
       const Partition partition = solveOnce(s, problem, pairs, std::min(options_.seconds, left), known);
       if (s == Strategy::Ilp) searched_ += partition.seconds;
-      report.strategies.push_back(describeStrategy(s, partition, predicted, predictor));
+      report.strategies.push_back(
+          describeStrategy(s, partition, predicted, options_.predict ? &predictor : nullptr));
       if (s == options_.strategy) chosen = partition;
       solved.push_back(partition);
     }
@@ -229,7 +230,8 @@ class Fuser {
       throw InternalError("fusion: a given schedule is of another program");
     partition.cost = costOf(problem.problem, partition.cluster);
     report.chosen = options_.given->strategy;
-    report.strategies.push_back(describeStrategy(report.chosen, partition, problem, predictor));
+    report.strategies.push_back(
+        describeStrategy(report.chosen, partition, problem, options_.predict ? &predictor : nullptr));
     schedule(block, graph, problem, partition.cluster, predictor, report);
     report_.regions.push_back(std::move(report));
   }
@@ -265,7 +267,8 @@ class Fuser {
         rewritten.kernel.name = unused(kernelName(kernels));
         clusterReport.kernel = rewritten.kernel.name;
         clusterReport.rules = std::move(rewritten.rules);
-        addPrediction(clusterReport, kernels, rewritten.kernel, model);
+        nameSizes(clusterReport, kernels, rewritten.kernel);
+        if (options_.predict) addPrediction(clusterReport, kernels, rewritten.kernel, model);
         if (options_.explain) clusterReport.text = lcu::toString(rewritten.kernel, program_);
         lcu::Stmt stmt;
         stmt.results = rewritten.kernel.returns;
@@ -281,13 +284,24 @@ class Fuser {
   }
 
   /// Bytes and time of the kernel of a cluster, and which members its filters and permutes are.
+  /// The names of the members whose sizes a run of the kernel can tell.
+  static void nameSizes(ClusterReport& report, const std::vector<const lcu::Kernel*>& members,
+                        const lcu::Kernel& kernel) {
+    std::unordered_map<VarId, std::string> names;  // by result
+    for (const lcu::Kernel* member : members)
+      for (VarId result : member->bindings[0].results) names[result] = member->name;
+    for (const lcu::Soac& soac : kernel.bindings) {
+      if (soac.results.empty()) continue;
+      if (soac.kind == lcu::SoacKind::Filter) report.filters.push_back(names[soac.results[0]]);
+      if (soac.kind == lcu::SoacKind::Permute) report.permutes.push_back(names[soac.results[0]]);
+    }
+  }
+
   void addPrediction(ClusterReport& report, const std::vector<const lcu::Kernel*>& members,
                      const lcu::Kernel& kernel, const CostModel& model) const {
     LaunchSizes sizes;
-    std::unordered_map<VarId, std::string> names;  // by result
     for (const lcu::Kernel* member : members) {
       const lcu::Soac& soac = member->bindings[0];
-      for (VarId result : soac.results) names[result] = member->name;
       const auto known = options_.known.kernels.find(member->name);
       if (known == options_.known.kernels.end()) continue;
       if (std::find(report.anchored.begin(), report.anchored.end(), member->name) != report.anchored.end()) {
@@ -324,11 +338,6 @@ class Fuser {
       };
     }
     if (evaluator_) report.evaluated = kernelTime(kernel, program_, *evaluator_, sizes, sampled);
-    for (const lcu::Soac& soac : kernel.bindings) {
-      if (soac.results.empty()) continue;
-      if (soac.kind == lcu::SoacKind::Filter) report.filters.push_back(names[soac.results[0]]);
-      if (soac.kind == lcu::SoacKind::Permute) report.permutes.push_back(names[soac.results[0]]);
-    }
   }
 
   /// Statements of the host that wait for the device: better launched before them what can be.

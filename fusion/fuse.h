@@ -63,6 +63,7 @@ struct FusionOptions {
   double totalSeconds =
       15;                ///< of all regions together; after that, regions are scheduled greedily and improved
   bool prepare = false;  ///< with `none`, too, run the passes that the other strategies have in front
+  bool predict = true;   ///< fill the report's bytes and times, which takes a third of all
   bool compare = false;  ///< solve every region by every strategy, for the report
   bool explain = false;  ///< fill the report's pairs
   bool shares = false;   ///< ... and what predicted times are made of, which takes several times as long

@@ -125,6 +125,32 @@ TEST(SolvedProblems, ChangeNoScheduleAndNoReason) {
   EXPECT_GT(compared, 100);
 }
 
+/// Nor does it when nobody asks for predictions.
+TEST(SolvedProblems, NeedNoPredictions) {
+  FusionOptions silent;
+  silent.predict = false;
+  int kernels = 0;
+  for (uint32_t seed = 0; seed < 10; ++seed) {
+    RandomProgram one(seed, 12, false), other(seed, 12, false);
+    const FusionReport without = fuse(one.b.program, silent), with = fuse(other.b.program, {});
+    EXPECT_EQ(lcu::toString(one.b.program), lcu::toString(other.b.program));
+    ASSERT_EQ(with.regions.size(), without.regions.size());
+    for (size_t r = 0; r < with.regions.size(); ++r) {
+      EXPECT_EQ(with.regions[r].strategies.at(0).objective, without.regions[r].strategies.at(0).objective);
+      ASSERT_EQ(with.regions[r].clusters.size(), without.regions[r].clusters.size());
+      for (size_t c = 0; c < with.regions[r].clusters.size(); ++c) {
+        const ClusterReport &a = with.regions[r].clusters[c], &b = without.regions[r].clusters[c];
+        EXPECT_EQ(a.microseconds > 0, !a.kernel.empty());
+        EXPECT_EQ(b.microseconds, 0);
+        EXPECT_EQ(a.filters, b.filters);
+        EXPECT_EQ(a.permutes, b.permutes);
+        ++kernels;
+      }
+    }
+  }
+  EXPECT_GT(kernels, 30);
+}
+
 /// What a kernel takes with other costs is the same whether its structure was found for those or before.
 TEST(KernelTimer, CountsWithOtherCosts) {
   int kernels = 0;
