@@ -8,6 +8,7 @@
 #include <chrono>
 #include <unordered_map>
 
+#include "driver/cell_shapes.h"
 #include "frontend/interpreter.h"
 #include "runtime/executor.h"
 #include "runtime/runtime.h"
@@ -102,48 +103,6 @@ class CompiledForm final : public PreparedForm {
   std::unique_ptr<runtime::PreparedProgram> prepared_;
 };
 
-/// Of the cells that a program reads, those whose values' shapes make a difference to what it is compiled to
-/// (flatten/flatten.h), with what `regularity` tells of them.
-template <class Tells>
-RegularCells cellsOfShapes(const core::Program& program, const Tells& regularity) {
-  RegularCells cells;
-  for (const core::Global& global : program.globals)
-    if (std::any_of(global.vars.begin(), global.vars.end(),
-                    [](const core::Var& var) { return var.type.depth() > 1; }))
-      cells[global.cell] = regularity(global);
-  return cells;
-}
-
-/// What is known of the cells of a session before the programs that give them values have run.
-class ForeseenCells {
- public:
-  /// `values`: of cells that had one before all of these programs.
-  explicit ForeseenCells(const std::unordered_map<uint32_t, Columns>& values) : values_(values) {}
-  RegularCells readBy(const core::Program& program) const {
-    return cellsOfShapes(program, [this](const core::Global& global) {
-      if (const auto known = cells_.find(global.cell); known != cells_.end()) return known->second;
-      if (const auto value = values_.find(global.cell); value != values_.end())
-        return regularityOf(value->second);
-      size_t variables = 0;
-      for (const core::Var& var : global.vars) variables += variablesOf(var.type);
-      return Regularity(variables, false);
-    });
-  }
-  void assign(const std::vector<CellAssignment>& assignments, const lcu::Program& program) {
-    for (const CellAssignment& assignment : assignments) {
-      size_t first = 0, count = 0;
-      for (size_t k = 0; k < assignment.first + assignment.count; ++k)
-        (k < assignment.first ? first : count) += variablesOf(program.resultTypes[k]);
-      const auto begin = program.regularResults.begin() + static_cast<std::ptrdiff_t>(first);
-      cells_[assignment.cell] = Regularity(begin, begin + static_cast<std::ptrdiff_t>(count));
-    }
-  }
-
- private:
-  const std::unordered_map<uint32_t, Columns>& values_;
-  RegularCells cells_;
-};
-
 class CompilingBackend final : public Backend {
  public:
   CompilingBackend(std::unique_ptr<runtime::Target> target, Pipeline pipeline,
@@ -226,8 +185,7 @@ class CompilingBackend final : public Backend {
     return form;
   }
   std::unique_ptr<CompiledForm> compiled(const core::Program& program, const CellValues& cells) {
-    const RegularCells read =
-        cellsOfShapes(program, [&](const core::Global& global) { return regularityOf(cells(global.cell)); });
+    const RegularCells read = shapesOfCells(program, cells);
     const auto expected = expected_.extract(&program);
     std::unique_ptr<CompiledForm> form = expected && expected.mapped().read == read
                                              ? std::move(expected.mapped().form)

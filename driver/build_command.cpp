@@ -4,22 +4,9 @@
 
 #include <algorithm>
 
+#include "driver/cell_shapes.h"
+
 namespace kelpie::driver {
-
-namespace {
-
-/// Of the cells that a program reads, if all elements of nested sequences have one length.
-RegularCells regularShapes(const core::Program& program) {
-  RegularCells cells;
-  for (const core::Global& global : program.globals) {
-    size_t variables = 0;
-    for (const core::Var& var : global.vars) variables += variablesOf(var.type);
-    cells[global.cell] = Regularity(variables, true);
-  }
-  return cells;
-}
-
-}  // namespace
 
 std::string build(const std::vector<FormResult>& forms, const Options& options, const Pipeline& pipeline,
                   const runtime::Compilers& compilers) {
@@ -33,7 +20,8 @@ std::string build(const std::vector<FormResult>& forms, const Options& options, 
   for (const FormResult& form : forms) {
     if (!form.program || form.failed()) continue;
     add(pipeline.flatten(*form.program));
-    if (!form.program->globals.empty()) add(pipeline.flatten(*form.program, regularShapes(*form.program)));
+    if (const RegularCells regular = regularShapesOfCells(*form.program); !regular.empty())
+      add(pipeline.flatten(*form.program, regular));
   }
   for (const int architecture : options.architectures) {
     runtime::CompilerStatistics statistics;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "driver/cell_shapes.h"
 #include "driver/profile.h"
 #include "driver/source_line.h"
 #include "fusion/report.h"
@@ -152,10 +153,10 @@ std::vector<fusion::FormReport> fusionReports(const std::vector<FormResult>& for
     const bool ran = runs && runs->byProgram.contains(&*form.program);
     const auto& read = form.program->globals;
     if (ran && std::all_of(read.begin(), read.end(),
-                           [&](const core::Global& global) { return runs->cells.contains(global.cell); }))
+                           [&](const core::Global& global) { return runs->cells.contains(global.cell); })) {
       globals = [&](uint32_t cell) { return runs->cells.at(cell); };
-    if (globals)
-      for (const core::Global& global : read) shapes[global.cell] = regularityOf(globals(global.cell));
+      shapes = shapesOfCells(*form.program, globals);
+    }
     lcu::Program program = pipeline.flatten(*form.program, shapes);
     fusion::FusionReport report = pipeline.fuse(program, globals);
     if (request.format == FusionFormat::Json || request.format == FusionFormat::Html)

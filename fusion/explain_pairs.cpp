@@ -25,14 +25,14 @@ class PairExplainer {
  public:
   PairExplainer(const DependenceGraph& graph, const RegionProblem& region, const PairTable& pairs,
                 const Assignment& cluster, Strategy strategy, const std::vector<Partition>& solved,
-                FoundCosts* found)
+                FoundCosts& found)
       : graph_(graph),
         region_(region),
         pairs_(pairs),
         cluster_(cluster),
         strategy_(strategy),
         cost_(costOf(region.problem, cluster)),
-        cheapest_(region.problem, pairs, cluster, solved, found) {
+        cheapest_(region.problem, pairs, cluster, solved, &found) {
     for (const SpaceConflict& c : graph.conflicts) conflicts_[{c.a, c.b}] = c.reason;
     for (const GraphEdge& e : graph.edges) edges_[{e.from, e.to}] = &e;
   }
@@ -239,7 +239,7 @@ class PairExplainer {
 
 std::vector<PairReport> explainPairs(const DependenceGraph& graph, const RegionProblem& problem,
                                      const PairTable& pairs, const Assignment& cluster, Strategy strategy,
-                                     const std::vector<Partition>& solved, FoundCosts* found) {
+                                     const std::vector<Partition>& solved, FoundCosts& found) {
   const PairExplainer explainer(graph, problem, pairs, cluster, strategy, solved, found);
   std::set<std::pair<int, int>> interesting;
   for (const GraphEdge& e : graph.edges) interesting.insert({e.from, e.to});

@@ -16,6 +16,6 @@ namespace kelpie::fusion {
 /// the problem with these, which grow.
 std::vector<PairReport> explainPairs(const DependenceGraph& graph, const RegionProblem& problem,
                                      const PairTable& pairs, const Assignment& cluster, Strategy strategy,
-                                     const std::vector<Partition>& solved, FoundCosts* found);
+                                     const std::vector<Partition>& solved, FoundCosts& found);
 
 }  // namespace kelpie::fusion

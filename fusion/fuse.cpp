@@ -214,7 +214,7 @@ class Fuser {
     if (options_.explain) {
       const auto start = std::chrono::steady_clock::now();
       report.pairs = explainPairs(graph, problem, pairs, chosen.cluster, options_.strategy, solved,
-                                  &known.costs(chosen.cluster, solved));
+                                  known.costs(chosen.cluster, solved));
       report.explained = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
     schedule(block, graph, predicted, chosen.cluster, predictor, report);
@@ -283,7 +283,6 @@ class Fuser {
     block.stmts = std::move(stmts);
   }
 
-  /// Bytes and time of the kernel of a cluster, and which members its filters and permutes are.
   /// The names of the members whose sizes a run of the kernel can tell.
   static void nameSizes(ClusterReport& report, const std::vector<const lcu::Kernel*>& members,
                         const lcu::Kernel& kernel) {
@@ -297,6 +296,7 @@ class Fuser {
     }
   }
 
+  /// Bytes and time of the kernel of a cluster.
   void addPrediction(ClusterReport& report, const std::vector<const lcu::Kernel*>& members,
                      const lcu::Kernel& kernel, const CostModel& model) const {
     LaunchSizes sizes;

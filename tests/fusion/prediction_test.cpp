@@ -1,10 +1,14 @@
 // The time that fusion predicts for a kernel, one constant of the target at a time.
 #include <cmath>
 
+#include "fusion/kernel_time.h"
 #include "tests/fusion/predicted.h"
+#include "tests/fusion/random_program.h"
 
 namespace kelpie::fusion {
 namespace {
+
+using kelpie::testing::RandomProgram;
 
 const char* const kSum = R"(
   kernel k { let s: &int64 = REDUCE flat n { i => xs[i] / (xs[i] + m) } (0) { x, y => x + y } return s }
@@ -656,6 +660,64 @@ TEST(Prediction, NumberedReductionsOfFewSegments) {
   costs.lockStep = true;
   EXPECT_NEAR(predicted(costs, body, 1 << 24, 4), 0.3 * (1 << 24), 0.01 * (1 << 24));
   EXPECT_NEAR(predicted(costs, body, 1 << 24, 1 << 22), 1 << 24, 0.01 * (1 << 24));
+}
+
+/// Schedules do not depend on them, so only who asks gets them.
+TEST(Prediction, IsLeftOutWhereNobodyAsks) {
+  FusionOptions silent;
+  silent.predict = false;
+  int kernels = 0;
+  for (uint32_t seed = 0; seed < 10; ++seed) {
+    RandomProgram one(seed, 12, false), other(seed, 12, false);
+    const FusionReport without = fuse(one.b.program, silent), with = fuse(other.b.program, {});
+    EXPECT_EQ(lcu::toString(one.b.program), lcu::toString(other.b.program));
+    ASSERT_EQ(with.regions.size(), without.regions.size());
+    for (size_t r = 0; r < with.regions.size(); ++r) {
+      EXPECT_EQ(with.regions[r].strategies.at(0).objective, without.regions[r].strategies.at(0).objective);
+      ASSERT_EQ(with.regions[r].clusters.size(), without.regions[r].clusters.size());
+      for (size_t c = 0; c < with.regions[r].clusters.size(); ++c) {
+        const ClusterReport &a = with.regions[r].clusters[c], &b = without.regions[r].clusters[c];
+        EXPECT_EQ(a.microseconds > 0, !a.kernel.empty());
+        EXPECT_EQ(b.microseconds, 0);
+        EXPECT_EQ(a.filters, b.filters);
+        EXPECT_EQ(a.permutes, b.permutes);
+        ++kernels;
+      }
+    }
+  }
+  EXPECT_GT(kernels, 30);
+}
+
+/// What a kernel takes with other costs is the same whether its structure was found for those or before.
+TEST(Prediction, WithOtherCostsKeepsTheStructure) {
+  int kernels = 0;
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    RandomProgram random(seed, 12, false);
+    lcu::Program& program = random.b.program;
+    FusionOptions options;
+    fuse(program, options);
+    for (const TargetCosts& costs : {cudaCosts(), cpuCosts()}) {
+      const CostModel model(program, costs);
+      lcu::forEachBlock(program, [&](const lcu::Block& block) {
+        for (const lcu::Stmt& stmt : block.stmts) {
+          const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
+          if (!launch) continue;
+          const LaunchSizes sizes;
+          const codegen::ThunkSample sample;
+          const KernelTimer timer(launch->kernel, program, model, sizes, sample);
+          for (const NamedCost& cost : namedCosts()) {
+            TargetCosts other = costs;
+            other.*cost.value *= 3;
+            EXPECT_EQ(timer.time(model.with(other)),
+                      kernelTime(launch->kernel, program, CostModel(program, other)))
+                << cost.name;
+          }
+          ++kernels;
+        }
+      });
+    }
+  }
+  EXPECT_GT(kernels, 50);
 }
 
 }  // namespace
