@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -367,7 +368,12 @@ bool Driver::measureRepeatedly(const std::vector<FormResult>& forms, MeasuredRun
   if (!counts && !measure(forms, Measured::Sizes, runs)) return false;
   std::set<std::string> before;
   for (int round = 0; round < 2; ++round) {
+    before = std::move(runs.kernels);
     if (!measure(forms, Measured::Samples, runs)) return false;
+    // Kernels of which no run had told what they take were looked at in haste.
+    const bool inHaste =
+        !std::includes(before.begin(), before.end(), runs.kernels.begin(), runs.kernels.end());
+    if (!counts && inHaste && !measure(forms, Measured::Samples, runs)) return false;
     before = std::move(runs.kernels);
     if (!measure(forms, Measured::Times, runs)) return false;
     if (runs.kernels == before) break;

@@ -64,44 +64,66 @@ class Gpu : public testing::Test {
     compare(options, lengths, (kernels + 5) / 6);
   }
 
+  /// A random kernel and what it is prepared as.
+  struct Prepared {
+    KernelCase testCase;
+    runtime::ProgramKernels program;
+    bool single = false;  ///< it folds float32
+  };
+  std::unique_ptr<Prepared> prepared(const RandomKernelOptions& options) {
+    auto made = std::make_unique<Prepared>();
+    made->testCase = randomKernel(random_, options);
+    const lcu::Kernel& kernel = made->testCase.kernel;
+    for (const lcu::Soac& soac : kernel.bindings)
+      for (lcu::ExprRef e : soac.combine.result)
+        made->single = made->single || e->type == ScalarType::Float32;
+    const lcu::Program& whole = *made->testCase.program;
+    made->program = {&whole, {{&kernel, codegen::analyseKernel(kernel, whole)}}};
+    runtime::KernelEntry& entry = made->program.kernels[0];
+    entry.shortArrays = randomShortArrays(random_, kernel, entry.info);
+    return made;
+  }
+
   void compare(RandomKernelOptions options, const std::vector<Lengths>& lengths, int64_t kernels) {
-    const int64_t asked = environment("KELPIE_SIZE", int64_t{1} << 20);
     runtime::InterpTarget interp;
+    // All are compiled while the first ones run.
+    std::vector<std::unique_ptr<Prepared>> all;
     for (int64_t k = 0; k < kernels; ++k) {
       options.bindings = 1 + static_cast<int>(random_() % 5);
-      KernelCase testCase = randomKernel(random_, options);
-      // Results must be equal to the bit, so sums must be exact: elements are below 64, a float32 counts to
-      // 2^24.
-      bool single = false;
-      for (const lcu::Soac& soac : testCase.kernel.bindings)
-        for (lcu::ExprRef e : soac.combine.result) single = single || e->type == ScalarType::Float32;
-      const int64_t largest = single ? std::min(asked, int64_t{1} << 18) : asked;
-      runtime::ProgramKernels program{
-          testCase.program.get(),
-          {{&testCase.kernel, codegen::analyseKernel(testCase.kernel, *testCase.program)}}};
-      runtime::KernelEntry& entry = program.kernels[0];
-      entry.shortArrays = randomShortArrays(random_, testCase.kernel, entry.info);
-      codegen::cuda::CudaOptions textOptions;
-      textOptions.shortArrays = entry.shortArrays;
-      ASSERT_EQ(interp.prepare(program), std::nullopt);
-      auto failure = cuda_->prepare(program);
+      all.push_back(prepared(options));
+      ASSERT_EQ(interp.prepare(all.back()->program), std::nullopt);
+      auto failure = cuda_->prepareForLater(all.back()->program);
       ASSERT_EQ(failure, std::nullopt) << *failure;
-      for (int64_t size : {int64_t{0}, int64_t{1}, int64_t{4096}, int64_t{100'003}, largest}) {
-        if (size > largest) continue;
-        for (Lengths shape : lengths) {
-          // The evaluator is slow: of the largest size only one shape.
-          if (size == largest && shape != lengths[static_cast<size_t>(k) % lengths.size()]) continue;
-          KernelData data = randomData(random_, testCase, size, shape);
-          const std::string different = differences(runKernel(interp, program, 0, data), program, data);
-          ASSERT_EQ(different, "")
-              << "KELPIE_SEED=" << seed_ << ", kernel " << k << ", " << data.extents.elements << " elements, "
-              << data.extents.segments << " segments of " << toString(shape) << " length\n"
-              << lcu::toString(testCase.kernel, *testCase.program) << "\n"
-              << codegen::cuda::generateModule({&testCase.kernel}, *testCase.program, textOptions).source;
-        }
+    }
+    for (int64_t k = 0; k < kernels; ++k) {
+      ASSERT_NO_FATAL_FAILURE(compare(interp, *all[static_cast<size_t>(k)], lengths, k));
+      cuda_->release(all[static_cast<size_t>(k)]->program);
+      interp.release(all[static_cast<size_t>(k)]->program);
+    }
+  }
+
+  void compare(runtime::InterpTarget& interp, const Prepared& prepared, const std::vector<Lengths>& lengths,
+               int64_t number) {
+    const auto& [testCase, program, single] = prepared;
+    // Results must be equal to the bit, so sums must be exact: elements are below 64, a float32 counts to
+    // 2^24.
+    const int64_t asked = environment("KELPIE_SIZE", int64_t{1} << 20);
+    const int64_t largest = single ? std::min(asked, int64_t{1} << 18) : asked;
+    codegen::cuda::CudaOptions textOptions;
+    textOptions.shortArrays = program.kernels[0].shortArrays;
+    for (int64_t size : {int64_t{0}, int64_t{1}, int64_t{4096}, int64_t{100'003}, largest}) {
+      if (size > largest) continue;
+      for (Lengths shape : lengths) {
+        // The evaluator is slow: of the largest size only one shape.
+        if (size == largest && shape != lengths[static_cast<size_t>(number) % lengths.size()]) continue;
+        KernelData data = randomData(random_, testCase, size, shape);
+        const std::string different = differences(runKernel(interp, program, 0, data), program, data);
+        ASSERT_EQ(different, "")
+            << "KELPIE_SEED=" << seed_ << ", kernel " << number << ", " << data.extents.elements
+            << " elements, " << data.extents.segments << " segments of " << toString(shape) << " length\n"
+            << lcu::toString(testCase.kernel, *testCase.program) << "\n"
+            << codegen::cuda::generateModule({&testCase.kernel}, *testCase.program, textOptions).source;
       }
-      cuda_->release(program);
-      interp.release(program);
     }
   }
 
