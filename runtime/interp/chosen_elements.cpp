@@ -86,16 +86,18 @@ ChosenElements::Batch ChosenElements::smallGroups(int64_t k, int64_t number) con
 }
 
 std::optional<std::pair<int64_t, int64_t>> ChosenElements::inWindow(codegen::Streams streams, size_t window,
-                                                                    int64_t k) const {
+                                                                    const Part& part, int64_t k) const {
   constexpr std::array<int64_t, kWindows> kTwelfths{3, 7, 10};  // where they begin
   const int64_t rounds = std::clamp<int64_t>(streams.rounds, 1, std::max<int64_t>(1, n_ / kNeighbours));
   const int64_t number = std::clamp<int64_t>(streams.number, 1, n_ / rounds);
   const int64_t ofRound = n_ / rounds, length = ofRound / number;
-  const int64_t skipped = kTwelfths[window] * length / 12;
-  const int64_t first = skipped + k / number * kNeighbours;
-  if (first >= length) return std::nullopt;
-  const int64_t stream = rounds / 2 * ofRound + k % number * length;
-  return std::pair(stream + first, stream + std::min(length, first + kNeighbours));
+  const int64_t ofPart = part.bundles > 0 ? part.streams() : number, turn = k % ofPart;
+  const int64_t begin = kTwelfths[window] * length / 12 + part.skipped + k / ofPart * part.run;
+  if (begin >= length) return std::nullopt;
+  int64_t place = turn;
+  if (part.bundles > 0) place = part.first + turn / part.ofBundle * part.spacing + turn % part.ofBundle;
+  const int64_t stream = rounds / 2 * ofRound + std::min(place, number - 1) * length;
+  return std::pair(stream + begin, stream + std::min(length, begin + part.run));
 }
 
 }  // namespace kelpie::runtime

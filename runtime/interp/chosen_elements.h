@@ -50,10 +50,19 @@ class ChosenElements {
   Batch smallGroups(int64_t k, int64_t number) const;
 
   static constexpr size_t kWindows = 3;
-  /// The k-th run of a window: a few neighbours of one of the streams, each of which has its turn. None: the
-  /// streams end there.
+  /// Of a window (sampled_window.h): bundles of neighbouring streams, `spacing` apart, the first of which is
+  /// stream `first`; no bundles: all streams. From so many elements behind the window's beginning on;
+  /// elements of a run.
+  struct Part {
+    int64_t bundles = 0, ofBundle = 0, spacing = 0, first = 0;
+    int64_t skipped = 0;
+    int64_t run = codegen::kNeighbours;
+    int64_t streams() const { return bundles * ofBundle; }
+  };
+  /// The k-th run of a part of a window: a few neighbours of one of its streams, each of which has its turn.
+  /// None: the streams end there.
   std::optional<std::pair<int64_t, int64_t>> inWindow(codegen::Streams streams, size_t window,
-                                                      int64_t k) const;
+                                                      const Part& part, int64_t k) const;
 
  private:
   static constexpr int64_t kNeighbours = codegen::kNeighbours;

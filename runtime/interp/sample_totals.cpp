@@ -68,8 +68,13 @@ void SampleTotals::endInWindow() {
   for (VisitedArray& array : arrays_) array.endInWindow();
 }
 
-void SampleTotals::endWindow() {
-  for (VisitedArray& array : arrays_) array.endWindow();
+void SampleTotals::endPart() {
+  for (VisitedArray& array : arrays_) array.endPart();
+  inWindow_ = 0;
+}
+
+void SampleTotals::endWindow(double parts) {
+  for (VisitedArray& array : arrays_) array.endWindow(parts);
   inWindow_ = 0;
   const auto writers = static_cast<double>(writers_);
   seen_ += writers;
@@ -83,6 +88,18 @@ double SampleTotals::gatheredInWindow() const {
   double bytes = 0;
   for (const VisitedArray& array : arrays_) bytes += array.gatheredInWindow();
   return bytes;
+}
+
+double SampleTotals::gatheredLately() const {
+  double bytes = 0;
+  for (const VisitedArray& array : arrays_) bytes += array.gatheredLately();
+  return bytes;
+}
+
+double SampleTotals::gatheredInGroups() const {
+  double bytes = 0;
+  for (const VisitedArray& array : arrays_) bytes += array.gatheredInGroups();
+  return bytes / static_cast<double>(std::max<int64_t>(grouped_, 1));
 }
 
 void SampleTotals::add(const ChosenElements::Batch& batch, const ElementsDone& done) {

@@ -54,11 +54,17 @@ class SampleTotals {
   void beginInWindow(int64_t begin, int64_t end);
   void addInWindow(const std::vector<std::pair<uint32_t, int64_t>>& positions);
   void endInWindow();
-  /// What follows is of another window. One that is not ended tells nothing.
-  void endWindow();
-  int64_t inWindow() const { return inWindow_; }  ///< elements of the window at hand
-  /// Bytes of different pieces that they load.
+  /// What follows is of the second part of the window (sampled_window.h).
+  void endPart();
+  /// What follows is of another window. One that is not ended tells nothing. Of so many parts, if it was not
+  /// whole.
+  void endWindow(double parts);
+  int64_t inWindow() const { return inWindow_; }  ///< elements of the window or part at hand
+  /// Bytes of different pieces that they load; those that an element of the second half adds; and those of an
+  /// element in groups, as far as others of its group do not load them.
   double gatheredInWindow() const;
+  double gatheredLately() const;
+  double gatheredInGroups() const;
 
   /// Appends what it found to the sample; all zero if it was nothing.
   void appendTo(codegen::ThunkSample& sample) const;

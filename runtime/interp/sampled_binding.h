@@ -21,6 +21,7 @@
 #include "runtime/interp/chosen_elements.h"
 #include "runtime/interp/element_producers.h"
 #include "runtime/interp/sample_totals.h"
+#include "runtime/interp/sampled_window.h"
 
 namespace kelpie::runtime {
 
@@ -77,8 +78,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   double seconds() const { return seconds_; }
 
   void appendTo(codegen::ThunkSample& sample) {
-    // If time was over before the end of the first window, that much of it is better than nothing.
-    if (window_ == 0 && !totals_.isOfAll()) totals_.endWindow();
+    if (!totals_.isOfAll() && window_.isInFirst()) totals_.endWindow(window_.parts());
     totals_.appendTo(sample);
   }
 
@@ -112,13 +112,12 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
     }
     return bytes;
   }
-  /// Whether a cache has forgotten what it held when the window began: by what is loaded and stored.
-  bool isForgotten() const {
-    double bytes = bytesInOrder_;  // of an element
+  /// ... and stores.
+  double bytesStoredToo() const {
+    double bytes = bytesInOrder_;
     for (const auto& output : launch_.info_.outputs)
       if (output.extent == codegen::ExtentKind::Elements) bytes += sizeOf(output.type);
-    return totals_.gatheredInWindow() + bytes * static_cast<double>(totals_.inWindow()) >
-           codegen::kRemembered;
+    return bytes;
   }
   void addLoad(lcu::ExprRef load, std::span<const size_t> bytes, bool known) {
     double size = 0;
@@ -169,7 +168,7 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
       if (elements >= 2 * ChosenElements::kGroups * codegen::kNeighbours) return std::nullopt;
       return someSmallGroups();
     }
-    if (runs_ > 0 || window_ > 0 || isDone) return std::nullopt;
+    if (window_.hasBegun() || isDone) return std::nullopt;
     // Where the time does not suffice for all, small groups see more of the launch: half of it is theirs. If
     // groups are short, a window has the second half of the time.
     if (ofGroup > left) return someSmallGroups();
@@ -188,33 +187,40 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
 
   /// More of a window. False: there are enough of them, or time is over.
   bool goOnInWindow(double left, Deadline deadline) {
-    if (n_ == 0 || !totals_.tellsWhere() || totals_.isOfAll() || window_ == ChosenElements::kWindows)
-      return false;
-    if (isForgotten()) {
-      constexpr int64_t kRoom = 6;
-      const bool more = kRoom * totals_.inWindow() < n_;
-      totals_.endWindow();
-      window_ = more ? window_ + 1 : ChosenElements::kWindows;
-      runs_ = 0;
+    if (n_ == 0 || !totals_.tellsWhere() || totals_.isOfAll() || window_.isDone()) return false;
+    const double ofElement = seconds_ / static_cast<double>(totals_.elements() + inWindows_);
+    constexpr double kOfTime = 0.8;
+    if (!window_.hasBegun()) window_.begin(kOfTime * left / ofElement, totals_.gatheredInGroups());
+    if (isWindowOver()) {
+      endWindow();
       return true;
     }
-    const double ofGroup = seconds_ / static_cast<double>(totals_.elements() + inWindows_) *
-                           static_cast<double>(codegen::kNeighbours);
+    const double ofGroup = ofElement * static_cast<double>(codegen::kNeighbours);
     if (ofGroup > left) return false;
-    constexpr double kRuns = 16;
-    const double number = std::min(kRuns, left / 8 / ofGroup);
+    constexpr double kGroups = 16;
+    const auto number = static_cast<size_t>(std::min(kGroups, left / 8 / ofGroup) * codegen::kNeighbours);
     waiting_.clear();
-    for (const int64_t first = runs_; static_cast<double>(runs_ - first) < number; ++runs_) {
-      const auto run = chosen_.inWindow(epilogue_ ? codegen::Streams() : streams_, window_, runs_);
+    while (waiting_.empty() || (waiting_.size() < number && !isWindowOver())) {
+      const auto run = window_.next(chosen_);
       if (!run) break;
       totals_.beginInWindow(run->first, run->second);
       for (int64_t i = run->first; i < run->second; ++i) waiting_.push_back(i);
     }
-    if (waiting_.empty()) return false;
+    if (waiting_.empty()) {
+      if (!window_.isSplit()) return false;
+      endWindow();
+      return true;
+    }
     inWindows_ += static_cast<int64_t>(waiting_.size());
     const bool done = traced(deadline, [&] { return visitWaiting(deadline); });
     if (done) totals_.endInWindow();
     return done;
+  }
+  bool isWindowOver() const { return window_.isOver(totals_.inWindow(), totals_.gatheredInWindow()); }
+  void endWindow() {
+    const SampledWindow::End ended = window_.end(totals_.inWindow(), totals_.gatheredLately());
+    if (ended == SampledWindow::End::FirstPart) totals_.endPart();
+    if (ended == SampledWindow::End::Window) totals_.endWindow(window_.parts());
   }
   /// Where the elements that wait load. What meets something that is away begins again when that is fetched.
   /// False: the time is over.
@@ -520,8 +526,8 @@ class LaunchEvaluation::SampledBinding final : private ExpressionCode::Trace {
   const int64_t n_;
   ChosenElements chosen_;
   int64_t next_ = 0, smallGroups_ = 0, batches_ = 0;  ///< groups, small groups, groups that are together
-  size_t window_ = 0;
-  int64_t runs_ = 0, inWindows_ = 0;  ///< runs of the window, elements of all
+  SampledWindow window_{n_, epilogue_ ? codegen::Streams() : streams_, bytesStoredToo()};
+  int64_t inWindows_ = 0;  ///< elements of all windows
   SampleTotals totals_;
   double seconds_ = 0, wait_ = 20e-6;  ///< for all that; for the latest wait
 

@@ -5,10 +5,16 @@
 // visited again: the last elements of the window find what a cache holds that remembers as much as the
 // window visits, and find it as often as those behind the window will (Denning, "The working set model for
 // program behavior", 1968: the misses of such a cache are the growth of the working set).
+//
+// Of a window that is too long two parts are looked at (sampled_window.h). If it has k of them, and the first
+// one has visited a share f of what the second visits for the first time, then none of the others has visited
+// a share (1 - f)^(k - 1) of it: f is 0 where each part has places of its own. (Two samples tell the size of
+// a population by how much they have in common: capture and recapture.)
 #pragma once
 
 #include <algorithm>
 #include <bitset>
+#include <cmath>
 #include <memory>
 #include <unordered_set>
 #include <vector>
@@ -27,6 +33,10 @@ class PieceSet {
     pages_[page]->set(place);
     size_ += isNew;
     return isNew;
+  }
+  bool contains(int64_t piece) const {
+    const auto page = static_cast<size_t>(piece) / kPage;
+    return page < pages_.size() && pages_[page] && pages_[page]->test(static_cast<size_t>(piece) % kPage);
   }
   size_t size() const { return size_; }
 
@@ -75,15 +85,26 @@ class VisitedArray {
     reached_ += static_cast<double>(end - begin);
   }
   void insertInWindow(int64_t position) {
-    if (position >= 0) visited_.insert(granuleOf(position));
+    if (position < 0 || !visited_.insert(granuleOf(position))) return;
+    ++found_;
+    met_ += firstVisited_.contains(granuleOf(position)) ? 1 : 0;
   }
-  void endInWindow() { growth_.push_back({reached_, gathered(), static_cast<double>(visited_.size())}); }
-  /// What follows is of another one, which knows nothing of this.
-  void endWindow() {
-    if (!growth_.empty()) windows_.push_back(std::move(growth_));
-    growth_.clear();
-    visited_ = {};
-    reached_ = 0;
+  void endInWindow() {
+    growth_.push_back({reached_, gathered(), static_cast<double>(visited_.size()), found_, met_});
+  }
+  /// What follows is of the second part of the window.
+  void endPart() {
+    firstGrowth_ = std::move(growth_);
+    firstVisited_ = std::move(visited_);
+    beginPart();
+  }
+  /// What follows is of another window, which knows nothing of this. Of so many parts, if it was not whole.
+  void endWindow(double parts) {
+    if (growth_.empty()) growth_ = std::move(firstGrowth_);
+    if (!growth_.empty()) windows_.push_back(parts > 1 ? whole(parts) : std::move(growth_));
+    firstGrowth_.clear();
+    firstVisited_ = {};
+    beginPart();
   }
 
   double bytes() const { return bytes_; }
@@ -91,6 +112,14 @@ class VisitedArray {
   bool loadedInOrder() const { return loadedInOrder_; }
   /// Bytes that the window visits beyond what is loaded in order.
   double gatheredInWindow() const { return kGranule * gathered(); }
+  /// ... by an element of its second half.
+  double gatheredLately() const {
+    if (growth_.empty()) return 0;
+    const Growth half = halfOf(growth_);
+    return kGranule * (growth_.back().gathered - half.gathered) / (growth_.back().elements - half.elements);
+  }
+  /// The same by `looked` elements in groups, each group by itself.
+  double gatheredInGroups() const { return kGranule * gathered_; }
 
   // Of all `n` elements, where groups and window are some of them, or (`all`) the groups are all.
 
@@ -119,20 +148,49 @@ class VisitedArray {
     return std::max(0.0, static_cast<double>(visited_.size()) - inOrder);
   }
 
-  /// Up to some element of the window.
+  /// Up to some element of the window, or of a part of it.
   struct Growth {
     double elements;
     double gathered, visited;  ///< different granules: beyond those in order, and of all
+    double found, met;         ///< that were gathered first; of these, what the part before has visited
   };
+  /// What is known of the first half.
+  static Growth halfOf(const std::vector<Growth>& growth) {
+    Growth before{0, 0, 0, 0, 0};
+    for (const Growth& point : growth)
+      if (point.elements <= kSettled * growth.back().elements) before = point;
+    return before;
+  }
+  /// Growth of the window, by that of a part.
+  std::vector<Growth> whole(double parts) const {
+    const Growth half = halfOf(growth_), last = growth_.back();
+    const double apart = last.found > 0 ? 1 - last.met / last.found : 1;
+    std::vector<Growth> window;
+    Growth sum{0, 0, 0, 0, 0};
+    const auto add = [&](const Growth& before, const Growth& point, double share) {
+      const double gathered = point.gathered - before.gathered;
+      const double inOrder = point.visited - before.visited - gathered;
+      sum.elements += parts * (point.elements - before.elements);
+      sum.gathered += share * parts * gathered;
+      sum.visited += parts * (inOrder + share * gathered);
+      window.push_back(sum);
+    };
+    add(sum, half, std::pow(apart, (parts - 1) / 2));
+    add(half, last, std::pow(apart, parts - 1));
+    return window;
+  }
+  void beginPart() {
+    growth_.clear();
+    visited_ = {};
+    reached_ = found_ = met_ = 0;
+  }
   /// How many they are after n elements: as many as in a window, and as at its end for each behind it. Of all
   /// windows, which differ, on average.
   double grown(double Growth::*number, double n) const {
     double sum = 0;
     for (const std::vector<Growth>& window : windows_) {
       const Growth& last = window.back();
-      Growth before{0, 0, 0};
-      for (const Growth& point : window)
-        if (point.elements <= kSettled * last.elements) before = point;
+      const Growth before = halfOf(window);
       const double rate = (last.*number - before.*number) / (last.elements - before.elements);
       sum += last.*number + std::max(0.0, n - last.elements) * rate;
     }
@@ -144,12 +202,15 @@ class VisitedArray {
   int64_t width_;
   bool loadedInOrder_;
   std::unordered_set<int64_t> sectors_, granules_, blocks_;  ///< of the group at hand
-  double inOrder_ = 0;                        ///< granules of the group at hand that are loaded in order
-  double gathered_ = 0;                       ///< granules of the groups that are not
-  double number_ = 0;                         ///< granules of the groups, each as often as a group visits it
-  PieceSet visited_;                          ///< granules of the window, or of all groups
-  double reached_ = 0;                        ///< elements of the window at hand
-  std::vector<Growth> growth_;                ///< after some runs of the window at hand, each time
+  double inOrder_ = 0;               ///< granules of the group at hand that are loaded in order
+  double gathered_ = 0;              ///< granules of the groups that are not
+  double number_ = 0;                ///< granules of the groups, each as often as a group visits it
+  PieceSet visited_;                 ///< granules of the window or part, or of all groups
+  double reached_ = 0;               ///< elements of the window or part at hand
+  double found_ = 0, met_ = 0;       ///< likewise, as in Growth
+  std::vector<Growth> growth_;       ///< after some runs of it, each time
+  std::vector<Growth> firstGrowth_;  ///< of the first part
+  PieceSet firstVisited_;
   std::vector<std::vector<Growth>> windows_;  ///< that are over
 };
 
