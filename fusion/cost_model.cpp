@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "codegen/kernel_analysis.h"
 #include "codegen/short_arrays.h"
 #include "fusion/effects.h"
 #include "fusion/segment_lengths.h"
@@ -408,8 +409,15 @@ SoacTime CostModel::timeOf(const lcu::Soac& soac, double n, double segments) con
     time.elements = n;
     time.segments = segments;
     time.lookedUp = soac.space.kind == lcu::SpaceKind::Offsets;
+    // A GPU finds the first extremes of segments by places of the space (codegen/cuda/segment_places.h).
+    std::vector<ExprRef> numbering = soac.effects;
+    for (ExprRef e : {soac.where, soac.destination})
+      if (e) numbering.push_back(e);
+    for (size_t k = 0; k < soac.pull.size(); ++k)
+      if (!costs_.lockStep || soac.kind != SoacKind::Reduce || !codegen::extremeOfFirst(soac, k))
+        numbering.push_back(soac.pull[k]);
     time.numbered =
-        lcu::anyNode(thunks, [](ExprRef e) { return e->kind == ExprKind::Param && e->index > 0; });
+        lcu::anyNode(numbering, [](ExprRef e) { return e->kind == ExprKind::Param && e->index > 0; });
   }
   return time;
 }

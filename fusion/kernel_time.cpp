@@ -239,8 +239,8 @@ class Account {
       time.arithmetic += n_ * emptyTiles_ * model_.costs().productElement;
     thunks(codegen::eagerThunks(soac), times, role, time);
     thunks(codegen::lateThunks(soac), unread ? 0 : survivors(soac), role, time);
-    if (soac.kind == SoacKind::Reduce && structure_.rows && model_.costs().lockStep &&
-        role == BindingRole::Element && foldsFirstOfExtremes(soac)) {
+    if (soac.kind == SoacKind::Reduce && model_.costs().lockStep && role == BindingRole::Element &&
+        (structure_.rows || (soac.space.segmented() && !time.numbered)) && foldsFirstOfExtremes(soac)) {
       time.arithmetic += times * model_.costs().operation;
       time.integers += times * model_.choice() * static_cast<double>(soac.pull.size());
     } else if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan) {

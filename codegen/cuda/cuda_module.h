@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "codegen/kernel_analysis.h"
@@ -75,6 +76,9 @@ struct CudaPass {
   std::vector<uint32_t>
       bindings;  ///< numbers of its bindings in the whole kernel, by which errors are ordered
   KernelInfo info;
+  /// Results of folds of segments that are positions in the whole space, or max_int: those in their segments
+  /// are wanted (segment_places.h).
+  std::unordered_set<lcu::VarId> placesOfSpace;
   std::string entry;  ///< name of the entry point
   Grid grid = Grid::Tiles;
   TileShape shape;
@@ -173,7 +177,7 @@ struct CudaOptions {
   /// Arrays that are stored in 32 bits (codegen/short_arrays.h), ascending.
   std::vector<lcu::VarId> shortArrays;
   /// Launches of more elements or segments need kernels with long places.
-  int64_t mostShortPlaces = int64_t{1} << 32;
+  int64_t mostShortPlaces = (int64_t{1} << 32) - 1;
   bool storesShort = true;               ///< whether launches may have any
   int64_t longestShort = kLongestShort;  ///< total of a scan that is stored so
   /// "file.nesl:12: text" for comments; may be empty.

@@ -12,8 +12,18 @@ namespace kelpie::codegen::cuda {
 
 using FieldNames = std::function<std::string(const Field&)>;
 
+/// A field that has the least position of those elements that equal the least or greatest one.
+struct FirstOfExtremes {
+  const Field* place;
+  const Field* extreme;
+  bool greatest = false;
+  bool seen = true;  ///< somebody reads the extreme itself
+};
+
+/// `ordered`: of these, `combine` takes values of which the right one is of later elements; where no element
+/// was better than the identity the place may be none. `join` takes them as they come.
 std::string levelText(const LevelPlan& level, const std::string& name, const lcu::Kernel& kernel,
-                      const FieldNames& names);
+                      const FieldNames& names, const std::vector<FirstOfExtremes>& ordered);
 std::string reductionText(const std::vector<Field>& fields, const std::string& name,
                           const lcu::Kernel& kernel, const FieldNames& names);
 /// For what an operator gives, which has parameters and constants only.

@@ -25,7 +25,10 @@ std::vector<FirstOfExtremes> firstOfExtremes(const PassText& t) {
   const auto& fields = t.plan.levels[0].fields;
   for (const Field& f : fields) {
     const Soac& soac = t.kernel.bindings[f.binding];
-    const std::optional<size_t> of = extremeOfFirst(soac, f.component);
+    const bool ofSpace =
+        soac.kind == lcu::SoacKind::Reduce && t.pass.placesOfSpace.contains(soac.results[f.component]);
+    const std::optional<size_t> of =
+        ofSpace ? std::optional(laneFolds(soac.combine)[f.component]->of) : extremeOfFirst(soac, f.component);
     if (!of) continue;
     const auto extreme = std::find_if(fields.begin(), fields.end(), [&](const Field& other) {
       return other.binding == f.binding && other.component == *of;

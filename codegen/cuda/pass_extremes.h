@@ -1,5 +1,5 @@
-// Part of a pass (pass_text.h): threads that meet the elements of a segment in ascending order and fold where
-// the least or greatest one of them is (fusion/paired_reductions.h, min_index).
+// Part of a pass (pass_text.h): who meets the elements of a segment in ascending order and folds where the
+// least or greatest one of them is (fusion/paired_reductions.h, min_index).
 //
 // The operator of such pairs compares three times and chooses four times. Of an element that comes later than
 // all before it, it needs to be known only whether these have one that is as good.
@@ -9,15 +9,7 @@
 
 namespace kelpie::codegen::cuda {
 
-/// A field that has the least position of those elements that equal the least or greatest one.
-struct FirstOfExtremes {
-  const Field* place;
-  const Field* extreme;
-  bool greatest = false;
-  bool seen = true;  ///< somebody reads the extreme itself
-};
-
-/// Of a pass that folds rows: those of its level.
+/// Of a pass that folds rows, or whose places are those of the space (CudaPass): those of its first level.
 std::vector<FirstOfExtremes> firstOfExtremes(const PassText& t);
 /// Of a value `before` and an `item` that comes after all of it, what `after`, their combination, has there.
 void writeLaterItem(PassText& t, const FirstOfExtremes& first, int indent);

@@ -5,6 +5,7 @@
 
 #include "codegen/cuda/pass_checks.h"
 #include "codegen/cuda/pass_elements.h"
+#include "codegen/cuda/pass_extremes.h"
 #include "codegen/cuda/pass_groups.h"
 #include "codegen/cuda/pass_lanes.h"
 #include "codegen/cuda/pass_products.h"
@@ -106,7 +107,8 @@ void writeStructures(PassText& t) {
   }
   for (size_t k = 0; k < t.plan.levels.size(); ++k) {
     if (!t.plan.levels[k].fields.empty() && !t.plan.levels[k].countsOnly)
-      t.text += levelText(t.plan.levels[k], t.levelName(k), t.kernel, t.fieldNames());
+      t.text += levelText(t.plan.levels[k], t.levelName(k), t.kernel, t.fieldNames(),
+                          t.pass.placesOfSpace.empty() ? std::vector<FirstOfExtremes>() : firstOfExtremes(t));
   }
   if (!t.plan.reductions.empty())
     t.text += reductionText(t.plan.reductions, "Reduction", t.kernel, t.fieldNames());

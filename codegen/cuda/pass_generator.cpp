@@ -12,6 +12,7 @@
 #include "codegen/cuda/pass_rows.h"
 #include "codegen/cuda/pass_segments.h"
 #include "codegen/cuda/pass_transposed.h"
+#include "codegen/cuda/segment_places.h"
 
 namespace kelpie::codegen::cuda {
 
@@ -70,6 +71,7 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
   CudaPass pass;
   pass.kernel = std::move(part.kernel);
   pass.bindings = std::move(part.bindings);
+  pass.placesOfSpace = std::move(part.placesOfSpace);
   pass.info = analyseKernel(pass.kernel, program);
   pass.entry = entry;
   PassText text(pass, program, options, form);
@@ -94,7 +96,7 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
   pass.byWarps = plan.warps;
   const auto add = [&](PassForm other, const char* suffix) {
     pass.alternatives.push_back(std::make_shared<const CudaPass>(
-        generate({pass.kernel, pass.bindings}, program, entry + suffix, options, other)));
+        generate({pass.kernel, pass.bindings, pass.placesOfSpace}, program, entry + suffix, options, other)));
   };
   pass.fewColumns = plan.fewColumns;
   if (plan.longTiles) pass.leastOfLongTiles = options.leastOfLongTiles;
@@ -117,6 +119,10 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
 
 CudaPass generatePass(KernelPart part, const lcu::Program& program, const std::string& entry,
                       const CudaOptions& options) {
+  if (std::optional<KernelPart> other = withPlacesOfSpace(part, program)) {
+    const KernelInfo info = analyseKernel(part.kernel, program);
+    if (planPass(part.kernel, info, program, options, PassForm::General).ranges()) part = std::move(*other);
+  }
   return generate(std::move(part), program, entry, options, PassForm::General);
 }
 

@@ -16,14 +16,22 @@ using lcu::Soac;
 using lcu::SoacKind;
 using lcu::VarId;
 
-int64_t LevelPlan::bytes() const {
+namespace {
+
+int64_t bytesOf(const std::vector<Field>& fields, int ofPlace) {
   int64_t sum = 0, widest = 1;
   for (const Field& f : fields) {
-    sum += sizeOf(f.type);
-    widest = std::max<int64_t>(widest, sizeOf(f.type));
+    const int bytes = f.place == Field::Place::Usual ? ofPlace : sizeOf(f.type);
+    sum += bytes;
+    widest = std::max<int64_t>(widest, bytes);
   }
   return (sum + widest - 1) / widest * widest;
 }
+
+}  // namespace
+
+int64_t LevelPlan::bytes() const { return bytesOf(fields, 8); }
+int64_t LevelPlan::usualBytes() const { return bytesOf(fields, 4); }
 
 bool PassPlan::needsLower() const {
   return std::any_of(levels.begin(), levels.end(), [](const LevelPlan& l) { return !l.fields.empty(); });
@@ -34,8 +42,8 @@ namespace {
 class Planner {
  public:
   Planner(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
-          const CudaOptions& options, PassForm form)
-      : kernel_(kernel), info_(info), program_(program), options_(options), form_(form) {
+          const CudaOptions& options, PassForm form, const std::unordered_set<VarId>& places)
+      : kernel_(kernel), info_(info), program_(program), options_(options), form_(form), places_(places) {
     plan_.groups = form == PassForm::Groups;
     plan_.warps = form == PassForm::Warps;
     plan_.fewColumns = form == PassForm::FewColumns;
@@ -49,7 +57,10 @@ class Planner {
     }
     plan_.levels.resize(plan_.stages.size());
     std::vector<SegmentFold> ofScans = foldsOfScans();
-    for (LevelPlan& level : plan_.levels) finishLevel(level);
+    for (LevelPlan& level : plan_.levels) {
+      choosePlaces(level.fields);
+      finishLevel(level);
+    }
     chooseFolds(std::move(ofScans));
     sortBySize(plan_.reductions);
     choosePacks();
@@ -112,9 +123,21 @@ class Planner {
         throw InternalError("an operator of a scan or reduction has free variables");
       }
     });
-    for (uint32_t j = 0; j < combine.result.size(); ++j) {
+    for (uint32_t j = 0; j < combine.result.size(); ++j)
       fields.push_back({b, j, false, segmented, combine.identity[j].type});
-    }
+  }
+
+  /// What lies beside a place is known when all fields are.
+  void choosePlaces(std::vector<Field>& fields) const {
+    const auto isPlace = [this](const Field& f) {
+      const Soac& soac = kernel_.bindings[f.binding];
+      return !f.count && soac.kind == SoacKind::Reduce && places_.contains(soac.results[f.component]);
+    };
+    const bool wide = std::any_of(fields.begin(), fields.end(), [&](const Field& f) {
+      return !f.count && !isPlace(f) && sizeOf(f.type) == 8;
+    });
+    for (Field& f : fields)
+      if (isPlace(f)) f.place = wide ? Field::Place::Wide : Field::Place::Usual;
   }
 
   /// Folds of segments that scans have, whose own fields are taken away.
@@ -292,6 +315,7 @@ class Planner {
   const lcu::Program& program_;
   const CudaOptions& options_;
   const PassForm form_;
+  const std::unordered_set<VarId>& places_;
   PassPlan plan_;
 };
 
@@ -310,8 +334,8 @@ bool PassPlan::carries(uint32_t binding) const {
 }
 
 PassPlan planPass(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,
-                  const CudaOptions& options, PassForm form) {
-  return Planner(kernel, info, program, options, form).run();
+                  const CudaOptions& options, PassForm form, const std::unordered_set<VarId>& places) {
+  return Planner(kernel, info, program, options, form, places).run();
 }
 
 }  // namespace kelpie::codegen::cuda

@@ -1,5 +1,7 @@
 #include "codegen/cuda/pass_segments.h"
 
+#include "codegen/cuda/pass_extremes.h"
+
 namespace kelpie::codegen::cuda {
 
 using lcu::ExprKind;
@@ -22,9 +24,19 @@ void writeSegmentBody(PassText& t) {
     for (ExprRef e : loads[v]) emitter.define(e, t.stem(v));
     if (const std::string* out = t.outputName(v)) t.line(4, "{}[segment] = {};", *out, t.stem(v));
   };
+  std::map<VarId, std::string> extremes;  // by the place of the first
+  if (!t.pass.placesOfSpace.empty())
+    for (const FirstOfExtremes& first : firstOfExtremes(t))
+      extremes[t.kernel.bindings[first.place->binding].results[first.place->component]] =
+          t.fieldName(*first.extreme);
   for (const SegmentFold& fold : t.plan.segmentFolds) {
     const std::string& name = t.stem(fold.result);
-    t.line(4, "const {} {} = reduced.{};", typeName(fold.field.type), name, name);
+    const auto extreme = extremes.find(fold.result);
+    t.line(4, "const {} {} = {};", typeName(fold.field.type), name,
+           extreme == extremes.end()
+               ? "reduced." + name
+               : fmt::format("k_place_in_segment(segments, segment, reduced.{}, reduced.{})", name,
+                             extreme->second));
     defined(fold.result);
   }
   for (uint32_t b : t.plan.epilogues) t.values(b, emitter, 4, defined);

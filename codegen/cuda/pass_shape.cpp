@@ -66,7 +66,7 @@ class ShapeChooser {
     if (plan_.whole()) allowed.threads = options_.threads;
     // What ranges keep is spilled then; sums of 2^22 float32 in segments of 1024 and 4096 took 5.03 and 4.80
     // us with registers for 768 threads, 4.70 and 4.73 for 1024.
-    if (plan_.warps && plan_.levels[0].bytes() <= 8) allowed.resident = 1024;
+    if (plan_.warps && plan_.levels[0].usualBytes() <= 8) allowed.resident = 1024;
     if (plan_.ranges()) weighRanges(weight);
     plan_.compact = plan_.whole() || epilogueNodes() > kShortEpilogue;
     shape.threads = std::max(32, allowed.threads);
@@ -82,7 +82,7 @@ class ShapeChooser {
     if (plan_.heads() && !plan_.reckons()) bytes = plan_.numbersInThunks ? 2 : 1;
     // Items of ranges count twice: so there are registers for fewer blocks than would fit, as measured.
     if (plan_.ranges())
-      bytes = 1 + 2 * static_cast<int>(plan_.levels[0].bytes()) + (plan_.numbersInThunks ? 4 : 0);
+      bytes = 1 + 2 * static_cast<int>(plan_.levels[0].usualBytes()) + (plan_.numbersInThunks ? 4 : 0);
     if (plan_.ends)
       for (const SegmentFold& fold : plan_.segmentFolds) bytes += sizeOf(fold.field.type);
     bytes += bytesOfLoops();

@@ -24,6 +24,7 @@
 // together they return what the kernel does.
 #pragma once
 
+#include <unordered_set>
 #include <vector>
 
 #include "ir/lcu.h"
@@ -33,6 +34,7 @@ namespace kelpie::codegen::cuda {
 struct KernelPart {
   lcu::Kernel kernel;
   std::vector<uint32_t> bindings;  ///< their numbers in the whole kernel; short maps may be in several parts
+  std::unordered_set<lcu::VarId> placesOfSpace = {};  ///< as in CudaPass
 };
 std::vector<KernelPart> splitIntoPasses(const lcu::Kernel& kernel, const lcu::Program& program);
 /// Whether a kernel with one direction goes backward.

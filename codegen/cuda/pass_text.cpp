@@ -16,7 +16,7 @@ PassText::PassText(CudaPass& ownPass, const lcu::Program& ownProgram, const Cuda
       info(ownPass.info),
       program(ownProgram),
       options(ownOptions),
-      plan(planPass(kernel, info, program, options, form)) {
+      plan(planPass(kernel, info, program, options, form, pass.placesOfSpace)) {
   chooseNames();
   placeScratch();
 }

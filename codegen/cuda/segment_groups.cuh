@@ -185,17 +185,17 @@ struct SegmentGroups {
     }
     Value all = own[0];
     KELPIE_UNROLL
-    for (int part = 1; part < kParts; ++part) all = L::combine(all, own[part], false);
+    for (int part = 1; part < kParts; ++part) all = L::join(all, own[part]);
     KELPIE_UNROLL
     for (int bit = 0; bit < 5; ++bit)
-      if (bit < bits) all = L::combine(all, shuffleXor(all, 1 << bit), false);
+      if (bit < bits) all = L::join(all, shuffleXor(all, 1 << bit));
     if (bits > 5) {
       if (laneIndex() == 0) shared.totals[warpIndex()] = all;
       __syncthreads();
       KELPIE_UNROLL
       for (int warp = 1; warp < kWarps; ++warp)
         if (warp >> (bits - 5) == 0)
-          all = L::combine(all, shared.totals[(warpIndex() + warp) % kWarps], false);
+          all = L::join(all, shared.totals[(warpIndex() + warp) % kWarps]);
     }
     if ((threadIdx.x & ((1 << bits) - 1)) == 0 && number[0] >= 0)
       result(segment(0), L::combine(L::identity(), all, false));

@@ -46,7 +46,7 @@ struct SegmentReduce {
   __device__ __forceinline__ void collect() {
     if (!L::kCommutes || !accumulated) return;
     KELPIE_UNROLL
-    for (int mask = 16; mask > 0; mask /= 2) own = L::combine(own, shuffleXor(own, mask), false);
+    for (int mask = 16; mask > 0; mask /= 2) own = L::join(own, shuffleXor(own, mask));
     carry = L::combine(carry, own, false);
     own = L::identity();
     accumulated = false;

@@ -73,7 +73,7 @@ struct SegmentWarps {
   template <class Segments, class Result>
   __device__ __forceinline__ bool finish(const Segments& segments, Shared& shared, const Result& result) {
     KELPIE_UNROLL
-    for (int bit = 0; bit < 5; ++bit) own = L::combine(own, shuffleXor(own, 1 << bit), false);
+    for (int bit = 0; bit < 5; ++bit) own = L::join(own, shuffleXor(own, 1 << bit));
     if (laneIndex() == 0) shared.totals[warpIndex()] = own;
     if (!__syncthreads_and(even && suited)) {
       even = __syncthreads_and(even);
@@ -88,7 +88,7 @@ struct SegmentWarps {
       return false;
     }
     if (laneIndex() != 0 || within != 0 || !exists) return true;
-    for (int warp = 1; warp < warps; ++warp) own = L::combine(own, shared.totals[warpIndex() + warp], false);
+    for (int warp = 1; warp < warps; ++warp) own = L::join(own, shared.totals[warpIndex() + warp]);
     result(segment, L::combine(L::identity(), own, false));
     return true;
   }

@@ -449,6 +449,24 @@ TEST(CudaPrograms, PlacesOfExtremesInRows) {
     expectAgreement(places + "places(" + shape + ");");
 }
 
+/// The same of segments that are stored, of all lengths: positions are those in the segment, whatever other
+/// folds share the pass, and also if another thunk needs them.
+TEST(CudaPrograms, PlacesOfExtremesInSegments) {
+  const std::string places =
+      "function places(rows) ="
+      "  let none = 1.0e300 * 1.0e300"
+      "  in ({(max_index(r), min_index({float(x) : x in r})) : r in rows},"
+      "      {let at = max_index(r) in (r[at], at, sum(r)) : r in rows},"
+      "      {(max_index({none - float(x) * none : x in r}), min_index({max_int : x in r})) : r in rows},"
+      "      {(min_index(r), sum({x * i : x in r; i in [0:#r]})) : r in rows});"
+      "function rows(m, n) = {{rem(i * 7919 + j * 31, 13) : j in [0:rem(i * n, 97) + 1]} : i in [0:m]};";
+  for (const char* shape : {"0, 5", "1, 1", "3, 50", "2000, 7", "700, 1", "40, 0"})
+    expectAgreement(places + "places(rows(" + shape + "));");
+  expectAgreement(places +
+                  "places({{rem(i * j, 8191) : j in [0:n]} : i in [0:5]; n in [1, 20000, 3, 9000, 300]});");
+  expectAgreement(places + "places({{rem(j + i, 4) : j in [0:500]} : i in [0:90]});");
+}
+
 /// What is read by position is bytes.
 TEST(CudaPrograms, RowsOfBytes) {
   const std::string shapes =
