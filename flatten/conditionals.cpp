@@ -13,6 +13,7 @@
 
 #include "flatten/flattener.h"
 #include "flatten/saved.h"
+#include "flatten/zero_lengths.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::flatten {
@@ -114,38 +115,6 @@ std::vector<StorePtr> Flattener::compileUnlessEmpty(ExprRef instances, const Com
   append(block_, std::move(stmt));
   return stores;
 }
-
-namespace {
-
-/// The length that is zero for all instances but those for which `condition` is `taken`; null: there is none.
-ExprRef lengthOfOthersZero(ExprRef condition, bool taken) {
-  if (condition->kind != ExprKind::Op) return nullptr;
-  const ExprRef a = condition->operands[0];
-  if (condition->op == ScalarOp::Not) return lengthOfOthersZero(a, !taken);
-  if (!isComparison(condition->op)) return nullptr;
-  const ExprRef b = condition->operands[1];
-  const bool zeroFirst = lcu::asIndex(a) == 0, zeroSecond = lcu::asIndex(b) == 0;
-  const ExprRef length = zeroFirst ? b : a;
-  if (zeroFirst == zeroSecond || !length->nonNegative) return nullptr;
-  switch (condition->op) {  // of what is never below zero
-    case ScalarOp::Equal:
-      return taken ? nullptr : length;
-    case ScalarOp::NotEqual:
-      return taken ? length : nullptr;
-    case ScalarOp::Greater:  // than zero; or zero than it, which is never so
-      return taken && zeroSecond ? length : nullptr;
-    case ScalarOp::Less:
-      return taken && zeroFirst ? length : nullptr;
-    case ScalarOp::LessEqual:
-      return !taken && zeroSecond ? length : nullptr;
-    case ScalarOp::GreaterEqual:
-      return !taken && zeroFirst ? length : nullptr;
-    default:
-      return nullptr;
-  }
-}
-
-}  // namespace
 
 /// A branch, compiled for the instances that take it and stored, or delayed for all instances.
 struct Flattener::Side {

@@ -179,6 +179,7 @@ class Flattener {
   Value reduce(const core::Exp& e, ReduceOp op, const Sequence& v, Context& context);
   Value scan(const core::Exp& e, ReduceOp op, const Sequence& v, Context& context);
   Value pack(const core::Exp& e, const core::Prim& node, Context& context, Frame& frame);
+  Sequence survivors(Sequence v, VarId kept, VarId lengths);
   Value append(const Sequence& a, const Sequence& b, Context& context);
   bool follows(const Run& a, const Run& b);
   Value flattenSequence(const Sequence& v, Context& context);

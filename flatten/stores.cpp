@@ -110,8 +110,7 @@ ViewPtr Flattener::joined(const ViewPtr& view) {
   return direct(start(*view), arena().index(1), store);
 }
 
-/// A sequence that is exactly the dense stores of its descriptor needs no columns of its own.
-static bool isWhole(const Sequence& v) {
+bool isWhole(const Sequence& v) {
   bool whole = v.descriptor.has_value();
   for (const ViewPtr& view : v.views) whole &= view->aligned;
   return whole;

@@ -109,6 +109,9 @@ struct Sequence {
   std::vector<ViewPtr> views;
 };
 
+/// A sequence that is exactly the dense stores of its descriptor needs no columns of its own.
+bool isWhole(const Sequence& v);
+
 struct Value {
   std::variant<ExprRef, Sequence> node;
   bool isScalar() const { return std::holds_alternative<ExprRef>(node); }

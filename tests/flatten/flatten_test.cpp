@@ -434,6 +434,28 @@ TEST(Flatten, JoinedSurvivors) {
 }
 
 // KELPIE_RANDOM_PROGRAMS sets their number, KELPIE_RANDOM_SEED the first seed; a failure names its seed.
+/// Segments of those that are left lie side by side if the others are empty; not if they are something else.
+TEST(Flatten, FiltersThatLeaveOutTheEmpty) {
+  const std::string data = "data = {{float(i * j) + 1.0 : j in [0:rem(i, 4)]} : i in [0:10]};";
+  for (const char* condition :
+       {"#v > 0", "#v /= 0", "0 < #v", "#v >= 1", "1 <= #v", "not(#v == 0)", "not(#v < 1)", "#v > 1",
+        "#v == 0", "#v < 1", "1 > #v", "#v > 0 and v[0] < 2.0", "#v > 0 or #v < 9"})
+    expectAgreement(data + "let kept = {v : v in data | " + condition +
+                    "} in (kept, {sum(v) / float(#v + 1) : v in kept}, flatten(kept), {drop(v, min(1, #v)) : "
+                    "v in kept});");
+  expectAgreementOfStrategies(
+      data +
+      "{(sum(v), w) : v in data; w in {[0:i] : i in [0:10]} | #v > 0};"
+      "{(v, w) : v in data; w in {[0:i] : i in [0:10]} | #w > 0};"
+      "{v : v in {drop(v, min(#v, 2)) : v in data} | #v > 0};"
+      "nested = {{[0:rem(i * j, 3)] : j in [0:4 - rem(i, 2) * 4]} : i in [0:5]};"
+      "{{sum(v) : v in row | #v > 0} : row in nested | #row > 0};"
+      "{v : v in {[0:0] : i in [0:3]} | #v > 0}; {v : v in {[0:4] : i in [0:3]} | #v > 0};"
+      "{#v : v in [] [int] | #v > 0};"
+      "function depth(vs) = if #vs == 0 then 0 else 1 + depth({drop(v, 1) : v in vs | #v > 0});"
+      "depth([[1, 2, 3], [4], [] int]); depth([] [int]);");
+}
+
 TEST(Flatten, RandomPrograms) {
   auto setting = [](const char* name, uint32_t otherwise) {
     const char* value = std::getenv(name);

@@ -119,6 +119,17 @@ TEST(Work, BranchesOfTheEmptyLeaveElementsInPlace) {
   }
 }
 
+TEST(Work, FiltersOfTheEmptyLeaveElementsInPlace) {
+  for (const char* condition : {"#v > 0", "0 /= #v", "not(#v == 0)", "1 <= #v"}) {
+    Cost cost = costOf(
+        "vs = {{float(i + j) : j in [0:rem(i, 5) * 40]} : i in [0:500]};"
+        "{sum({x * x : x in v}) / float(#v) : v in vs | " +
+        std::string(condition) + "};");
+    EXPECT_NE(cost.outcome.lcu.find("let t1 = vs[i] in t1 * t1"), std::string::npos)
+        << condition << cost.outcome.lcu;
+  }
+}
+
 TEST(Work, SumsOfPrefixesReadThePrefixes) {
   const double work = 300 / 100 * 4950;  // the sum of all k
   Cost cost = costOf("a = [0:20000]; ks = {rem(i * 37, 100) : i in [0:300]}; {sum(take(a, k)) : k in ks};");
