@@ -7,6 +7,7 @@
 // reported. Results are compared with a plain computation in double precision on the host.
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include "bench/gpu_jobs.h"
@@ -91,8 +92,9 @@ void flatJobs(Bench& bench, const Data& data) {
 }
 
 /// What needs to know the segments of elements, and segmented sums beside other work.
-void numberedJobs(Bench& bench, const Data& data, const std::string& kind, int64_t m,
-                  const std::vector<double>& sums) {
+void numberedJobs(Bench& bench, const Data& data, const std::string& kind,
+                  const std::vector<int64_t>& lengths, const std::vector<double>& sums) {
+  const auto m = static_cast<int64_t>(lengths.size());
   const int64_t n = data.n;
   const double ends = kOffset * static_cast<double>(m), results = 4.0 * static_cast<double>(m);
   std::vector<float> weights(static_cast<size_t>(m));
@@ -113,6 +115,19 @@ void numberedJobs(Bench& bench, const Data& data, const std::string& kind, int64
       [&](const auto& out) { return near(floats(out[0]), sums); });
   run("segmented_weighted_sum_and_scan", 2 * data.all + ends + 2 * results);
   run("segmented_sum_and_squares", 2 * data.all + ends + results);
+  run("segmented_first_greatest", data.all + ends + 2 * results, [&](const auto& out) {
+    int64_t begin = 0;
+    for (size_t s = 0; s < lengths.size(); ++s) {
+      const auto first = data.xs.begin() + begin, end = first + lengths[s];
+      const int64_t place =
+          first == end ? std::numeric_limits<int64_t>::max() : std::max_element(first, end) - first;
+      int64_t got = 0;
+      std::memcpy(&got, out[0].data() + s * sizeof got, sizeof got);
+      if (got != place) return "segment " + std::to_string(s);
+      begin += lengths[s];
+    }
+    return std::string();
+  });
   run("segmented_wide_sum_and_scan", 3 * data.all + ends + 2 * results);
   run("segmented_sum_of_scan", data.all + ends + results);
   double kept = 0;
@@ -148,7 +163,9 @@ void segmentedJobs(Bench& bench, const Data& data) {
                 }
                 return near(floats(out[0]), expected);
               });
-    numberedJobs(bench, data, kind, m, sums);
+    std::vector<int64_t> lengths;
+    for (size_t s = 0; s < sums.size(); ++s) lengths.push_back(offsets[s + 1] - offsets[s]);
+    numberedJobs(bench, data, kind, lengths, sums);
   }
 }
 

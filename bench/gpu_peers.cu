@@ -199,8 +199,13 @@ int main(int argc, char** argv) {
   for (const char* kind : {"8", "1024", "1048576", "zipf", "half_giant"}) {
     const Segments segments(kind, n);
     const auto m = static_cast<double>(segments.count);
+    Device<cub::KeyValuePair<int, float>> places(static_cast<size_t>(segments.count));
     sumSegments(std::string("segmented_sum_") + kind, segments, n, all + 8 * m, in.data, out.data, Plus(),
                 0.0f);
+    run(std::string("segmented_first_greatest_") + kind, "cub", all + 16 * m, [&](void* s, size_t& b) {
+      return cub::DeviceSegmentedReduce::ArgMax(s, b, in.data, places.data, segments.count,
+                                                segments.offsets.data, segments.offsets.data + 1, kStream);
+    });
     run(std::string("segmented_scan_") + kind, "cub by key", 2 * all + 4 * m, [&](void* s, size_t& b) {
       return cub::DeviceScan::ExclusiveSumByKey(s, b, segments.keys.data, in.data, out.data, n,
                                                 ::cuda::std::equal_to<>(), kStream);

@@ -4,7 +4,7 @@
 # Ends with a short table.
 #
 # Needs .bundle/ (scripts/make-bundle.sh). Raw output goes to $OUT when set, else to build-gpu-check/. Every step has
-# its own time limit, and none goes on behind the ninth minute: then the table follows. What is not timed runs side by side, first.
+# its own time limit, and none goes on behind the ninth minute (KELPIE_GPU_SECONDS: other seconds): then the table follows. What is not timed runs side by side, first.
 # shellcheck disable=SC2046 # a program of the bundle can be several words
 cd "$(dirname "$0")/.." || exit 1
 here=$PWD
@@ -20,7 +20,7 @@ summary=$out/summary.txt
 : >"$summary"
 note() { echo "$*" | tee -a "$summary"; }
 begin=$SECONDS
-readonly deadline=525
+readonly deadline=${KELPIE_GPU_SECONDS:-525}
 left() { echo $((deadline - (SECONDS - begin))); }
 # step NAME LIMIT COMMAND...: runs with a time limit, keeps the output, notes how it ended.
 step() {

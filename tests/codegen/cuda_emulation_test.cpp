@@ -270,10 +270,17 @@ TEST(CudaEmulation, FirstErrorIsReported) {
   compare(4, SpaceKind::Offsets, 6, true, {40, 3000}, {Lengths::Mixed, Lengths::One});
 }
 /// Kernels over xs, offsets and weights (a float for each segment).
-const std::vector<const char*> kSegmentedKernels = {
-    "segmented_sum",          "segmented_scan",   "segmented_weighted_sum",   "segmented_weighted_scan",
-    "segmented_sum_and_scan", "segmented_filter", "segmented_sum_and_filter", "segmented_sums_of_scan",
-    "segmented_sum_of_scan"};
+const std::vector<const char*> kSegmentedKernels = {"segmented_sum",
+                                                    "segmented_scan",
+                                                    "segmented_weighted_sum",
+                                                    "segmented_weighted_scan",
+                                                    "segmented_sum_and_scan",
+                                                    "segmented_filter",
+                                                    "segmented_sum_and_filter",
+                                                    "segmented_sums_of_scan",
+                                                    "segmented_sum_of_scan",
+                                                    "segmented_first_greatest",
+                                                    "segmented_first_greatest_wide"};
 
 /// Weights that keep sums exact. Those that are negative make negative zeros, whose sum is zero.
 std::vector<float> someWeights(int64_t segments) {

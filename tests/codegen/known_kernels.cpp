@@ -100,6 +100,20 @@ void KnownKernels::withSegmentNumbers(const Space& segmented) {
          {soac(SoacKind::Reduce, segmented, {x}), soac(SoacKind::Scan, segmented, {x})});
   kernel("segmented_weighted_sum_and_scan",
          {soac(SoacKind::Scan, segmented, {weighted}), soac(SoacKind::Reduce, segmented, {weighted})});
+  for (const char* type : {"", "_wide"}) {  // where the first greatest element is
+    const ExprRef value = *type ? a.convert(x, ScalarType::Float64) : x;
+    Soac first = soac(SoacKind::Reduce, segmented, {value, a.param(2)});
+    const Scalar none = identity(ReduceOp::Min, lcu::kIndex);
+    const auto side = [&](uint32_t k) { return a.param(k, k % 2 == 0 ? value->type : lcu::kIndex); };
+    const ExprRef greatest = a.op(ScalarOp::Max, side(0), side(2));
+    const auto place = [&](uint32_t k) {
+      return a.select(a.op(ScalarOp::Equal, side(k), greatest), side(k + 1), a.constant(none));
+    };
+    first.combine = {{identity(ReduceOp::Max, value->type), none},
+                     {greatest, a.op(ScalarOp::Min, place(0), place(2))}};
+    kernel(std::string("segmented_first_greatest") + type, {first});
+    kernels.at(std::string("segmented_first_greatest") + type).returns = {first.results[1]};
+  }
   const ExprRef wide = a.convert(x, ScalarType::Float64);
   kernel("segmented_wide_sum_and_scan",
          {soac(SoacKind::Reduce, segmented, {wide}), soac(SoacKind::Scan, segmented, {wide})});
