@@ -433,7 +433,6 @@ TEST(Flatten, JoinedSurvivors) {
       "[(5, 5)]]};");
 }
 
-// KELPIE_RANDOM_PROGRAMS sets their number, KELPIE_RANDOM_SEED the first seed; a failure names its seed.
 /// Segments of those that are left lie side by side if the others are empty; not if they are something else.
 TEST(Flatten, FiltersThatLeaveOutTheEmpty) {
   const std::string data = "data = {{float(i * j) + 1.0 : j in [0:rem(i, 4)]} : i in [0:10]};";
@@ -456,6 +455,7 @@ TEST(Flatten, FiltersThatLeaveOutTheEmpty) {
       "depth([[1, 2, 3], [4], [] int]); depth([] [int]);");
 }
 
+// KELPIE_RANDOM_PROGRAMS sets their number, KELPIE_RANDOM_SEED the first seed; a failure names its seed.
 TEST(Flatten, RandomPrograms) {
   auto setting = [](const char* name, uint32_t otherwise) {
     const char* value = std::getenv(name);
