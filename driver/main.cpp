@@ -355,8 +355,9 @@ int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
   return good ? 0 : 1;
 }
 
-/// A run that tells sizes and where time goes, one that tells what thunks do, unless a profile has told both,
-/// and two for the times, the first of which does not count. If the sizes led to other kernels, again.
+/// A run that tells sizes and where time goes, one that tells what thunks do (two, if the sizes led to other
+/// kernels), unless a profile has told both, and two for the times, the first of which does not count. If
+/// these have other kernels, again.
 bool Driver::measureRepeatedly(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
   const bool sampled = std::any_of(forms.begin(), forms.end(), [this](const FormResult& form) {
     if (!form.program) return false;

@@ -179,7 +179,6 @@ class Flattener {
   Value reduce(const core::Exp& e, ReduceOp op, const Sequence& v, Context& context);
   Value scan(const core::Exp& e, ReduceOp op, const Sequence& v, Context& context);
   Value pack(const core::Exp& e, const core::Prim& node, Context& context, Frame& frame);
-  Sequence survivors(Sequence v, VarId kept, VarId lengths);
   Value append(const Sequence& a, const Sequence& b, Context& context);
   bool follows(const Run& a, const Run& b);
   Value flattenSequence(const Sequence& v, Context& context);
@@ -203,7 +202,7 @@ class Flattener {
   Value translate(const Value& v, Context& from, Context& to);
   ViewPtr translate(const ViewPtr& v, Context& from, Context& to);
   ExprRef step(ExprRef e, Context& parent, Context& child);
-  Space withoutEmpty(const Space& space, ExprRef length, Context& context);
+  Space covering(ExprRef length, ExprRef elements, Context& context);
   bool dividable(ExprRef e, const Context& context) const;
   ExprRef ofInstance(ExprRef e, const Space& space, ExprRef instance);
   ExprRef overInstances(ExprRef e, Context& context);

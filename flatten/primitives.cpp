@@ -330,20 +330,6 @@ bool leavesOutEmpty(const Sequence& v, ExprRef where) {
 }
 }  // namespace
 
-/// What such a filter at a root leaves: the same elements, in segments of the lengths that were kept.
-Sequence Flattener::survivors(Sequence v, VarId kept, VarId lengths) {
-  const ExprRef i = arena().param(0);
-  lcu::Soac scan;
-  scan.kind = SoacKind::Scan;
-  v.descriptor->segments = arena().nonNegative(arena().host(kept, lcu::kIndex));
-  scan.space = flat(v.descriptor->segments);
-  scan.pull = {arena().load(lengths, lcu::kIndex, i)};
-  scan.combine = {{Scalar::ofInt(lcu::kIndex, 0)}, {arena().add(i, arena().param(1))}};
-  scan.withTotal = true;
-  v.descriptor->offsets = launch(std::move(scan), "offsets", block_, "offsets")[0];
-  return v;
-}
-
 Value Flattener::pack(const core::Exp& e, const core::Prim& node, Context& context, Frame& frame) {
   Value source = atom(node.arguments[1], context, frame);
   const Sequence& v = source.sequence();
@@ -374,15 +360,13 @@ Value Flattener::pack(const core::Exp& e, const core::Prim& node, Context& conte
     soac.where = entered.elements[0][0].scalar();
   }
   Values row;
-  std::vector<bool> covers;  // by component: survivors' segments have all elements of the stores between them
+  std::vector<ExprRef>
+      covered;  // by component: elements of the stores that survivors have between them, or null
   for (const Value& value : entered.elements.back()) {
     row.push_back(normalise(value, inside, Form::Stored));
-    covers.push_back(!value.isScalar() && context.isRoot() &&
-                     leavesOutEmpty(row.back().sequence(), soac.where));
-    if (covers.back()) {
-      soac.pull.push_back(row.back().sequence().length);
-      continue;
-    }
+    const bool covers =
+        !value.isScalar() && context.isRoot() && leavesOutEmpty(row.back().sequence(), soac.where);
+    covered.push_back(covers ? row.back().sequence().descriptor->extent : nullptr);
     if (!value.isScalar())
       row.back() = sliced(row.back().sequence());  // a part of a dense store is not dense
     for (ExprRef column : columnsOf(row.back())) soac.pull.push_back(column);
@@ -394,13 +378,12 @@ Value Flattener::pack(const core::Exp& e, const core::Prim& node, Context& conte
   std::vector<StorePtr> stores;
   size_t next = 1;
   for (size_t k = 0; k < row.size(); ++k) {
-    if (covers[k]) {
-      stores.push_back(
-          storeOf({survivors(row[k].sequence(), arrays[0], arrays[next++])}, v.elements[k], nullptr));
-      continue;
-    }
     stores.push_back(storeOf(row[k], v.elements[k], [&] { return arrays[next++]; }));
     if (stores.back()->kind == Store::Kind::Array) joinable_[stores.back()->array] = block_;
+    if (!covered[k]) continue;
+    auto store = std::make_shared<Store>(*stores.back());
+    store->covers = {arena().host(arrays[0], lcu::kIndex), covered[k]};
+    stores.back() = store;
   }
   if (context.isRoot()) {
     ExprRef count = arena().nonNegative(arena().host(arrays[0], lcu::kIndex));

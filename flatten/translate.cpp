@@ -177,7 +177,7 @@ Value Flattener::translate(const Value& v, Context& from, Context& to) {
   const bool others = to.parent == &from && to.positive != nullptr && to.positive == sequence.length &&
                       result.length->usesParam;
   if (others && sequence.descriptor && sequence.descriptor->kind == SpaceKind::Offsets) {
-    result.descriptor = withoutEmpty(*sequence.descriptor, result.length, to);
+    result.descriptor = covering(result.length, sequence.descriptor->extent, to);
     for (size_t k = 0; k < result.views.size(); ++k) {
       if (!sequence.views[k]->aligned) continue;
       const View& view = *result.views[k];
@@ -187,12 +187,12 @@ Value Flattener::translate(const Value& v, Context& from, Context& to) {
   return {result};
 }
 
-/// The segments of the context's instances, which are all of those of `space` that have elements: so many
-/// elements, as the host may know already.
-Space Flattener::withoutEmpty(const Space& space, ExprRef length, Context& context) {
+/// The segments of the context's instances, which have all `elements` of some stores between them: so many,
+/// as the host may know already.
+Space Flattener::covering(ExprRef length, ExprRef elements, Context& context) {
   const bool known = context.spaces.contains(length);
   Space result = spaceFor(length, context);
-  if (!known) context.spaces[length].extent = result.extent = space.extent;
+  if (!known) context.spaces[length].extent = result.extent = elements;
   return result;
 }
 
@@ -386,12 +386,15 @@ Value Flattener::storeAt(const Store& store, ExprRef address, Context& context) 
   Sequence result;
   result.elements = store.type.elements();
   ExprRef begin = nullptr;
+  // The instances of the context are exactly the elements, of which there are so many.
+  const auto areAll = [&](ExprRef count) {
+    return !context.isRoot() && address->kind == ExprKind::Param && address->index == 0 &&
+           representative(context.space.extent, context) == representative(count, context);
+  };
   bool whole = false;
   if (store.dense) {
     const Space& space = *store.dense;
-    // The instances of the context are exactly the segments: the descriptor is this sequence's.
-    whole = !context.isRoot() && address->kind == ExprKind::Param && address->index == 0 &&
-            representative(context.space.extent, context) == representative(space.segments, context);
+    whole = areAll(space.segments);  // the descriptor is this sequence's
     if (space.kind == SpaceKind::Regular) {
       result.length = space.length;
       begin = arena().mul(address, space.length);
@@ -408,11 +411,15 @@ Value Flattener::storeAt(const Store& store, ExprRef address, Context& context) 
   } else {
     result.length =
         store.length ? store.length : arena().nonNegative(arena().load(store.lengths, lcu::kIndex, address));
+    whole = store.covers && areAll(store.covers->count);
+    if (whole) result.descriptor = covering(result.length, store.covers->elements, context);
   }
-  for (const Store::Component& component : store.components)
-    result.views.push_back(store.dense
-                               ? direct(begin, arena().index(component.stride), component.store, whole)
-                               : componentAt(component, address));
+  for (const Store::Component& component : store.components) {
+    ViewPtr view = store.dense ? direct(begin, arena().index(component.stride), component.store, whole)
+                               : componentAt(component, address);
+    if (whole && !store.dense) view = direct(view->start, view->stride, view->store, true);
+    result.views.push_back(std::move(view));
+  }
   return {result};
 }
 

@@ -59,6 +59,12 @@ struct Store {
     std::vector<Component> parts;
   };
   std::vector<Component> components;
+  /// Not dense: the `count` sequences lie side by side, in order, and have all `elements` of each component's
+  /// store between them. Who goes through all of them finds these in place.
+  struct Covering {
+    ExprRef count, elements;
+  };
+  std::optional<Covering> covers;
 
   /// Sequences that are known to have one length.
   bool regular() const { return dense && dense->kind == lcu::SpaceKind::Regular; }

@@ -97,8 +97,8 @@ std::string combineFunction(const std::vector<Field>& fields, const char* type, 
   Special special;
   for (const FirstOfExtremes& first : ordered) {
     const std::string place = names(*first.place), extreme = names(*first.extreme);
-    before += fmt::format("    const bool keeps_{0} = !head && a.{1} {2} b.{1};\n", place, extreme,
-                          first.greatest ? ">=" : "<=");
+    before += fmt::format("    const bool keeps_{0} = !head && a.{0} != {3} && a.{1} {2} b.{1};\n", place,
+                          extreme, first.greatest ? ">=" : "<=", identityOf(*first.place, kernel));
     special.emplace_back(first.place, fmt::format("keeps_{0} ? a.{0} : b.{0}", place));
     if (!first.seen)
       special.emplace_back(first.extreme, fmt::format("keeps_{0} ? a.{1} : b.{1}", place, extreme));

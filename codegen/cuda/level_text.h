@@ -20,8 +20,8 @@ struct FirstOfExtremes {
   bool seen = true;  ///< somebody reads the extreme itself
 };
 
-/// `ordered`: of these, `combine` takes values of which the right one is of later elements; where no element
-/// was better than the identity the place may be none. `join` takes them as they come.
+/// `ordered`: of these, `combine` takes values of which the right one is of later elements; `join` takes them
+/// as they come. The place of a value that is no number may be anything.
 std::string levelText(const LevelPlan& level, const std::string& name, const lcu::Kernel& kernel,
                       const FieldNames& names, const std::vector<FirstOfExtremes>& ordered);
 std::string reductionText(const std::vector<Field>& fields, const std::string& name,

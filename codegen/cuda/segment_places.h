@@ -8,8 +8,8 @@
 //     REDUCE seg { i, s, p => xs[i], p } (-inf, max_int) { first of the greatest }    becomes
 //     REDUCE seg { i, s, p => xs[i], i } ...   and the result, where the segment begins taken off
 //
-// Who combines two parts in order need only compare once, and may leave the place open where no element was
-// better than the identity (pass_extremes.h, k_place_in_segment in segments.cuh).
+// Who combines two parts in order need only compare once: the place of the left one stays, unless it has none
+// or the right one is better (level_text.h).
 //
 // In:  a kernel. Out: the kernel with such thunks, and its results that have to be corrected.
 #pragma once

@@ -10,15 +10,12 @@ template <class Place>
 constexpr Place kNoPlace = Place(~Place(0));
 
 /// The position in its segment of the first extreme, by its place in the space, or the greatest number for
-/// none. No place means that no element was better than the identity: all are as good then, unless the
-/// extreme is no number, or there are none.
+/// none: where there are no elements, or the extreme is no number, which nothing equals.
 template <class Segments, class Place, class T>
 __device__ __forceinline__ int64_t k_place_in_segment(const Segments& segments, int64_t segment, Place place,
                                                       T extreme) {
-  const int64_t begin = segments.begin(segment);
-  const bool some = begin < segments.begin(segment + 1) && extreme == extreme;
-  if (!some) return int64_t(~uint64_t(0) >> 1);
-  return place == kNoPlace<Place> ? 0 : int64_t(place) - begin;
+  const bool some = place != kNoPlace<Place> && extreme == extreme;
+  return some ? int64_t(place) - segments.begin(segment) : int64_t(~uint64_t(0) >> 1);
 }
 
 /// Segments given by ascending offsets[0..count]; offsets[0] is 0. Offset: int64_t, or uint32_t where the

@@ -452,19 +452,30 @@ TEST(CudaPrograms, PlacesOfExtremesInRows) {
 /// The same of segments that are stored, of all lengths: positions are those in the segment, whatever other
 /// folds share the pass, and also if another thunk needs them.
 TEST(CudaPrograms, PlacesOfExtremesInSegments) {
-  const std::string places =
-      "function places(rows) ="
-      "  let none = 1.0e300 * 1.0e300"
-      "  in ({(max_index(r), min_index({float(x) : x in r})) : r in rows},"
-      "      {let at = max_index(r) in (r[at], at, sum(r)) : r in rows},"
-      "      {(max_index({none - float(x) * none : x in r}), min_index({max_int : x in r})) : r in rows},"
-      "      {(min_index(r), sum({x * i : x in r; i in [0:#r]})) : r in rows});"
-      "function rows(m, n) = {{rem(i * 7919 + j * 31, 13) : j in [0:rem(i * n, 97) + 1]} : i in [0:m]};";
-  for (const char* shape : {"0, 5", "1, 1", "3, 50", "2000, 7", "700, 1", "40, 0"})
-    expectAgreement(places + "places(rows(" + shape + "));");
-  expectAgreement(places +
-                  "places({{rem(i * j, 8191) : j in [0:n]} : i in [0:5]; n in [1, 20000, 3, 9000, 300]});");
-  expectAgreement(places + "places({{rem(j + i, 4) : j in [0:500]} : i in [0:90]});");
+  const std::string folds =
+      "none = 1.0e300 * 1.0e300;"
+      "{max_index(v) : v in vs}; {(min_index(v), max_val(v)) : v in vs};"
+      "{let at = max_index(v) in (v[at], at, sum(v)) : v in vs};"
+      "{(max_index({float(x) : x in v}), min_index({float(x) : x in v}), #v) : v in vs};"
+      "{min_index({max_int : x in v}) : v in vs}; {max_index({-none : x in v}) : v in vs};"
+      "{max_index({if x > 6 then none - none else float(x) : x in v}) : v in vs};"
+      "{(min_index(v), sum({x * i : x in v; i in [0:#v]})) : v in vs};";
+  for (const char* rows :
+       {"[j in [0:rem(i * 7, 97) + 1]] : i in [0:300]", "[j in [0:500]] : i in [0:20]",
+        "[j in [0:1]] : i in [0:70]", "[j in [0:n]] : i in [0:5]; n in [1, 9000, 3, 4000, 300]"}) {
+    std::string each = rows;
+    each.replace(0, 1, "{rem(i * 7919 + j * 31, 7) : ").replace(each.find("]] :") + 1, 1, "}");
+    expectAgreement("vs = {" + each + "};" + folds);
+  }
+}
+
+/// Nothing equals what is not a number: a segment of those has no greatest element, however its elements are
+/// shared out among threads.
+TEST(CudaPrograms, SegmentsOfNoNumbersHaveNoExtremes) {
+  expectAgreement(
+      "nothing = 1.0e300 * 1.0e300 - 1.0e300 * 1.0e300;"
+      "vs = {{nothing : j in [0:rem(i * i, 97) + 1]} : i in [0:400]};"
+      "{max_index(v) : v in vs}; {min_index(v) : v in vs};");
 }
 
 /// What is read by position is bytes.
