@@ -360,8 +360,7 @@ Value Flattener::pack(const core::Exp& e, const core::Prim& node, Context& conte
     soac.where = entered.elements[0][0].scalar();
   }
   Values row;
-  std::vector<ExprRef>
-      covered;  // by component: elements of the stores that survivors have between them, or null
+  std::vector<ExprRef> covered;  // by component: elements that survivors have between them, or null
   for (const Value& value : entered.elements.back()) {
     row.push_back(normalise(value, inside, Form::Stored));
     const bool covers =

@@ -4,7 +4,8 @@
 # Ends with a short table.
 #
 # Needs .bundle/ (scripts/make-bundle.sh). Raw output goes to $OUT when set, else to build-gpu-check/. Every step has
-# its own time limit, and none goes on behind the ninth minute (KELPIE_GPU_SECONDS: other seconds): then the table follows. What is not timed runs side by side, first.
+# its own time limit, and none goes on behind the ninth minute (KELPIE_GPU_SECONDS: other seconds): then the table
+# follows. What is not timed runs side by side, first.
 # shellcheck disable=SC2046 # a program of the bundle can be several words
 cd "$(dirname "$0")/.." || exit 1
 here=$PWD

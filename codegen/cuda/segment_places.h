@@ -15,7 +15,6 @@
 #pragma once
 
 #include <optional>
-#include <unordered_set>
 
 #include "codegen/cuda/pass_split.h"
 
