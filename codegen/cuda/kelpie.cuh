@@ -4,6 +4,7 @@
 #include "compact.cuh"
 #include "integer_division.cuh"
 #include "lane_queue.cuh"
+#include "range_scan.cuh"
 #include "records.cuh"
 #include "recursion.cuh"
 #include "reduce.cuh"

@@ -221,7 +221,8 @@ void writeCheckedItems(PassText& t, size_t number) {
   // Reciprocals that are not plain are taken again in the search for errors.
   const bool plain = everywhere && t.plan.stages.size() == 1 && takesReciprocals(t, stage);
   const bool checks = canFail(t, stage) || plain;
-  const bool searches = checks && findsAgain(t, number);
+  // (The search behind a range knows one stage.)
+  const bool searches = checks && findsAgain(t, number) && !(t.plan.ranges() && t.plan.stages.size() > 1);
   const bool numbered = usesSegments(t, stage) && t.plan.numbered(), permutes = onlyPermutes(t);
   // It pays most where items have much to do that does not depend on each other's checks.
   const bool pays = (checks && (!searches || usesSegments(t, stage))) || numbered;

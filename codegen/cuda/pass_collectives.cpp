@@ -75,8 +75,13 @@ void writeLevel(PassText& t, size_t number) {
     return;
   }
   const char* heads = level.segmented ? "heads" : "0";
-  t.line(2, "BlockScan<S, {}> {};", t.levelName(number), scan);
-  t.line(2, "{}.run(own{}, {}, shared.{}, {}, order);", scan, number + 1, heads, scan, t.states(number));
+  if (t.scansRanges()) {
+    t.line(2, "const uint32_t heads = ending ? Range::heads(shared.range[warpIndex()]) : 0;");
+    t.line(2, "{}.run(own{}, heads);", scan, number + 1);
+  } else {
+    t.line(2, "BlockScan<S, {}> {};", t.levelName(number), scan);
+    t.line(2, "{}.run(own{}, {}, shared.{}, {}, order);", scan, number + 1, heads, scan, t.states(number));
+  }
   const std::vector<SegmentFold> folds =
       t.plan.ends && number == 0 ? t.plan.segmentFolds : std::vector<SegmentFold>();
   bool inclusive = !folds.empty(), exclusive = false, ranked = false;

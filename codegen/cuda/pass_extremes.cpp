@@ -22,7 +22,7 @@ bool isSeen(const PassText& t, VarId v) {
 
 std::vector<FirstOfExtremes> firstOfExtremes(const PassText& t) {
   std::vector<FirstOfExtremes> found;
-  const auto& fields = t.plan.levels[0].fields;
+  const auto& fields = t.plan.levels[t.plan.foldLevel].fields;
   for (const Field& f : fields) {
     const Soac& soac = t.kernel.bindings[f.binding];
     const bool ofSpace =

@@ -7,6 +7,7 @@
 #include "codegen/cuda/pass_elements.h"
 #include "codegen/cuda/pass_extremes.h"
 #include "codegen/cuda/pass_groups.h"
+#include "codegen/cuda/pass_items.h"
 #include "codegen/cuda/pass_lanes.h"
 #include "codegen/cuda/pass_products.h"
 #include "codegen/cuda/pass_segments.h"
@@ -45,7 +46,7 @@ void scanner(PassText& t) {
 std::string resultOfSegments(PassText& t) {
   const std::string before = std::exchange(t.text, std::string());
   t.line(2, "const auto result = [&](int64_t segment, const {}& reduced) {{",
-         t.plan.ends ? "Folds" : "Level1::Value");
+         t.plan.ends ? "Folds" : t.levelName(t.plan.foldLevel) + "::Value");
   writeSegmentBody(t);
   t.line(2, "}};");
   return std::exchange(t.text, before);
@@ -70,6 +71,23 @@ bool recurses(const lcu::Kernel& kernel) {
   return std::any_of(kernel.bindings.begin(), kernel.bindings.end(), [](const Soac& soac) {
     return lcu::anyNode(thunksOf(soac), [](lcu::ExprRef e) { return e->kind == lcu::ExprKind::Recursion; });
   });
+}
+
+/// What a range folds ahead of its tiles, for the scans of the ranges above it (range_scan.cuh).
+void writeFoldsAhead(PassText& t) {
+  t.line(2, "{} {};", t.rangeScanType(), t.scanName(0));
+  t.line(2, "for (int at = range.lastBegin; at < range.elementEnd;) {{");
+  t.depth += 2;
+  t.line(2, "const Tile tile = range.tileAt(at);");
+  loadPacks(t, 0, "loadPacks<S>");
+  if (canFail(t, t.plan.stages[0])) t.line(2, "bool good = true;  // errors are met again");
+  t.line(2, "{}::Value own1[S::kRows][S::kWidth];", t.levelName(0));
+  writeItems(t, 0, {.checks = CheckForm::Note, .ahead = true});
+  t.line(2, "{}.foldAhead(own1);", t.scanName(0));
+  t.line(2, "at += tile.count;");
+  t.depth -= 2;
+  t.line(2, "}}");
+  t.line(2, "{}.begin(range.segmentEnd > 0, order, {}, shared.scanned);", t.scanName(0), t.states(0));
 }
 
 void clearMarks(PassText& t) {
@@ -106,9 +124,10 @@ void writeStructures(PassText& t) {
            t.plan.endWeight, t.plan.numbersInThunks, t.plan.compact);
   }
   for (size_t k = 0; k < t.plan.levels.size(); ++k) {
-    if (!t.plan.levels[k].fields.empty() && !t.plan.levels[k].countsOnly)
-      t.text += levelText(t.plan.levels[k], t.levelName(k), t.kernel, t.fieldNames(),
-                          t.pass.placesOfSpace.empty() ? std::vector<FirstOfExtremes>() : firstOfExtremes(t));
+    if (t.plan.levels[k].fields.empty() || t.plan.levels[k].countsOnly) continue;
+    const bool places = k == t.plan.foldLevel && !t.pass.placesOfSpace.empty();
+    t.text += levelText(t.plan.levels[k], t.levelName(k), t.kernel, t.fieldNames(),
+                        places ? firstOfExtremes(t) : std::vector<FirstOfExtremes>());
   }
   if (!t.plan.reductions.empty())
     t.text += reductionText(t.plan.reductions, "Reduction", t.kernel, t.fieldNames());
@@ -119,7 +138,8 @@ void writeStructures(PassText& t) {
   if (t.plan.ranges()) {
     t.line(2, "Range::Shared range[kWarps];");
     t.line(2, "{}::Shared segments[kWarps];", t.segmentReduceType());
-    t.line(2, "{}::Block block;", t.segmentReduceType());
+    t.line(2, "{}::Below::Shared block;", t.segmentReduceType());
+    if (t.scansRanges()) t.line(2, "{}::Below::Shared scanned;", t.rangeScanType());
     if (t.plan.whole()) t.line(2, "{}::Shared whole;", t.wholeSegmentsType());
   }
   if (t.plan.rows()) t.line(2, "{}::Shared rows;", t.rowReduceType());
@@ -258,10 +278,11 @@ void writePrologue(PassText& t) {
       loadPacks(t, 0, "loadWhole<S>");
       t.depth -= 2;
       t.line(2, "}};");
-      t.line(2, "fetch();");
     } else {
       t.line(2, "const auto fetch = [] {{}};");
     }
+    if (t.scansRanges()) writeFoldsAhead(t);
+    if (!t.plan.stages[0].packs.empty()) t.line(2, "fetch();");
     if (t.plan.refilledInTiles) writeVotes(t);
     t.rangeLoop = t.text.size();
     t.line(2, "while (range.more()) {{");
@@ -323,7 +344,10 @@ void writeEndOfTile(PassText& t) {
     t.storePartial("order", "sum");
   }
   if (t.plan.ranges()) {
-    t.line(2, "reduce.tile(own1, tile, ending, marked, range, ends, shared.segments[warpIndex()],");
+    if (t.scansRanges())
+      t.line(2, "{}.advance(ending && marked.last == range.element + tile.count);", t.scanName(0));
+    t.line(2, "reduce.tile(own{}, tile, ending, marked, range, ends, shared.segments[warpIndex()],",
+           t.plan.foldLevel + 1);
     t.line(2, "    shared.range[warpIndex()], result, fetch);");
   }
   if (t.depth > 0) {
@@ -336,7 +360,7 @@ void writeEndOfTile(PassText& t) {
     t.text.insert(t.rangeLoop, "  const int begin = range.element;\n  bool good = true;\n");
   }
   t.line(2, "reduce.finish(range, {}, order, {}, shared.block, result);", t.plan.whole() ? "alone" : "false",
-         t.states(0));
+         t.states(t.plan.foldLevel));
   if (!t.plan.reductions.empty()) {
     t.line(2, "const Reduction::Value sum = BlockReduce<kWarps, Reduction>::run(acc, shared.reduction);");
     t.storePartial("order", "sum");

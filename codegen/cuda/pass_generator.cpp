@@ -44,7 +44,7 @@ void write(PassText& t) {
     writePrologue(t);
     for (uint32_t k = 0; k < plan.stages.size(); ++k) {
       writeStage(t, k);
-      if (!plan.levels[k].fields.empty() && !plan.ranges()) writeLevel(t, k);
+      if (!plan.levels[k].fields.empty() && (!plan.ranges() || k < plan.foldLevel)) writeLevel(t, k);
     }
     writeRankTables(t);
     writeCompactions(t);

@@ -157,8 +157,9 @@ void writeIndices(PassText& t, const StagePlan& stage, const ItemForm& form) {
   };
   if (usesSegments(t, stage)) {
     write(1, "s",
-          t.plan.ranges()      ? (form.alone ? "range.firstSegment + range.segment"
-                                             : "range.firstSegment + range.segment + number[row][v]")
+          t.plan.ranges()      ? (form.ahead   ? "range.firstSegment + range.segmentEnd"
+                                  : form.alone ? "range.firstSegment + range.segment"
+                                               : "range.firstSegment + range.segment + number[row][v]")
           : !t.plan.numbered() ? "tile.firstSegment + number[row][v]"
           : form.alone         ? "numbers.first"
                                : "numbers.first + number[v]");
@@ -261,7 +262,7 @@ void accumulated(PassText& t, uint32_t b, const std::vector<std::string>& items)
 
 namespace {
 
-void elementBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter) {
+void elementBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter, const ItemForm& form) {
   const Soac& soac = t.kernel.bindings[b];
   t.failBinding = t.pass.bindings[b];
   auto emit = [&](const std::vector<ExprRef>& roots) {
@@ -275,7 +276,7 @@ void elementBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& em
       auto texts = emit(soac.pull);
       for (size_t j = 0; j < soac.results.size(); ++j) {
         VarId v = soac.results[j];
-        if (t.keepsItems(v, stage)) t.line(8, "{}[v] = {};", t.itemsOfRow(v), texts[j]);
+        if (t.keepsItems(v, stage) && !form.ahead) t.line(8, "{}[v] = {};", t.itemsOfRow(v), texts[j]);
         defineLocal(t, v, texts[j], soac.pull[j]->type, stage, emitter);
       }
       break;
@@ -335,7 +336,7 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
   const StagePlan& stage = t.plan.stages[number];
   t.line(2, "{}", unrolled(t.plan.rowsAtOnce));
   t.line(2, "{}", kRowLoop);
-  const std::vector<VarId> stored = storedSideBySide(t, stage);
+  const std::vector<VarId> stored = form.ahead ? std::vector<VarId>() : storedSideBySide(t, stage);
   if (t.plan.rowsAtOnce > 0)
     for (VarId v : stored) t.line(4, "{} {}[S::kWidth];", typeName(t.typeOf(v)), t.items(v));
   if (usesSegments(t, stage) && t.plan.numbered() && !form.alone) {
@@ -364,7 +365,7 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
     emitter.emit(work.values);
   }
   t.flush(emitter);
-  for (uint32_t b : stage.bindings) elementBinding(t, b, number, emitter);
+  for (uint32_t b : stage.bindings) elementBinding(t, b, number, emitter, form);
   t.line(6, "}}");
   t.line(4, "}}");
   for (VarId v : stored) t.line(4, "storeRow<S>({}, tile, row, {});", t.outputNames.at(v), t.itemsOfRow(v));

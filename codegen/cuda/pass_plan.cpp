@@ -4,6 +4,7 @@
 
 #include "codegen/cuda/pass_shape.h"
 #include "codegen/cuda/pass_split.h"
+#include "codegen/cuda/range_scans.h"
 #include "codegen/expression_schedule.h"
 #include "codegen/regular_reads.h"
 #include "ir/diagnostic.h"
@@ -51,6 +52,10 @@ class Planner {
   }
 
   PassPlan run() {
+    if (scansByRanges(kernel_, info_)) {
+      plan_.foldLevel = 1;
+      readByScans_ = readByScans(kernel_, info_);
+    }
     for (uint32_t b = 0; b < kernel_.bindings.size(); ++b) place(b);
     if (!plan_.levels.empty() && plan_.stages.size() < plan_.levels.size()) {
       plan_.stages.resize(plan_.levels.size());
@@ -88,32 +93,38 @@ class Planner {
       plan_.epilogues.push_back(b);
       return;
     }
-    if (plan_.stages.size() <= binding.level) plan_.stages.resize(binding.level + 1);
-    plan_.stages[binding.level].bindings.push_back(b);
+    const uint32_t stage = stageOf(b);
+    if (plan_.stages.size() <= stage) plan_.stages.resize(stage + 1);
+    plan_.stages[stage].bindings.push_back(b);
     bool segmented = soac.space.segmented();
     plan_.numbersInThunks |= binding.usesSegment || binding.usesPosition;
     switch (soac.kind) {
       case SoacKind::Scan:
-        addOperator(level(binding.level).fields, b, segmented);
+        addOperator(level(stage).fields, b, segmented);
         plan_.borders |= segmented;
         break;
       case SoacKind::Filter:
       case SoacKind::Partition:
-        level(binding.level).fields.push_back({b, 0, true, false, ScalarType::Int64});
+        level(stage).fields.push_back({b, 0, true, false, ScalarType::Int64});
         break;
       case SoacKind::Reduce:
         if (segmented) {
-          addOperator(level(binding.level).fields, b, true);
+          addOperator(level(stage).fields, b, true);
           plan_.borders = true;
         } else if (commutes(soac.combine)) {
           addOperator(plan_.reductions, b, false);
         } else {
-          addOperator(level(binding.level).fields, b, false);
+          addOperator(level(stage).fields, b, false);
         }
         break;
       default:
         break;
     }
+  }
+
+  /// What ranges fold ahead has a stage of its own.
+  uint32_t stageOf(uint32_t b) const {
+    return plan_.foldLevel == 0 ? info_.bindings[b].level : readByScans_[b] ? 0 : 1;
   }
 
   void addOperator(std::vector<Field>& fields, uint32_t b, bool segmented) {
@@ -143,6 +154,7 @@ class Planner {
   /// Folds of segments that scans have, whose own fields are taken away.
   std::vector<SegmentFold> foldsOfScans() {
     std::vector<SegmentFold> folds;
+    if (plan_.foldLevel > 0) return folds;
     for (LevelPlan& level : plan_.levels) {
       std::vector<Field>& fields = level.fields;
       const std::vector<Field> before = fields;
@@ -167,7 +179,7 @@ class Planner {
       for (const Field& f : plan_.levels[k].fields) {
         const Soac& soac = kernel_.bindings[f.binding];
         if (!f.segmented || soac.kind != SoacKind::Reduce) continue;
-        if (k > 0) throw InternalError("segments are folded with what their pass scans");
+        if (k != plan_.foldLevel) throw InternalError("segments are folded with what their pass scans");
         plan_.segmentFolds.push_back({soac.results[f.component], f});
       }
     }
@@ -272,7 +284,8 @@ class Planner {
         throw InternalError("epilogues without what they follow");
       if (plan_.columns()) plan_.indices = twoIndices(kernel_, info_);
       plan_.across = plan_.columns() && !plan_.indices && regularReads(kernel_, info_).across;
-      if (!plan_.keyed && foldsSegmentsOnly()) plan_.product = productOf(kernel_, info_, program_);
+      if (!plan_.keyed && plan_.foldLevel == 0 && foldsSegmentsOnly())
+        plan_.product = productOf(kernel_, info_, program_);
       if (form_ == PassForm::Product) {
         plan_.grid = Grid::Products;
         plan_.indices = plan_.product->indices;
@@ -289,8 +302,9 @@ class Planner {
       plan_.refilledInTiles = refilledLoop(kernel_, plan_.stages[0].bindings, QueueOf::Tile);
   }
 
-  /// Whether segments are folded and nothing is scanned.
+  /// Whether segments are folded and nothing waits for lower tiles.
   bool foldsSegmentsOnly() const {
+    if (plan_.foldLevel > 0) return true;
     if (plan_.levels.size() != 1 || plan_.levels[0].fields.empty()) return false;
     const auto& fields = plan_.levels[0].fields;
     return std::all_of(fields.begin(), fields.end(), [&](const Field& f) {
@@ -300,7 +314,7 @@ class Planner {
 
   /// Of a regular space that is folded in another way than by ranges, or mapped by segments and positions.
   std::optional<Grid> regularGrid() const {
-    if (foldsSegmentsOnly() && foldsRegular(kernel_, info_)) {
+    if (plan_.foldLevel == 0 && foldsSegmentsOnly() && foldsRegular(kernel_, info_)) {
       const RegularReads reads = regularReads(kernel_, info_);
       if (reads.apart()) return Grid::Rows;
       if (reads.bySegments()) return Grid::Columns;
@@ -316,15 +330,11 @@ class Planner {
   const CudaOptions& options_;
   const PassForm form_;
   const std::unordered_set<VarId>& places_;
+  std::vector<bool> readByScans_;  ///< where ranges scan
   PassPlan plan_;
 };
 
 }  // namespace
-
-bool foldsTheSame(const lcu::Soac& scan, const lcu::Soac& reduction) {
-  return scan.kind == SoacKind::Scan && reduction.kind == SoacKind::Reduce && scan.space.segmented() &&
-         !scan.backward && scan.pull == reduction.pull && scan.combine == reduction.combine;
-}
 
 bool PassPlan::carries(uint32_t binding) const {
   return std::any_of(levels.begin(), levels.end(), [&](const LevelPlan& level) {

@@ -57,6 +57,7 @@ struct PassPlan {
   std::vector<LevelPlan> levels;  ///< levels[k] is scanned after stages[k]; may have no fields
   std::vector<Field> reductions;  ///< flat commutative reductions, folded by lanes
   std::vector<SegmentFold> segmentFolds;
+  size_t foldLevel = 0;             ///< that folds segments; of ranges, lower ones scan (range_scan.cuh)
   std::vector<uint32_t> epilogues;  ///< bindings over segments
   std::vector<uint32_t> finish;     ///< Once bindings
   /// Components of filters that are computed when survivors, by their offsets in the tile, have been put side
@@ -109,9 +110,6 @@ struct PassPlan {
   bool scanned() const { return needsLower() && !ranges() && !folds(); }
   bool finishes() const { return !reductions.empty() || !finish.empty(); }
 };
-
-/// Whether a scan has what a reduction of segments wants behind their last elements.
-bool foldsTheSame(const lcu::Soac& scan, const lcu::Soac& reduction);
 
 /// Ways to write a pass: for inputs of any kind, or an alternative for some.
 enum class PassForm : uint8_t { General, Groups, Warps, Product, FewColumns, LongTiles };

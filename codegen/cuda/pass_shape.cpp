@@ -82,7 +82,8 @@ class ShapeChooser {
     if (plan_.heads() && !plan_.reckons()) bytes = plan_.numbersInThunks ? 2 : 1;
     // Items of ranges count twice: so there are registers for fewer blocks than would fit, as measured.
     if (plan_.ranges())
-      bytes = 1 + 2 * static_cast<int>(plan_.levels[0].usualBytes()) + (plan_.numbersInThunks ? 4 : 0);
+      bytes = 1 + 2 * static_cast<int>(plan_.levels[plan_.foldLevel].usualBytes()) +
+              (plan_.numbersInThunks ? 4 : 0);
     if (plan_.ends)
       for (const SegmentFold& fold : plan_.segmentFolds) bytes += sizeOf(fold.field.type);
     bytes += bytesOfLoops();
@@ -231,7 +232,8 @@ class ShapeChooser {
 
   /// Whether nothing but segments is folded, in any order, by short thunks that take equally long.
   bool canGroup(size_t nodes, bool loops) const {
-    if (!plan_.ranges() || !plan_.levels[0].commutes || loops || nodes > kManyNodes) return false;
+    if (!plan_.ranges() || plan_.foldLevel > 0 || !plan_.levels[0].commutes || loops || nodes > kManyNodes)
+      return false;
     if (!plan_.reductions.empty() || !plan_.finish.empty()) return false;
     return std::all_of(plan_.stages[0].bindings.begin(), plan_.stages[0].bindings.end(), [&](uint32_t b) {
       return kernel_.bindings[b].kind == SoacKind::Reduce && info_.bindings[b].localReads.empty();

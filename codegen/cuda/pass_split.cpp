@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "codegen/cuda/pass_plan.h"
+#include "codegen/cuda/range_scans.h"
 #include "codegen/regular_reads.h"
 
 namespace kelpie::codegen::cuda {
@@ -164,8 +166,7 @@ class BesideScans {
           all.begin(), all.end(), [&](uint32_t scan) { return foldsTheSame(kernel_.bindings[scan], soac); });
       if (!scanned) more += bytesOf(soac);
     }
-    constexpr int kMostBytes = 8;
-    return (more == 0 || (!numbers_ && scanned_ + more <= kMostBytes)) &&
+    return (more == 0 || (!numbers_ && scanned_ + more <= kMostBesideScans)) &&
            std::any_of(pass.begin(), pass.end(),
                        [&](uint32_t k) { return readTheSame(kernel_.bindings[k], kernel_.bindings[b]); });
   }
@@ -230,12 +231,17 @@ bool runsBackward(const lcu::Kernel& kernel) {
 }
 
 std::vector<KernelPart> splitIntoPasses(const lcu::Kernel& kernel, const lcu::Program& program) {
+  const KernelInfo info = analyseKernel(kernel, program);
+  if (scansByRanges(kernel, info)) {
+    std::vector<uint32_t> all(kernel.bindings.size());
+    std::iota(all.begin(), all.end(), 0);
+    return {{kernel, std::move(all)}};
+  }
   std::vector<KernelPart> passes;
   std::vector<Course> courses;
   std::map<VarId, size_t> passOf;
   std::set<VarId> returned(kernel.returns.begin(), kernel.returns.end());
   const Repeated repeated(kernel);
-  const KernelInfo info = analyseKernel(kernel, program);
   const BesideScans besideScans(kernel, info);
   const LoopsApart loopsApart(kernel, info, program);
   std::set<uint32_t> repeatedLater;

@@ -6,10 +6,12 @@
 // by these (segment_ends.cuh): sums and scans of 2^27 float32 took 0.69 ms in two passes for segments of 8 on
 // an H100 and take 0.57 in one, for 1024 0.60 and 0.43, for 2^20 0.58 and 0.44. Beside filters they have a
 // pass of their own (segment_ranges.cuh), which reads elements again: 0.62 ms for segments of 8, 0.69 in one
-// pass, for 1024 0.49 and 0.50. So have those that fold what scans make, which is stored in between: one pass
-// waits for lower tiles twice. On an H200, sums of 2^27 running sums of float32 took 0.73 ms in one pass for
-// segments of 8 and take 0.53 in two, for 1024 0.61 and 0.44, for 2^20 0.46 and 0.44; of 2^26 float64 0.64
-// and 0.48, 0.53 and 0.41, 0.38 and 0.42; three columns beside numbers of segments 2.49 and 1.05 for 1024.
+// pass, for 1024 0.49 and 0.50. Those that fold what scans make, or carry more than tiles had better, share
+// one pass by ranges with these (range_scans.h). Where ranges do not suit, what scans make is stored in
+// between: tiles would wait for lower ones twice. On an H200, sums of 2^27 running sums of float32 took 0.73
+// ms as such tiles for segments of 8 and 0.53 in two passes, for 1024 0.61 and 0.44. By ranges the greatest
+// of 10^8 running sums takes 0.28 ms for segments of 8, where two passes took 0.40, for 1000 0.17 and 0.34,
+// for 10^6 0.22 and 0.32; of float64 for 100 0.52 and 0.64, for 1000 0.32 and 0.61.
 // Maps that loop have a pass of their own, where most of what they make is stored anyway: it has room for
 // more threads, which need not wait for each other, and the pass that reads it has longer tiles. On an H200
 // tones of blocks of samples took 1.74 ms in one pass and take 0.50 in two, numbers of digits and their

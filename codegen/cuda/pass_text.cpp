@@ -190,7 +190,10 @@ std::string PassText::rowReduceType() const {
   return fmt::format("ColumnReduce<S, Level1, {}>", plan.indices.has_value());
 }
 std::string PassText::productReduceType() const { return "ProductReduce<S, Level1>"; }
-std::string PassText::segmentReduceType() const { return "SegmentReduce<S, Level1, Range, kWarps>"; }
+std::string PassText::segmentReduceType() const {
+  return fmt::format("SegmentReduce<S, {}, Range, kWarps>", levelName(plan.foldLevel));
+}
+std::string PassText::rangeScanType() const { return "RangeScan<S, Level1, kWarps>"; }
 std::string PassText::wholeSegmentsType() const {
   // Fewer on the way where each has a segment to know: sums of 2^22 float32, times a number of their segments
   // of 8, took 18.3 us on an H200 with 16, for which registers did not suffice, and 10.2 with 8; for segments

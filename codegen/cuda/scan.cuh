@@ -19,57 +19,44 @@
 
 namespace kelpie {
 
+/// The items of a warp, folded row by row.
 template <class S, class L>
-struct BlockScan {
+struct RowScan {
   using Value = typename L::Value;
   using Carry = typename L::Carry;
 
-  struct Shared {
-    Value totals[S::kWarps];
-    uint32_t heads[S::kWarps];
-    Carry lower;
-  };
-
-  Carry lower;  ///< fold of all lower tiles
-  Carry total;  ///< fold of everything up to the end of the tile
-  Carry carry;  ///< fold of everything before the warp's items
-
-  /// Folds `own` (in order; items outside of the tile hold the identity), and waits for what lies below. Bits
-  /// of `heads` mark items that begin a segment. Contains barriers; `shared` must not be in use.
-  __device__ __forceinline__ void run(const Value (&own)[S::kRows][S::kWidth], uint32_t heads, Shared& shared,
-                                      const States<Carry>& states, int64_t tile) {
-    bool warpHead = false;
-    const Value folded = L::kCommutes ? foldTogether(own, heads, warpHead) : foldRows(own, heads, warpHead);
-    if (laneIndex() == 0) {
-      shared.totals[warpIndex()] = folded;
-      shared.heads[warpIndex()] = warpHead;
-    }
-    __syncthreads();
-    Carry sum = L::widen(shared.totals[0]);
-    Carry lowerWarps = L::start();
-    bool head = shared.heads[0] != 0, lowerHead = false;
+  /// Folds the items before each row, in order; gives the fold of the warp's items, and whether a segment
+  /// begins among them.
+  __device__ __forceinline__ Value foldRows(const Value (&own)[S::kRows][S::kWidth], uint32_t heads,
+                                            bool& warpHead) {
+    Value folded = L::identity();  // of the rows so far
+    warpHead = false;
+    restarted_ = 0;
     KELPIE_UNROLL
-    for (int warp = 1; warp < S::kWarps; ++warp) {
-      if (warp == warpIndex()) {
-        lowerWarps = sum;
-        lowerHead = head;
-      }
-      const bool next = shared.heads[warp] != 0;
-      sum = L::merge(sum, L::widen(shared.totals[warp]), L::kSegmented && next);
-      head = head || next;
+    for (int row = 0; row < S::kRows; ++row) {
+      const uint32_t rowHeads = rowOf(heads, row);
+      Value lanes = own[row][0];
+      KELPIE_UNROLL
+      for (int v = 1; v < S::kWidth; ++v)
+        lanes = L::combine(lanes, own[row][v], L::kSegmented && (rowHeads >> v & 1));
+      uint32_t marked = 0;  // lanes with a head
+      if (L::kSegmented) marked = __ballot_sync(kFullWarp, rowHeads != 0);
+      const uint32_t lower = (1u << laneIndex()) - 1;
+      foldLanes(lanes, marked & (lower << 1 | 1));
+      const bool lowerHead = L::kSegmented && (marked & lower) != 0;
+      const Value left = shuffleUp(lanes, 1);
+      into_[row] = laneIndex() == 0 ? folded : L::combine(folded, left, lowerHead);
+      if (L::kSegmented) restarted_ |= uint32_t(warpHead || lowerHead) << row;
+      folded = L::combine(folded, shuffleFrom(lanes, 31), L::kSegmented && marked != 0);
+      warpHead = warpHead || marked != 0;
     }
-    if (threadIdx.x == 0) publish<L>(states, tile, sum, head);
-    if (L::kCommutes) foldRows(own, heads, warpHead);
-    if (threadIdx.x == 0) shared.lower = awaitPrefix<L>(states, tile);
-    __syncthreads();
-    lower = shared.lower;
-    carry = warpIndex() == 0 ? lower : L::merge(lower, lowerWarps, L::kSegmented && lowerHead);
-    total = L::merge(lower, sum, L::kSegmented && head);
+    return folded;
   }
 
-  /// The fold of everything before each item of a row (in its segment).
-  __device__ __forceinline__ void scanRow(int row, const Value (&own)[S::kWidth], uint32_t heads,
-                                          Carry (&before)[S::kWidth]) const {
+  /// The fold of everything before each item of a row (in its segment); `carry`: of what lies before the
+  /// warp's items.
+  __device__ __forceinline__ void scanFrom(const Carry& carry, int row, const Value (&own)[S::kWidth],
+                                           uint32_t heads, Carry (&before)[S::kWidth]) const {
     const uint32_t rowHeads = rowOf(heads, row);
     Carry into = L::merge(carry, L::widen(into_[row]), L::kSegmented && (restarted_ >> row & 1));
     into = L::merge(L::start(), into, false);  // a sum of negative zeros is zero
@@ -101,7 +88,64 @@ struct BlockScan {
         lanes = L::combine(left, lanes, L::kSegmented && !L::kRestarts && reach < d);
     }
   }
+};
 
+template <class S, class L>
+struct BlockScan : RowScan<S, L> {
+  using Value = typename L::Value;
+  using Carry = typename L::Carry;
+
+  struct Shared {
+    Value totals[S::kWarps];
+    uint32_t heads[S::kWarps];
+    Carry lower;
+  };
+
+  Carry lower;  ///< fold of all lower tiles
+  Carry total;  ///< fold of everything up to the end of the tile
+  Carry carry;  ///< fold of everything before the warp's items
+
+  /// Folds `own` (in order; items outside of the tile hold the identity), and waits for what lies below. Bits
+  /// of `heads` mark items that begin a segment. Contains barriers; `shared` must not be in use.
+  __device__ __forceinline__ void run(const Value (&own)[S::kRows][S::kWidth], uint32_t heads, Shared& shared,
+                                      const States<Carry>& states, int64_t tile) {
+    bool warpHead = false;
+    const Value folded =
+        L::kCommutes ? foldTogether(own, heads, warpHead) : this->foldRows(own, heads, warpHead);
+    if (laneIndex() == 0) {
+      shared.totals[warpIndex()] = folded;
+      shared.heads[warpIndex()] = warpHead;
+    }
+    __syncthreads();
+    Carry sum = L::widen(shared.totals[0]);
+    Carry lowerWarps = L::start();
+    bool head = shared.heads[0] != 0, lowerHead = false;
+    KELPIE_UNROLL
+    for (int warp = 1; warp < S::kWarps; ++warp) {
+      if (warp == warpIndex()) {
+        lowerWarps = sum;
+        lowerHead = head;
+      }
+      const bool next = shared.heads[warp] != 0;
+      sum = L::merge(sum, L::widen(shared.totals[warp]), L::kSegmented && next);
+      head = head || next;
+    }
+    if (threadIdx.x == 0) publish<L>(states, tile, sum, head);
+    if (L::kCommutes) this->foldRows(own, heads, warpHead);
+    if (threadIdx.x == 0) shared.lower = awaitPrefix<L>(states, tile);
+    __syncthreads();
+    lower = shared.lower;
+    carry = warpIndex() == 0 ? lower : L::merge(lower, lowerWarps, L::kSegmented && lowerHead);
+    total = L::merge(lower, sum, L::kSegmented && head);
+  }
+
+  /// The fold of everything before each item of a row (in its segment).
+  __device__ __forceinline__ void scanRow(int row, const Value (&own)[S::kWidth], uint32_t heads,
+                                          Carry (&before)[S::kWidth]) const {
+    this->scanFrom(carry, row, own, heads, before);
+  }
+
+ private:
   /// The fold of the warp's items, and whether a segment begins among them: items by themselves, where order
   /// does not matter. What lies before the last head does not count.
   static __device__ __forceinline__ Value foldTogether(const Value (&own)[S::kRows][S::kWidth],
@@ -130,33 +174,6 @@ struct BlockScan {
     }
     KELPIE_UNROLL
     for (int mask = 16; mask > 0; mask /= 2) folded = L::combine(folded, shuffleXor(folded, mask), false);
-    return folded;
-  }
-
-  /// Folds the items before each row, in order; gives the fold of the warp's items, and whether a segment
-  /// begins among them.
-  __device__ __forceinline__ Value foldRows(const Value (&own)[S::kRows][S::kWidth], uint32_t heads,
-                                            bool& warpHead) {
-    Value folded = L::identity();  // of the rows so far
-    warpHead = false;
-    KELPIE_UNROLL
-    for (int row = 0; row < S::kRows; ++row) {
-      const uint32_t rowHeads = rowOf(heads, row);
-      Value lanes = own[row][0];
-      KELPIE_UNROLL
-      for (int v = 1; v < S::kWidth; ++v)
-        lanes = L::combine(lanes, own[row][v], L::kSegmented && (rowHeads >> v & 1));
-      uint32_t marked = 0;  // lanes with a head
-      if (L::kSegmented) marked = __ballot_sync(kFullWarp, rowHeads != 0);
-      const uint32_t lower = (1u << laneIndex()) - 1;
-      foldLanes(lanes, marked & (lower << 1 | 1));
-      const bool lowerHead = L::kSegmented && (marked & lower) != 0;
-      const Value left = shuffleUp(lanes, 1);
-      into_[row] = laneIndex() == 0 ? folded : L::combine(folded, left, lowerHead);
-      if (L::kSegmented) restarted_ |= uint32_t(warpHead || lowerHead) << row;
-      folded = L::combine(folded, shuffleFrom(lanes, 31), L::kSegmented && marked != 0);
-      warpHead = warpHead || marked != 0;
-    }
     return folded;
   }
 };

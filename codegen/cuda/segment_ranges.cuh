@@ -74,6 +74,7 @@ struct SegmentRange {
   int64_t firstSegment;     ///< of those that end in this range
   int element, elementEnd;  ///< not yet dealt
   int segment, segmentEnd;  ///< likewise
+  int lastBegin;            ///< of the elements: the first since the last segment began, or of all
 
   /// Takes range `number` of `count` between two cuts.
   template <class Segments>
@@ -101,6 +102,7 @@ struct SegmentRange {
     origin = begin / S::kWidth * S::kWidth;
     element = int(begin - origin);
     elementEnd = int(shuffleFrom(place, 16) - origin);
+    lastBegin = segmentEnd > 0 ? int(shuffleFrom(lastEnd, 16) - origin) : element;
     const float ofTile = float(segmentEnd) * S::kItems / float(elementEnd - element + 1);
     expected_ = int(k_min(ofTile, 32.0f * kBatches));
     loadEnds(segments.from(firstSegment));
@@ -110,9 +112,11 @@ struct SegmentRange {
   /// A segment has ended in an earlier tile of the range.
   __device__ __forceinline__ bool ended() const { return segment > 0; }
 
-  __device__ __forceinline__ Tile tile() const {
-    const int base = element & -S::kWidth;
-    const int first = element - base, left = elementEnd - base;
+  __device__ __forceinline__ Tile tile() const { return tileAt(element); }
+  /// The one that begins with an element.
+  __device__ __forceinline__ Tile tileAt(int at) const {
+    const int base = at & -S::kWidth;
+    const int first = at - base, left = elementEnd - base;
     return {origin + base, first, (left < S::kItems ? left : S::kItems) - first};
   }
   /// Whether a segment ends in the tile, or at its end.
@@ -152,6 +156,18 @@ struct SegmentRange {
     });
     if (kNumbers && laneIndex() == 0 && ends.last < tileEnd) shared.numbers[ends.last - base] = ends.count;
     return ends;
+  }
+
+  /// Bits of items that begin a segment, of a tile that has been marked.
+  static __device__ __forceinline__ uint32_t heads(const Shared& shared) {
+    __syncwarp();
+    uint32_t heads = 0;
+    KELPIE_UNROLL
+    for (int row = 0; row < S::kRows; ++row) {
+      using Marks = Pack<uint8_t, S::kWidth>;
+      heads |= bitsOf(*reinterpret_cast<const Marks*>(shared.marks + S::position(row))) << (row * S::kWidth);
+    }
+    return heads;
   }
 
   /// Calls visit(number in the range, begin in the tile, end) for segments that end in a tile, by lanes.

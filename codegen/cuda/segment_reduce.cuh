@@ -10,7 +10,7 @@
 // change places.
 #pragma once
 
-#include "look_back.cuh"
+#include "below_range.cuh"
 #include "segment_ranges.cuh"
 #include "warp_items.cuh"
 
@@ -26,12 +26,7 @@ struct SegmentReduce {
   static constexpr int kMoved = Items::kMoved;
 
   using Shared = typename Items::Shared;  ///< of a warp
-  /// Of the block: what its ranges leave.
-  struct Block {
-    Value carries[kWarpsOfBlock];
-    uint32_t ended[kWarpsOfBlock];
-    alignas(16) Value lower;  ///< apart: it is written while others read the rest, 16 bytes at once
-  };
+  using Below = BelowRange<L, kWarpsOfBlock>;
 
   Value carry;    ///< fold of the range since its last segment end, or its begin
   Value own;      ///< of this lane, beyond that, where `accumulated`
@@ -105,31 +100,11 @@ struct SegmentReduce {
   /// blocks only if this one is not `alone`. Contains barriers.
   template <class Result>
   __device__ __forceinline__ void finish(const Range& range, bool alone, int64_t order,
-                                         const States<Value>& states, Block& block, const Result& result) {
+                                         const States<Value>& states, typename Below::Shared& shared,
+                                         const Result& result) {
     collect();
-    if (laneIndex() == 0) {
-      block.carries[warpIndex()] = carry;
-      block.ended[warpIndex()] = range.ended();
-    }
-    __syncthreads();
-    Value total = block.carries[0], lower = L::identity();
-    bool head = block.ended[0] != 0, lowerHead = false;
-    KELPIE_UNROLL
-    for (int warp = 1; warp < kWarpsOfBlock; ++warp) {
-      if (warp == warpIndex()) {
-        lower = total;
-        lowerHead = head;
-      }
-      total = L::combine(total, block.carries[warp], block.ended[warp] != 0);
-      head = head || block.ended[warp] != 0;
-    }
-    if (warpIndex() == 0) {
-      const Value lowerBlocks = alone ? L::start() : lookBack<L>(states, order, total, head, head);
-      if (laneIndex() == 0) block.lower = lowerBlocks;
-    }
-    __syncthreads();
+    const Value lower = Below::find(carry, range.ended(), alone, false, order, states, shared);
     if (laneIndex() != 0 || !range.ended()) return;
-    lower = L::combine(block.lower, lower, lowerHead);
     result(range.firstSegment, L::combine(L::identity(), L::combine(lower, pending, false), false));
   }
 

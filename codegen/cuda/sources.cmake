@@ -29,5 +29,6 @@ target_sources(kelpie_codegen PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/pass_split.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_text.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_transposed.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/range_scans.cpp
   ${CMAKE_CURRENT_LIST_DIR}/segment_places.cpp
   ${KELPIE_DEVICE_LIBRARY})

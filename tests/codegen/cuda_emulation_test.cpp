@@ -55,7 +55,7 @@ codegen::cuda::CudaOptions smallGroups() {
 /// What random kernels became.
 struct Seen {
   int rows = 0, columns = 0, transposed = 0, keys = 0, severalPasses = 0, records = 0, counted = 0,
-      shortArrays = 0, longTiles = 0, queues = 0, queuesOfTiles = 0;
+      shortArrays = 0, longTiles = 0, queues = 0, queuesOfTiles = 0, rangeScans = 0;
   void add(const codegen::cuda::CudaKernel& kernel) {
     severalPasses += kernel.passes.size() > 1;
     for (const codegen::cuda::CudaPass& pass : kernel.passes) {
@@ -67,6 +67,7 @@ struct Seen {
       counted += pass.info.counted;
       queues += pass.refills;
       queuesOfTiles += pass.text.find("TileQueue<") != std::string::npos;
+      rangeScans += pass.text.find("RangeScan<") != std::string::npos;
       for (const auto& alternative : pass.alternatives) longTiles += alternative->leastOfLongTiles > 0;
     }
   }
@@ -213,7 +214,7 @@ TEST(CudaEmulation, SegmentsOfKeys) {
   }
   EXPECT_GE(seen.keys, 8);
 }
-/// Segments fold what scans of the same kernel make, in a pass of their own.
+/// Segments fold what scans of the same kernel make: ranges scan it, or a pass of its own does.
 TEST(CudaEmulation, FoldsOfScans) {
   Seen seen;
   for (const bool canFail : {false, true}) {
@@ -222,11 +223,12 @@ TEST(CudaEmulation, FoldsOfScans) {
     kind.canFail = canFail;
     for (const SpaceKind space : {SpaceKind::Offsets, SpaceKind::Regular}) {
       kind.space = space;
-      compare(16, kind, 3, {0, 40, 3000}, kLengths, smallBlocks(), seen);
+      compare(16, kind, 4, {0, 40, 3000}, kLengths, smallBlocks(), seen);
     }
-    compare(17, kind, 2, {5000}, kLengths, tinyBlocks(), seen);
+    compare(17, kind, 4, {5000}, kLengths, tinyBlocks(), seen);
   }
   EXPECT_GT(seen.severalPasses, 0);
+  EXPECT_GT(seen.rangeScans, 2);
   EXPECT_GT(seen.shortArrays, 0);
 }
 /// Thunks with loops, of which some walk through columns that are put side by side.
@@ -279,7 +281,9 @@ const std::vector<const char*> kSegmentedKernels = {"segmented_sum",
                                                     "segmented_sum_and_filter",
                                                     "segmented_sums_of_scan",
                                                     "segmented_sum_of_scan",
+                                                    "segmented_scan_and_its_greatest",
                                                     "segmented_first_greatest",
+                                                    "segmented_first_greatest_sum",
                                                     "segmented_first_greatest_wide"};
 
 /// Weights that keep sums exact. Those that are negative make negative zeros, whose sum is zero.
@@ -355,20 +359,25 @@ void compareSegmentedKernels(const codegen::cuda::CudaOptions& options, int64_t 
   compareSegmentedKernels(options, random, all, kernels);
 }
 
-/// What scans make is folded in a pass of its own, which computes short maps again; scans keep long tiles.
-TEST(CudaEmulation, FoldsOfScansAreAPassOfTheirOwn) {
+/// What scans make of segments is folded by the ranges that scan them; long segments go through many of
+/// these.
+TEST(CudaEmulation, RangesFoldWhatTheyScan) {
   KnownKernels known;
-  const auto kernel =
-      codegen::cuda::generateKernel(known.kernels.at("segmented_sums_of_scan"), known.program, "k");
-  ASSERT_EQ(kernel.passes.size(), 2u);
-  EXPECT_EQ(kernel.passes[0].grid, codegen::cuda::Grid::Heads);
-  EXPECT_GE(kernel.passes[0].shape.items(), 2048);
-  EXPECT_EQ(kernel.passes[1].grid, codegen::cuda::Grid::Ranges);
-  codegen::cuda::CudaOptions options;
-  for (const int64_t fewTiles : {0, 1024}) {
-    options.fewTiles = fewTiles;
-    compareSegmentedKernels(options, 9000, {1, 2, 20, 5000},
-                            {"segmented_sums_of_scan", "segmented_sum_of_scan"});
+  const std::vector<const char*> names = {"segmented_sums_of_scan", "segmented_sum_of_scan",
+                                          "segmented_scan_and_its_greatest", "segmented_first_greatest_sum",
+                                          "segmented_wide_greatest_and_scan"};
+  for (const char* name : names) {
+    const auto passes = codegen::cuda::generateKernel(known.kernels.at(name), known.program, "k").passes;
+    ASSERT_EQ(passes.size(), 1u) << name;
+    EXPECT_EQ(passes[0].grid, codegen::cuda::Grid::Ranges) << name;
+  }
+  for (const codegen::cuda::CudaOptions& options : {tinyBlocks(), smallBlocks()}) {
+    compareSegmentedKernels(options, 9000, {1, 2, 20, 300, 5000, 20'000}, names);
+    Random random(7);
+    std::vector<std::vector<int64_t>> lists = {{0, 9000}, {0, 0, 1, 4096, 4096, 8192, 8200}, {0, 0, 0}};
+    lists.emplace_back(3000, 0);
+    lists.back().insert(lists.back().end(), 3000, 5000);
+    compareSegmentedKernels(options, random, lists, names);
   }
 }
 /// Segments are folded by a scan of the same elements, but not beside filters. Empty ones may crowd a tile,

@@ -114,7 +114,19 @@ void KnownKernels::withSegmentNumbers(const Space& segmented) {
     kernel(std::string("segmented_first_greatest") + type, {first});
     kernels.at(std::string("segmented_first_greatest") + type).returns = {first.results[1]};
   }
+  // The same of running sums, which the ranges that find it scan (codegen/cuda/range_scan.cuh).
+  Soac running = soac(SoacKind::Scan, segmented, {x});
+  Soac firstOfSums = kernels.at("segmented_first_greatest").bindings[0];
+  firstOfSums.pull[0] = a.load(running.results[0], kFloat, a.param(0));
+  firstOfSums.results = {result("greatest_sums", VarKind::Array, kFloat, segmented.segments),
+                         result("first_greatest_sums", VarKind::Array, lcu::kIndex, segmented.segments)};
+  kernel("segmented_first_greatest_sum", {running, firstOfSums});
+  kernels.at("segmented_first_greatest_sum").returns = {firstOfSums.results[1]};
   const ExprRef wide = a.convert(x, ScalarType::Float64);
+  Soac wideGreatest = soac(SoacKind::Reduce, segmented, {wide});
+  wideGreatest.combine = {{identity(ReduceOp::Max, wide->type)},
+                          {a.op(ScalarOp::Max, a.param(0, wide->type), a.param(1, wide->type))}};
+  kernel("segmented_wide_greatest_and_scan", {wideGreatest, soac(SoacKind::Scan, segmented, {wide})});
   kernel("segmented_wide_sum_and_scan",
          {soac(SoacKind::Reduce, segmented, {wide}), soac(SoacKind::Scan, segmented, {wide})});
   kernel("segmented_sum_and_squares",
@@ -127,6 +139,11 @@ void KnownKernels::withSegmentNumbers(const Space& segmented) {
   const Soac sums = soac(SoacKind::Scan, segmented, {x});
   kernel("segmented_sum_of_scan",
          {sums, soac(SoacKind::Reduce, segmented, {a.load(sums.results[0], x->type, a.param(0))})});
+  // Stored, too, and folded beside elements.
+  Soac greatest = soac(SoacKind::Reduce, segmented, {a.load(sums.results[0], x->type, a.param(0))});
+  greatest.combine = {{identity(ReduceOp::Max, x->type)},
+                      {a.op(ScalarOp::Max, a.param(0, x->type), a.param(1, x->type))}};
+  kernel("segmented_scan_and_its_greatest", {sums, greatest, soac(SoacKind::Reduce, segmented, {weighted})});
   kernel("segmented_sum_and_filter",
          {soac(SoacKind::Reduce, segmented, {x}), filter(segmented, {x}, positive)});
   kernel("segmented_filter", {filter(segmented, {x}, positive)});

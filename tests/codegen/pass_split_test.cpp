@@ -163,6 +163,39 @@ TEST(PassSplit, LastWritersComeFirst) {
   EXPECT_FALSE(passes[0].shape.backward);
 }
 
+/// Ranges scan what they fold, unless that would take long to do again, or something else goes forward.
+TEST(PassSplit, RangesScanWhatTheyFold) {
+  KnownKernels known;
+  auto& arena = *known.program.arena;
+  const auto passes = [&](const lcu::Kernel& kernel) {
+    return codegen::cuda::splitIntoPasses(kernel, known.program).size();
+  };
+  lcu::Kernel kernel = known.kernels.at("segmented_sum_of_scan");
+  EXPECT_EQ(passes(kernel), 1u);
+  lcu::Kernel filtered = kernel;
+  filtered.bindings.push_back(known.kernels.at("segmented_filter").bindings.at(0));
+  EXPECT_GT(passes(filtered), 1u);
+  lcu::Kernel backward = kernel;
+  backward.bindings[0].backward = true;
+  EXPECT_EQ(passes(backward), 2u);
+  lcu::ExprRef& pull = kernel.bindings[0].pull[0];
+  for (int turn = 0; turn < 50; ++turn)
+    pull = arena.op(ScalarOp::Max, arena.mul(pull, pull), arena.constant(Scalar::ofFloat(pull->type, turn)));
+  EXPECT_EQ(passes(kernel), 2u);
+}
+
+/// Tiles carry little beside scans; ranges fold what is more.
+TEST(PassSplit, RangesFoldMuchBesideScans) {
+  KnownKernels known;
+  const auto grid = [&](const char* name) {
+    const auto passes = codegen::cuda::generateKernel(known.kernels.at(name), known.program, "k").passes;
+    return passes.size() == 1 ? passes[0].grid : codegen::cuda::Grid::Single;
+  };
+  EXPECT_EQ(grid("segmented_sum_and_squares"), codegen::cuda::Grid::Heads);
+  EXPECT_EQ(grid("segmented_wide_sum_and_scan"), codegen::cuda::Grid::Heads);
+  EXPECT_EQ(grid("segmented_wide_greatest_and_scan"), codegen::cuda::Grid::Ranges);
+}
+
 /// Of what goes forward only scans of segments fold these, too.
 TEST(PassSplit, OtherScansDoNotFoldSegments) {
   KnownKernels known;
