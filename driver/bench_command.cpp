@@ -106,7 +106,8 @@ class Bench {
     std::vector<FormResult> forms = pipeline_.analyse(session_, sources_.add(name, std::move(text)));
     bool good = true;
     for (const FormResult& form : forms) {
-      for (const Diagnostic& diagnostic : form.diagnostics) report(diagnostic);
+      for (const Diagnostic& diagnostic : form.diagnostics)
+        if (diagnostic.shown) report(diagnostic);
       good = good && !form.failed();
     }
     return good ? std::optional(std::move(forms)) : std::nullopt;

@@ -88,7 +88,7 @@ bool Driver::report(const std::vector<FormResult>& forms) {
   size_t count = 0;
   for (const FormResult& form : forms) {
     for (const Diagnostic& diagnostic : form.diagnostics)
-      if (++count <= kMaximalDiagnostics) print(diagnostic);
+      if (diagnostic.shown && ++count <= kMaximalDiagnostics) print(diagnostic);
     good = good && !form.failed();
   }
   if (count > kMaximalDiagnostics)

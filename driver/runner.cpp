@@ -98,8 +98,12 @@ void Runner::show(const FormResult& form) {
 bool Runner::evaluate(const FormResult& form) {
   for (const core::Global& global : form.program->globals)
     if (const auto failed = failed_.find(global.cell); failed != failed_.end()) {
-      Diagnostic diagnostic{
-          Severity::Error, "K0501", form.span, "this form reads a variable that has no value", "", {}};
+      Diagnostic diagnostic{Severity::Error,
+                            "K0501",
+                            form.span,
+                            fmt::format("this form reads `{}`, which has no value", failed->second.name),
+                            "",
+                            {}};
       diagnostic.notes.push_back(
           {failed->second.span,
            fmt::format("the form that should have bound `{}` failed", failed->second.name)});

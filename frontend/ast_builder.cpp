@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "frontend/text.h"
 
 namespace kelpie {
@@ -86,9 +89,37 @@ void AstBuilder::fail(const char* id, Span where, std::string message, std::stri
   diagnostics_.push_back({Severity::Error, id, where, std::move(message), std::move(hint), {}});
 }
 
+void AstBuilder::failReserved(const std::string& name, bool bound, Span where, std::string message,
+                              std::string hint) {
+  fail("K0114", where, std::move(message), std::move(hint));
+  reserved_.push_back({name, bound, where});
+}
+
+/// `formBegin`: how many diagnostics there were before this form.
+void AstBuilder::tellReservedOnce(size_t formBegin) {
+  std::stable_sort(reserved_.begin(), reserved_.end(),
+                   [](const ReservedName& a, const ReservedName& b) { return a.bound > b.bound; });
+  std::set<std::string> told;
+  std::set<uint32_t> places;
+  for (const ReservedName& reserved : reserved_)
+    if (told.insert(reserved.name).second) places.insert(reserved.span.begin);
+  reserved_.clear();
+  // A pattern may have been read as an expression first: of one place the last message counts.
+  for (size_t k = diagnostics_.size(); k-- > formBegin;)
+    if (diagnostics_[k].id == "K0114" && places.erase(diagnostics_[k].span.begin) == 0)
+      diagnostics_.erase(diagnostics_.begin() + static_cast<ptrdiff_t>(k));
+}
+
 // ---- forms ----------------------------------------------------------------------------------------------
 
 Form AstBuilder::form(Parser::FormContext* tree) {
+  const size_t before = diagnostics_.size();
+  Form result = formOf(tree);
+  tellReservedOnce(before);
+  return result;
+}
+
+Form AstBuilder::formOf(Parser::FormContext* tree) {
   const Span where = span(&dynamic_cast<antlr4::ParserRuleContext&>(*tree->children[0]));  // without EOF
   if (auto* definition = tree->functionDefinition()) return {function(definition), where};
   if (auto* definition = tree->datatypeDefinition()) {
@@ -199,15 +230,12 @@ void AstBuilder::parameters(Parser::ParametersContext* tree, FunctionDefinition&
 // ---- patterns -------------------------------------------------------------------------------------------
 
 void AstBuilder::checkBindable(const std::string& name, Span where) {
-  const size_t before = diagnostics_.size();
-  if (name == "t" || name == "f")
-    fail("K0114", where, fmt::format("`{}` is a boolean constant and cannot be bound", name),
-         "choose another name");
-  else if (name == "time" || name == "pair")
-    fail("K0114", where, fmt::format("`{}` is reserved and cannot be bound", name), "choose another name");
-  // It was read as an expression first, which may have told that it is no value.
-  if (diagnostics_.size() > before && before > 0 && diagnostics_[before - 1].span == where)
-    diagnostics_.erase(diagnostics_.begin() + static_cast<ptrdiff_t>(before - 1));
+  const char* is = name == "t" || name == "f"         ? "a boolean constant"
+                   : name == "time" || name == "pair" ? "reserved"
+                                                      : nullptr;
+  if (is)
+    failReserved(name, true, where, fmt::format("`{}` is {} and cannot be bound", name, is),
+                 "choose another name");
 }
 
 PatternPtr AstBuilder::namePattern(const std::string& name, Span where) {
@@ -445,8 +473,9 @@ ExpPtr AstBuilder::leaf(uint32_t type, Span where) {
   std::string name = lowerCase(spelling);
   if (name == "t" || name == "f") return make(BoolLiteral{name == "t"}, where);
   if (name == "time")
-    fail("K0114", where, "`time` is not a value", "time(e) evaluates e and tells how long it took");
-  if (name == "pair") fail("K0114", where, "`pair` is reserved", "a pair is written (a, b)");
+    failReserved(name, false, where, "`time` is not a value",
+                 "time(e) evaluates e and tells how long it took");
+  if (name == "pair") failReserved(name, false, where, "`pair` is reserved", "a pair is written (a, b)");
   return make(Name{std::move(name)}, where);
 }
 

@@ -54,6 +54,7 @@ class AstBuilder {
   enum class Place { Anywhere, ArgumentList };
 
   // ---- forms
+  ast::Form formOf(Parser::FormContext* tree);
   ast::FunctionDefinition function(Parser::FunctionDefinitionContext* tree);
   void parameters(Parser::ParametersContext* tree, ast::FunctionDefinition& function,
                   std::vector<ast::TypeExpPtr>& types);
@@ -97,10 +98,19 @@ class AstBuilder {
   std::string name(antlr4::Token* token) const;  ///< in lower case
   std::string stringValue(Span span) const;
   void fail(const char* id, Span span, std::string message, std::string hint = {});
+  /// The same of a reserved name, which is told once for each form: where it is bound, if it is.
+  void failReserved(const std::string& name, bool bound, Span span, std::string message, std::string hint);
+  void tellReservedOnce(size_t formBegin);
 
   std::string_view text_;
   uint32_t file_;
   std::vector<Diagnostic>& diagnostics_;
+  struct ReservedName {
+    std::string name;
+    bool bound;
+    Span span;
+  };
+  std::vector<ReservedName> reserved_;  ///< of this form
 };
 
 }  // namespace kelpie

@@ -91,14 +91,21 @@ class Environment {
   void addLibrary(Cell& cell);
   void addDatatype(const Datatype& datatype, bool fromLibrary);
   /// Names whose definition had a mistake, for messages about their uses: where it stands, or nothing. Until
-  /// forgetHidden, uses do not find what the name meant before either, say a function of the library.
-  void markFailed(const std::string& name, Span span) {
+  /// forgetHidden, uses do not find what the name meant before either, say a function of the library. `told`:
+  /// uses need not be told, since the mistake was to use another such name.
+  void markFailed(const std::string& name, Span span, bool told = false) {
     failed_[name] = span;
     hidden_.insert(name);
+    if (told) told_.insert(name);
   }
   /// At the end of a text: at a prompt, mistakes leave everything as it was.
-  void forgetHidden() { hidden_.clear(); }
+  void forgetHidden() {
+    hidden_.clear();
+    told_.clear();
+  }
   std::optional<Span> failedDefinition(const std::string& name) const;
+  /// Whether a use of a name whose definition had a mistake is to be told: once in the text of both.
+  bool tellFailed(const std::string& name) { return !hidden_.contains(name) || told_.insert(name).second; }
   /// The variable `it`: same rules, without the message.
   Cell* existing(const std::string& name);
 
@@ -112,7 +119,7 @@ class Environment {
   std::deque<Datatype> datatypes_;
   std::unordered_map<std::string, Cell*> userCells_, libraryCells_;
   std::unordered_map<std::string, Span> failed_;
-  std::unordered_set<std::string> hidden_;
+  std::unordered_set<std::string> hidden_, told_;
   std::unordered_map<std::string, const Datatype*> userDatatypes_, libraryDatatypes_;
   std::unordered_map<std::string_view, const Builtin*> builtins_;
   std::vector<std::shared_ptr<const typed::Function>> replaced_;  ///< types refer to their lambdas

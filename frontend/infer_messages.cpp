@@ -258,8 +258,11 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
 void Inference::reportUnknown(const std::string& name, Span span) {
   if (!unknown_.insert(name).second) return;
   if (const std::optional<Span> definition = environment_.failedDefinition(name)) {
-    return report("K0201", span, "`" + name + "` is not defined, because its definition has a mistake", "",
-                  {{*definition, "this is the definition"}});
+    report("K0201", span, "`" + name + "` is not defined, because its definition has a mistake", "",
+           {{*definition, "this is the definition"}});
+    diagnostics_.back().followsAnother = true;
+    diagnostics_.back().shown = environment_.tellFailed(name);
+    return;
   }
   if (name == "true" || name == "false")
     return report("K0201", span, "`" + name + "` is not defined",

@@ -114,31 +114,33 @@ std::vector<FormResult> Session::process(const ast::Form& form) {
   if (result.failed()) {
     result.kind = FormKind::Silent;
     result.program.reset();
-    markFailed(form);
+    markFailed(form, std::all_of(result.diagnostics.begin(), result.diagnostics.end(),
+                                 [](const Diagnostic& d) { return d.followsAnother; }));
   }
   results.push_back(std::move(result));
   return results;
 }
 
-void Session::markFailed(const ast::Form& form) {
+void Session::markFailed(const ast::Form& form, bool told) {
   if (const auto* function = std::get_if<ast::FunctionDefinition>(&form.node)) {
-    environment_.markFailed(function->name, function->nameSpan);
+    environment_.markFailed(function->name, function->nameSpan, told);
   } else if (const auto* datatype = std::get_if<ast::DatatypeDefinition>(&form.node)) {
-    environment_.markFailed(datatype->name, datatype->nameSpan);
+    environment_.markFailed(datatype->name, datatype->nameSpan, told);
   } else if (const auto* binding = std::get_if<ast::Binding>(&form.node)) {
     std::vector<const ast::Pattern*> patterns = {binding->pattern.get()};
     while (!patterns.empty()) {
       const ast::Pattern& pattern = *patterns.back();
       patterns.pop_back();
-      std::visit(Overloaded{
-                     [&](const ast::NamePattern& name) { environment_.markFailed(name.name, pattern.span); },
-                     [&](const ast::PairPattern& pair) {
-                       patterns.push_back(pair.first.get());
-                       patterns.push_back(pair.second.get());
-                     },
-                     [&](const ast::RecordPattern& record) { patterns.push_back(record.field.get()); },
-                 },
-                 pattern.node);
+      std::visit(
+          Overloaded{
+              [&](const ast::NamePattern& name) { environment_.markFailed(name.name, pattern.span, told); },
+              [&](const ast::PairPattern& pair) {
+                patterns.push_back(pair.first.get());
+                patterns.push_back(pair.second.get());
+              },
+              [&](const ast::RecordPattern& record) { patterns.push_back(record.field.get()); },
+          },
+          pattern.node);
     }
   }
 }

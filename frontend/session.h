@@ -80,7 +80,7 @@ class Session {
  private:
   FormResult define(Cell* cell);
   /// Remembers the names that the form should have defined.
-  void markFailed(const ast::Form& form);
+  void markFailed(const ast::Form& form, bool told);
   FormResult function(const ast::FunctionDefinition& definition);
   FormResult datatype(const ast::DatatypeDefinition& definition);
   FormResult expression(const ast::ExpPtr& expression);

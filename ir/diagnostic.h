@@ -23,6 +23,8 @@ struct Diagnostic {
     std::string message;
   };
   std::vector<Note> notes;
+  bool followsAnother = false;  ///< it is about the use of a definition that had a mistake
+  bool shown = true;            ///< not where all it says has been told before; it counts in any case
 };
 
 /// A compiler bug: broken invariants only, never a user's mistake. The driver prints it as such.

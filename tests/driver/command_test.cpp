@@ -125,6 +125,35 @@ TEST_F(Command, KeepGoingRunsTheRest) {
   EXPECT_EQ(outcome.status, 1);
 }
 
+/// A reserved name is told once for each form, where it is bound; what needs a definition that has a mistake
+/// is told once, and not what needs that in turn.
+TEST_F(Command, OneMistakeIsToldOnce) {
+  const Outcome reserved =
+      run("function way(trips) =\n"
+          "  let time = sum({m : (m, d) in trips})\n"
+          "  in (time, time + 1);\n"
+          "ways = {way(s) : s in [[(1, 2)], [(3, 4)]]};\n"
+          "ways;\n"
+          "way([(1, 2)]);\n"
+          "sum({time : (time, d) in [(1, 2)]});\n"
+          "time + 1;\n"
+          "1 + 1;\n");
+  EXPECT_EQ(reserved.status, 1);
+  const auto count = [](const std::string& text, const std::string& part) {
+    size_t number = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++number;
+    return number;
+  };
+  EXPECT_EQ(count(reserved.messages, "error:"), 4u) << reserved.messages;
+  EXPECT_THAT(reserved.messages, HasSubstr("<stdin>:2:7: error: `time` is reserved and cannot be bound"));
+  EXPECT_THAT(reserved.messages, HasSubstr("<stdin>:4:9: error: `way` is not defined, because its"));
+  EXPECT_THAT(reserved.messages, HasSubstr("<stdin>:7:14: error: `time` is reserved and cannot be bound"));
+  EXPECT_THAT(reserved.messages, HasSubstr("<stdin>:8:1: error: `time` is not a value"));
+  const Outcome others = run("f = [1];\n(t, x) = (f, t);\n");
+  EXPECT_THAT(others.messages, HasSubstr("`f` is a boolean constant and cannot be bound"));
+  EXPECT_THAT(others.messages, HasSubstr("`t` is a boolean constant and cannot be bound"));
+}
+
 TEST_F(Command, ARunTimeErrorStopsItsFormAndThoseThatNeedIt) {
   const Outcome outcome =
       run("x = 5;\n"
@@ -140,12 +169,9 @@ TEST_F(Command, ARunTimeErrorStopsItsFormAndThoseThatNeedIt) {
   EXPECT_THAT(outcome.messages, HasSubstr("<stdin>:3:"));
   EXPECT_THAT(outcome.messages, HasSubstr(" 3 | y = [1,2][x];"));
   EXPECT_THAT(outcome.messages, HasSubstr("[K0501]"));
-  EXPECT_THAT(outcome.messages,
-              HasSubstr("<stdin>:4:1: error: this form reads a variable that has no value"));
-  EXPECT_THAT(outcome.messages,
-              HasSubstr("<stdin>:6:1: error: this form reads a variable that has no value"));
-  EXPECT_THAT(outcome.messages,
-              HasSubstr("<stdin>:7:1: error: this form reads a variable that has no value"));
+  EXPECT_THAT(outcome.messages, HasSubstr("<stdin>:4:1: error: this form reads `y`, which has no value"));
+  EXPECT_THAT(outcome.messages, HasSubstr("<stdin>:6:1: error: this form reads `y`, which has no value"));
+  EXPECT_THAT(outcome.messages, HasSubstr("<stdin>:7:1: error: this form reads `z`, which has no value"));
   EXPECT_THAT(outcome.messages, HasSubstr("the form that should have bound `y` failed"));
   EXPECT_EQ(outcome.status, 1);
 }

@@ -310,7 +310,7 @@ TEST_F(FusionCommand, FormsThatFailAreMarkedAndTheOthersReported) {
   std::vector<std::string> failures;
   for (const json& form : report["forms"]) failures.push_back(form.value("failure", ""));
   EXPECT_THAT(failures, testing::ElementsAre("", "division by zero", HasSubstr("take"),
-                                             "this form reads a variable that has no value", ""));
+                                             "this form reads `xs`, which has no value", ""));
   EXPECT_TRUE(report["forms"][4]["report"]["regions"][0]["clusters"][0].contains("measured"));
   const Outcome shown = kelpie("fusion --run --target=cpu -", text);
   EXPECT_THAT(shown.output, HasSubstr("it\nfailed when it ran: division by zero\n"));
