@@ -165,7 +165,8 @@ class Account {
   /// A range scans ahead what lies between the last begin of a segment in it and its end
   /// (codegen/cuda/range_scan.cuh).
   void foldAhead(const codegen::cuda::PassPlan& plan, Pass& pass) const {
-    const double ranges = codegen::cuda::kMultiprocessors * plan.blocksAtOnce * (plan.shape.threads / 32);
+    const int warps = plan.blocksAtOnce * (plan.shape.threads / 32);  // of a multiprocessor
+    const auto ranges = static_cast<double>(codegen::cuda::kMultiprocessors * warps);
     pass.scansRanges = true;
     pass.ahead = n_ / std::max(1.0, n_ + 2 * m_ * std::max(1.0, n_ / ranges));
     pass.readAhead.insert(plan.stages[0].packs.begin(), plan.stages[0].packs.end());

@@ -8,8 +8,8 @@
 
 namespace kelpie::codegen::cuda {
 
-/// Bytes that tiles carry of scans and folds of the same segments (segment_ends.cuh); of more, or with numbers
-/// of segments, these wait too long.
+/// Bytes that tiles carry of scans and folds of the same segments (segment_ends.cuh); of more, or with
+/// numbers of segments, these wait too long.
 constexpr int kMostBesideScans = 8;
 
 /// Whether a scan has what a reduction of segments wants behind their last elements.
