@@ -38,15 +38,18 @@ TogetherCost CheapestTogether::of(const Assignment& group, int a, CountedWork& w
   std::vector<int64_t> key{work.left()};
   for (int v = 0; v < problem_.nodes; ++v)
     if (group[v] == group[a]) key.push_back(v);
-  const auto [known, isNew] = found_->try_emplace(std::move(key));
-  if (isNew) {
-    const int64_t before = work.left();
-    const TogetherCost cost = search(group, a, work);
-    known->second = {cost.cost, cost.proven, before - work.left()};
-    return cost;
+  {
+    const std::lock_guard lock(ofFound_);
+    if (const auto known = found_->find(key); known != found_->end()) {
+      work.spend(known->second.steps);
+      return {known->second.cost, known->second.proven};
+    }
   }
-  work.spend(known->second.steps);
-  return {known->second.cost, known->second.proven};
+  const int64_t before = work.left();
+  const TogetherCost cost = search(group, a, work);
+  const std::lock_guard lock(ofFound_);
+  found_->emplace(std::move(key), FoundCost{cost.cost, cost.proven, before - work.left()});
+  return cost;
 }
 
 TogetherCost CheapestTogether::search(const Assignment& group, int a, CountedWork& work) const {

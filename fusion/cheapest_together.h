@@ -9,6 +9,7 @@
 #pragma once
 
 #include <limits>
+#include <mutex>
 #include <vector>
 
 #include "fusion/counted_work.h"
@@ -30,8 +31,8 @@ class CheapestTogether {
   CheapestTogether(const PartitionProblem& problem, const PairTable& pairs, const Assignment& chosen,
                    const std::vector<Partition>& known, FoundCosts* found = nullptr);
 
-  /// `group` has all that must be with its members (and can be: its clusters have an order); the group is the
-  /// cluster of node `a` in it, all others are alone.
+  /// May be called side by side. `group` has all that must be with its members (and can be: its clusters have
+  /// an order); the group is the cluster of node `a` in it, all others are alone.
   TogetherCost of(const Assignment& group, int a, CountedWork& work) const;
 
  private:
@@ -46,6 +47,7 @@ class CheapestTogether {
   const Assignment& chosen_;
   const std::vector<Partition>& known_;
   FoundCosts* const found_;
+  mutable std::mutex ofFound_;
   double bound_ = 0;     ///< nothing is cheaper
   int64_t pricing_ = 0;  ///< steps to price a partition and to see whether it is legal
 };

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "fusion/cheapest_together.h"
+#include "fusion/parallel.h"
 #include "fusion/rules.h"
 
 namespace kelpie::fusion {
@@ -235,6 +237,25 @@ class PairExplainer {
   std::map<std::pair<int, int>, const GraphEdge*> edges_;
 };
 
+/// Some searches side by side, then the next ones: each gets an equal share of the work that is left for it
+/// and those behind it. Who gets what depends on counted work alone.
+void searchInTurns(int searches, const std::function<void(int search, CountedWork& work)>& search) {
+  constexpr int64_t kStepsOfRegion = 600'000'000, kStepsOfPair = 20'000'000;
+  constexpr int kTogether = 16, kWorthAThread = 2, kMostThreads = 8;
+  int64_t left = kStepsOfRegion;
+  for (int first = 0; first < searches; first += kTogether) {
+    const int64_t share = std::min(kStepsOfPair, left / (searches - first));
+    std::vector<int64_t> unspent(static_cast<size_t>(std::min(kTogether, searches - first)));
+    const auto one = [&](int k) {
+      CountedWork work(share);
+      search(first + k, work);
+      unspent[static_cast<size_t>(k)] = work.left();
+    };
+    forEachNumber(static_cast<int>(unspent.size()), one, kWorthAThread, kMostThreads);
+    for (int64_t steps : unspent) left = std::max<int64_t>(0, left - (share - steps));
+  }
+}
+
 }  // namespace
 
 std::vector<PairReport> explainPairs(const DependenceGraph& graph, const RegionProblem& problem,
@@ -261,29 +282,30 @@ std::vector<PairReport> explainPairs(const DependenceGraph& graph, const RegionP
       if (nodes <= kNodesForThoseAble && pairs.canShare(a, b)) interesting.insert({a, b});
     }
   }
-  // Pairs of interest first; each may take its share of the work that is left.
+  // Pairs of interest first.
   std::vector<std::pair<int, int>> order;
   for (const bool first : {true, false}) {
     for (auto [a, b] : all)
       if (graph.nodes[a].soac && graph.nodes[b].soac && interesting.contains({a, b}) == first)
         order.emplace_back(a, b);
   }
-  int64_t searches = std::count_if(order.begin(), order.end(), [&](const auto& pair) {
-    return explainer.byCost(pair.first, pair.second);
-  });
-  constexpr int64_t kStepsOfRegion = 600'000'000, kStepsOfPair = 20'000'000;
-  int64_t left = kStepsOfRegion;
-  std::vector<PairReport> result;
-  for (auto [a, b] : order) {
-    const bool searched = explainer.byCost(a, b);
-    CountedWork work(searched ? std::min(kStepsOfPair, left / searches) : 0);
-    const int64_t before = work.left();
-    result.push_back(explainer.explain(a, b, work));
-    result.back().ofInterest = interesting.contains({a, b});
-    if (!searched) continue;
-    left = std::max<int64_t>(0, left - (before - work.left()));
-    --searches;
+  std::vector<PairReport> result(order.size());
+  const auto explain = [&](size_t k, CountedWork& work) {
+    const auto [a, b] = order[k];
+    result[k] = explainer.explain(a, b, work);
+    result[k].ofInterest = interesting.contains({a, b});
+  };
+  std::vector<size_t> searched;
+  for (size_t k = 0; k < order.size(); ++k) {
+    CountedWork none(0);
+    if (explainer.byCost(order[k].first, order[k].second)) {
+      searched.push_back(k);
+    } else {
+      explain(k, none);
+    }
   }
+  searchInTurns(static_cast<int>(searched.size()),
+                [&](int k, CountedWork& work) { explain(searched[static_cast<size_t>(k)], work); });
   std::sort(result.begin(), result.end(), [](const PairReport& x, const PairReport& y) {
     return std::pair(x.a, x.b) < std::pair(y.a, y.b);
   });

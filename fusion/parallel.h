@@ -1,19 +1,23 @@
-// The same work for many numbers, on two threads if they are worth it.
+// The same work for many numbers, on several threads if they are worth it.
 //
 // What `work(k)` writes has a place of its own for every k, so the result does not depend on who does what.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <thread>
+#include <vector>
 
 namespace kelpie::fusion {
 
-/// Calls work(0) to work(count - 1), each once.
+/// Calls work(0) to work(count - 1), each once. A thread is worth its start for so many of them.
 template <typename Work>
-void forEachNumber(int count, const Work& work) {
-  constexpr int kWorthAThread = 32;
-  if (count < kWorthAThread) {
+void forEachNumber(int count, const Work& work, int worthAThread = 16, int mostThreads = 2) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int threads = std::min({count / worthAThread, std::max(2, cores), mostThreads});
+  if (threads < 2) {
     for (int k = 0; k < count; ++k) work(k);
     return;
   }
@@ -25,13 +29,14 @@ void forEachNumber(int count, const Work& work) {
       failure = std::current_exception();
     }
   };
-  std::exception_ptr here, there;
+  std::vector<std::exception_ptr> failures(static_cast<size_t>(threads));
   {
-    const std::jthread other(take, std::ref(there));
-    take(here);
+    std::vector<std::jthread> others;
+    for (int k = 1; k < threads; ++k) others.emplace_back(take, std::ref(failures[static_cast<size_t>(k)]));
+    take(failures[0]);
   }
-  if (here) std::rethrow_exception(here);
-  if (there) std::rethrow_exception(there);
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace kelpie::fusion

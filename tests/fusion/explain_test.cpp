@@ -43,6 +43,31 @@ std::map<std::pair<int, int>, double> costsTogether(const PartitionProblem& prob
   return best;
 }
 
+/// Pairs are priced side by side; which thread takes which makes no difference.
+TEST(Explain, ReportsAreTheSameEachTime) {
+  size_t byCost = 0;
+  for (uint32_t seed = 3; seed < 15; ++seed) {
+    RandomProgram program(seed, 40, false);
+    FusionOptions options;
+    options.explain = true;
+    options.costs.collectiveBudget = 16;
+    std::vector<std::string> reasons;
+    for (int turn = 0; turn < 3; ++turn) {
+      lcu::Program copy = program.b.program;
+      std::string all;
+      for (const RegionReport& region : fuse(copy, options).regions)
+        for (const PairReport& pair : region.pairs) {
+          all += fmt::format("{} {} {}\n", pair.a, pair.b, pair.reason);
+          byCost += pair.cause == PairCause::Cost;
+        }
+      reasons.push_back(all);
+    }
+    EXPECT_EQ(reasons[0], reasons[1]);
+    EXPECT_EQ(reasons[0], reasons[2]);
+  }
+  EXPECT_GT(byCost, 100u);
+}
+
 TEST(Explain, EveryPairIsExplainedTruly) {
   std::map<PairCause, int> seen;
   for (uint32_t seed = 0; seed < 250; ++seed) {
