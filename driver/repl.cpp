@@ -198,7 +198,8 @@ void Repl::evaluate(uint32_t file) {
   const Pipeline pipeline(sources_, pipelineOptions(options_, backend_->name()));
   const std::vector<FormResult> forms = pipeline.analyse(session_, file);
   for (const FormResult& form : forms) {
-    for (const Diagnostic& diagnostic : form.diagnostics) print(diagnostic);
+    for (const Diagnostic& diagnostic : form.diagnostics)
+      if (diagnostic.shown) print(diagnostic);
     ended_ = ended_ || form.kind == FormKind::Exit;
   }
   if (!runner_->run(forms)) failed_ = true;

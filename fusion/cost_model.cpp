@@ -431,6 +431,21 @@ double withBorders(double elements, double segments, double tile) {
 
 }  // namespace
 
+/// Nothing waits for lower tiles, but all of them are scanned in order, by fewer warps than elsewhere. (On an
+/// H200, beside folds of segments of 1000, scans of float32 take 1.7e-6 us an element, of float64 2.9, two of
+/// these 4.) What is folded beside that takes less than by itself.
+SoacTime overRanges(SoacTime time) {
+  constexpr double kScan = 1.2, kFold = 0.75, kThunk = 1.2;
+  time.columns *= kFold;
+  for (double* work : {&time.arithmetic, &time.integers, &time.conversions}) *work *= kThunk;
+  if (time.kind == SoacKind::Scan) {
+    time.kind = SoacKind::Reduce;
+    time.arithmetic += kScan * time.collective;
+  }
+  time.further = time.collective = 0;
+  return time;
+}
+
 /// Of finding the borders of segments, once for all members.
 double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
   double elements = 0, segments = 0, columns = 0;

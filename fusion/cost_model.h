@@ -47,6 +47,8 @@ struct SoacTime {
   bool rows = false;   ///< a reduction whose loads depend on the segment or on the position alone
   bool keyed = false;  ///< ... or one of `elements` positions, whose keys tell the segment
 };
+/// The same where ranges scan what they fold (codegen/cuda/range_scan.cuh).
+SoacTime overRanges(SoacTime time);
 
 /// How near each other the positions are at which neighbouring elements load or store.
 struct Places {

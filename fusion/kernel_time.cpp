@@ -72,7 +72,7 @@ class Account {
       passes_[p].itemsOfLane = plan.refilled ? static_cast<double>(tiles) /
                                                    static_cast<double>(codegen::cuda::blocksOfQueues(tiles))
                                              : plan.shape.rows * plan.shape.width;
-      if (plan.ranges() && plan.foldLevel > 0) foldAhead(plan, passes_[p]);
+      if (plan.scansRanges()) foldAhead(plan, passes_[p]);
     }
     if (structure.passes.size() < 2) {
       findProduct();
@@ -216,20 +216,6 @@ class Account {
     return indices - rest + (rest == 0 ? 0 : rest <= kHalf ? kTimeOfHalf : kSideOfTile);
   }
 
-  /// Nothing waits for lower tiles, but all of them are scanned in order, by fewer warps than elsewhere. (On
-  /// an H200, beside folds of segments of 1000, scans of float32 take 1.7e-6 us an element, of float64 2.9,
-  /// two of these 4.) What is folded beside that takes less than by itself.
-  void overRanges(SoacTime& time) const {
-    constexpr double kScan = 1.2, kFold = 0.75, kThunk = 1.2;
-    time.columns *= kFold;
-    for (double* work : {&time.arithmetic, &time.integers, &time.conversions}) *work *= kThunk;
-    if (time.kind == SoacKind::Scan) {
-      time.kind = SoacKind::Reduce;
-      time.arithmetic += kScan * time.collective;
-    }
-    time.further = time.collective = 0;
-  }
-
   bool bySegments() const { return pass_->bySegments != BySegments::No; }
 
   /// Time of loads and stores in order beyond their bytes.
@@ -288,7 +274,7 @@ class Account {
       pass_->memory.stores += writes.memory;
       pass_->memory.shared += writes.shared;
     }
-    if (pass_->scansRanges) overRanges(time);
+    if (pass_->scansRanges) time = overRanges(time);
     pass_->members.push_back(time);
   }
 

@@ -75,7 +75,7 @@ void writeLevel(PassText& t, size_t number) {
     return;
   }
   const char* heads = level.segmented ? "heads" : "0";
-  if (t.scansRanges()) {
+  if (t.plan.scansRanges()) {
     t.line(2, "const uint32_t heads = ending ? Range::heads(shared.range[warpIndex()]) : 0;");
     t.line(2, "{}.run(own{}, heads);", scan, number + 1);
   } else {

@@ -139,7 +139,7 @@ void writeStructures(PassText& t) {
     t.line(2, "Range::Shared range[kWarps];");
     t.line(2, "{}::Shared segments[kWarps];", t.segmentReduceType());
     t.line(2, "{}::Below::Shared block;", t.segmentReduceType());
-    if (t.scansRanges()) t.line(2, "{}::Below::Shared scanned;", t.rangeScanType());
+    if (t.plan.scansRanges()) t.line(2, "{}::Below::Shared scanned;", t.rangeScanType());
     if (t.plan.whole()) t.line(2, "{}::Shared whole;", t.wholeSegmentsType());
   }
   if (t.plan.rows()) t.line(2, "{}::Shared rows;", t.rowReduceType());
@@ -281,7 +281,7 @@ void writePrologue(PassText& t) {
     } else {
       t.line(2, "const auto fetch = [] {{}};");
     }
-    if (t.scansRanges()) writeFoldsAhead(t);
+    if (t.plan.scansRanges()) writeFoldsAhead(t);
     if (!t.plan.stages[0].packs.empty()) t.line(2, "fetch();");
     if (t.plan.refilledInTiles) writeVotes(t);
     t.rangeLoop = t.text.size();
@@ -344,7 +344,7 @@ void writeEndOfTile(PassText& t) {
     t.storePartial("order", "sum");
   }
   if (t.plan.ranges()) {
-    if (t.scansRanges())
+    if (t.plan.scansRanges())
       t.line(2, "{}.advance(ending && marked.last == range.element + tile.count);", t.scanName(0));
     t.line(2, "reduce.tile(own{}, tile, ending, marked, range, ends, shared.segments[warpIndex()],",
            t.plan.foldLevel + 1);

@@ -124,7 +124,7 @@ class Planner {
 
   /// What ranges fold ahead has a stage of its own.
   uint32_t stageOf(uint32_t b) const {
-    return plan_.foldLevel == 0 ? info_.bindings[b].level : readByScans_[b] ? 0 : 1;
+    return !plan_.scansRanges() ? info_.bindings[b].level : readByScans_[b] ? 0 : 1;
   }
 
   void addOperator(std::vector<Field>& fields, uint32_t b, bool segmented) {
@@ -154,7 +154,7 @@ class Planner {
   /// Folds of segments that scans have, whose own fields are taken away.
   std::vector<SegmentFold> foldsOfScans() {
     std::vector<SegmentFold> folds;
-    if (plan_.foldLevel > 0) return folds;
+    if (plan_.scansRanges()) return folds;
     for (LevelPlan& level : plan_.levels) {
       std::vector<Field>& fields = level.fields;
       const std::vector<Field> before = fields;
@@ -277,15 +277,16 @@ class Planner {
     } else if (info_.space.segmented() &&
                (plan_.borders || plan_.numbersInThunks || !plan_.epilogues.empty())) {
       plan_.keyed = keyedSegments(kernel_, info_);
-      plan_.grid =
-          plan_.keyed ? Grid::Keys : regularGrid().value_or(foldsSegmentsOnly() ? Grid::Ranges : Grid::Heads);
+      plan_.grid = plan_.keyed ? Grid::Keys
+                   : plan_.scansRanges()
+                       ? Grid::Ranges
+                       : regularGrid().value_or(foldsSegmentsOnly() ? Grid::Ranges : Grid::Heads);
       plan_.ends = plan_.heads() && !plan_.segmentFolds.empty();
       if (plan_.heads() && !plan_.epilogues.empty() && !plan_.ends)
         throw InternalError("epilogues without what they follow");
       if (plan_.columns()) plan_.indices = twoIndices(kernel_, info_);
       plan_.across = plan_.columns() && !plan_.indices && regularReads(kernel_, info_).across;
-      if (!plan_.keyed && plan_.foldLevel == 0 && foldsSegmentsOnly())
-        plan_.product = productOf(kernel_, info_, program_);
+      if (!plan_.keyed && foldsSegmentsOnly()) plan_.product = productOf(kernel_, info_, program_);
       if (form_ == PassForm::Product) {
         plan_.grid = Grid::Products;
         plan_.indices = plan_.product->indices;
@@ -302,9 +303,8 @@ class Planner {
       plan_.refilledInTiles = refilledLoop(kernel_, plan_.stages[0].bindings, QueueOf::Tile);
   }
 
-  /// Whether segments are folded and nothing waits for lower tiles.
+  /// Whether segments are folded and nothing is scanned.
   bool foldsSegmentsOnly() const {
-    if (plan_.foldLevel > 0) return true;
     if (plan_.levels.size() != 1 || plan_.levels[0].fields.empty()) return false;
     const auto& fields = plan_.levels[0].fields;
     return std::all_of(fields.begin(), fields.end(), [&](const Field& f) {
@@ -314,7 +314,7 @@ class Planner {
 
   /// Of a regular space that is folded in another way than by ranges, or mapped by segments and positions.
   std::optional<Grid> regularGrid() const {
-    if (plan_.foldLevel == 0 && foldsSegmentsOnly() && foldsRegular(kernel_, info_)) {
+    if (foldsSegmentsOnly() && foldsRegular(kernel_, info_)) {
       const RegularReads reads = regularReads(kernel_, info_);
       if (reads.apart()) return Grid::Rows;
       if (reads.bySegments()) return Grid::Columns;

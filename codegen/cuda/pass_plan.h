@@ -57,7 +57,7 @@ struct PassPlan {
   std::vector<LevelPlan> levels;  ///< levels[k] is scanned after stages[k]; may have no fields
   std::vector<Field> reductions;  ///< flat commutative reductions, folded by lanes
   std::vector<SegmentFold> segmentFolds;
-  size_t foldLevel = 0;             ///< that folds segments; of ranges, lower ones scan (range_scan.cuh)
+  size_t foldLevel = 0;             ///< that folds segments: behind the one that scans, where `scansRanges`
   std::vector<uint32_t> epilogues;  ///< bindings over segments
   std::vector<uint32_t> finish;     ///< Once bindings
   /// Components of filters that are computed when survivors, by their offsets in the tile, have been put side
@@ -91,6 +91,8 @@ struct PassPlan {
   bool numbered() const { return heads() && numbersInThunks; }  ///< (segment_numbers.cuh)
   bool reckons() const { return numbered() && regular; }        ///< (regular_numbers.cuh)
   bool ranges() const { return grid == Grid::Ranges; }
+  /// Whether ranges scan what they fold, or beside it (range_scans.h).
+  bool scansRanges() const { return foldLevel > 0; }
   bool rows() const { return grid == Grid::Rows || grid == Grid::Columns; }
   bool columns() const { return grid == Grid::Columns; }
   bool transposed() const { return grid == Grid::Transposed; }

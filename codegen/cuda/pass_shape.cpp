@@ -232,7 +232,7 @@ class ShapeChooser {
 
   /// Whether nothing but segments is folded, in any order, by short thunks that take equally long.
   bool canGroup(size_t nodes, bool loops) const {
-    if (!plan_.ranges() || plan_.foldLevel > 0 || !plan_.levels[0].commutes || loops || nodes > kManyNodes)
+    if (!plan_.ranges() || plan_.scansRanges() || !plan_.levels[0].commutes || loops || nodes > kManyNodes)
       return false;
     if (!plan_.reductions.empty() || !plan_.finish.empty()) return false;
     return std::all_of(plan_.stages[0].bindings.begin(), plan_.stages[0].bindings.end(), [&](uint32_t b) {
@@ -251,7 +251,7 @@ class ShapeChooser {
     const bool wide = weight.carried >= 16;
     Budget budget{plan_.grid == Grid::Single ? 32 : options_.threads,
                   std::min(options_.maxItems, kItemWords / words)};
-    if (plan_.ranges() && plan_.foldLevel > 0) {
+    if (plan_.scansRanges()) {
       // What is scanned and what is folded is there at the same time. The greatest of running sums of float64
       // in segments of 8 and 1000 took 0.53 and 0.318 on an H200 with 4 items, 0.46 and 0.327 with 8, of
       // float32 0.28 and 0.174 with 8, 0.24 and 0.183 with 16. 40 bytes and quotients of float64 took 1.42

@@ -143,7 +143,7 @@ class BesideScans {
       others_ |=
           courseOf(soac) == Course::Forward && (soac.kind != SoacKind::Scan || !soac.space.segmented());
       numbers_ |= info_.bindings[b].usesSegment || info_.bindings[b].usesPosition;
-      if (soac.kind == SoacKind::Scan) scanned_ += bytesOf(soac);
+      if (soac.kind == SoacKind::Scan) scanned_ += carriedBytes(soac);
     }
   }
 
@@ -164,7 +164,7 @@ class BesideScans {
       if (!isIndependent(k)) return false;
       const bool scanned = std::any_of(
           all.begin(), all.end(), [&](uint32_t scan) { return foldsTheSame(kernel_.bindings[scan], soac); });
-      if (!scanned) more += bytesOf(soac);
+      if (!scanned) more += carriedBytes(soac);
     }
     return (more == 0 || (!numbers_ && scanned_ + more <= kMostBesideScans)) &&
            std::any_of(pass.begin(), pass.end(),
@@ -180,12 +180,6 @@ class BesideScans {
              return lcu::isUnbounded(e) ||
                     (regular && e->kind == ExprKind::Load && e->operands[0]->kind != ExprKind::Param);
            });
-  }
-
-  static int bytesOf(const Soac& soac) {
-    int bytes = 0;
-    for (ExprRef e : soac.pull) bytes += sizeOf(e->type);
-    return bytes;
   }
 
   /// Whether both read elements of an array, or the other reads what the one makes.

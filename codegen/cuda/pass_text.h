@@ -81,8 +81,6 @@ class PassText {
   std::string rangeScanType() const;
   std::string wholeSegmentsType() const;
   std::string blockCountType(size_t level) const;
-  /// Of ranges: whether what they fold is made of scans.
-  bool scansRanges() const { return plan.ranges() && plan.foldLevel > 0; }
   const char* headsType() const { return plan.numbered() ? "SegmentNumbers<S>" : "SegmentHeads<S>"; }
   /// Null: the result does not leave the kernel.
   const std::string* outputName(lcu::VarId v) const;

@@ -11,12 +11,6 @@ using lcu::SoacKind;
 
 namespace {
 
-int bytesOf(const Soac& soac) {
-  int bytes = 0;
-  for (lcu::ExprRef e : soac.pull) bytes += sizeOf(e->type);
-  return bytes;
-}
-
 /// Nodes of what is evaluated for the scans.
 size_t nodesAhead(const lcu::Kernel& kernel, const KernelInfo& info) {
   const std::vector<bool> read = readByScans(kernel, info);
@@ -44,6 +38,12 @@ bool loops(const Soac& soac) {
 
 }  // namespace
 
+int carriedBytes(const Soac& soac) {
+  int bytes = 0;
+  for (lcu::ExprRef e : soac.pull) bytes += sizeOf(e->type);
+  return bytes;
+}
+
 bool foldsTheSame(const lcu::Soac& scan, const lcu::Soac& reduction) {
   return scan.kind == SoacKind::Scan && reduction.kind == SoacKind::Reduce && scan.space.segmented() &&
          !scan.backward && scan.pull == reduction.pull && scan.combine == reduction.combine;
@@ -67,14 +67,14 @@ bool scansByRanges(const lcu::Kernel& kernel, const KernelInfo& info) {
         break;
       case SoacKind::Scan:
         if (!soac.space.segmented() || soac.backward || soac.withTotal || binding.level > 0) return false;
-        scanned += bytesOf(soac);
+        scanned += carriedBytes(soac);
         break;
       case SoacKind::Reduce:
         if (!soac.space.segmented() && !commutes(soac.combine)) return false;
         if (!soac.space.segmented()) break;
-        folded += bytesOf(soac);
+        folded += carriedBytes(soac);
         foldsScans |= binding.level > 0;
-        if (!isScanned(kernel, soac)) more += bytesOf(soac);
+        if (!isScanned(kernel, soac)) more += carriedBytes(soac);
         gathers |= lcu::anyNode(thunksOf(soac), [](lcu::ExprRef e) {
           return e->kind == lcu::ExprKind::Load && e->operands[0]->kind != lcu::ExprKind::Param;
         });

@@ -12,6 +12,9 @@ namespace kelpie::codegen::cuda {
 /// numbers of segments, these wait too long.
 constexpr int kMostBesideScans = 8;
 
+/// Bytes that a scan or reduction carries.
+int carriedBytes(const lcu::Soac& soac);
+
 /// Whether a scan has what a reduction of segments wants behind their last elements.
 bool foldsTheSame(const lcu::Soac& scan, const lcu::Soac& reduction);
 
