@@ -20,7 +20,7 @@
 namespace kelpie {
 
 template <class S, class L, int kWarpsOfBlock>
-struct RangeScan : RowScan<S, L> {
+struct RangeScan : RowScan<S, L, true> {
   using Value = typename L::Value;
   using Below = BelowRange<L, kWarpsOfBlock>;
 

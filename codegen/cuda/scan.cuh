@@ -19,8 +19,9 @@
 
 namespace kelpie {
 
-/// The items of a warp, folded row by row.
-template <class S, class L>
+/// The items of a warp, folded row by row. kStops: a fold over lanes ends early where segments are short, for
+/// which it has to ask; all parts are segmented.
+template <class S, class L, bool kStops>
 struct RowScan {
   using Value = typename L::Value;
   using Carry = typename L::Carry;
@@ -83,6 +84,7 @@ struct RowScan {
         L::kSegmented && upTo != 0 ? lane - (31 - __clz(upTo)) : lane;  // lanes below that count
     KELPIE_UNROLL
     for (int d = 1; d < 32; d *= 2) {
+      if (kStops && d == 4 && !__any_sync(kFullWarp, reach >= d)) break;
       const Value left = shuffleUp(lanes, d);
       if (L::kRestarts ? reach >= d : lane >= d)
         lanes = L::combine(left, lanes, L::kSegmented && !L::kRestarts && reach < d);
@@ -91,7 +93,7 @@ struct RowScan {
 };
 
 template <class S, class L>
-struct BlockScan : RowScan<S, L> {
+struct BlockScan : RowScan<S, L, false> {
   using Value = typename L::Value;
   using Carry = typename L::Carry;
 

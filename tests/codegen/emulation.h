@@ -113,6 +113,7 @@ inline uint32_t __ballot_sync(uint32_t, bool vote) {
   for (int k = 0; k < 32; ++k) result |= votes[k] << k;
   return result;
 }
+inline int __any_sync(uint32_t lanes, bool vote) { return __ballot_sync(lanes, vote) != 0; }
 
 // One system thread: plain operations are atomic. Pauses let other threads come in between.
 inline uint32_t atomicInc(uint32_t* place, uint32_t limit) {
