@@ -26,12 +26,37 @@ bool concerns(const fusion::RegionReport& region, const std::string& function) {
 
 namespace {
 
-std::string draw(const std::string& dot) {
-  const PipeSignalBlocked blocked;
-  const auto svg = runProcess("dot -Tsvg", dot);
-  const auto* text = std::get_if<std::string>(&svg);
-  return text ? *text : "";
-}
+/// Draws by Graphviz, which may take minutes for hundreds of kernels: what is not there after a while is
+/// drawn with less care, and so is everything behind it.
+class Graphviz {
+ public:
+  fusion::Drawing operator()(const std::string& dot) {
+    const PipeSignalBlocked blocked;
+    if (!isInstalled()) return {"", "Graphviz is not installed here."};
+    constexpr int kSeconds = 10;
+    while (care_ < std::size(kCare)) {
+      const auto svg = runProcess(fmt::format("timeout {} dot {} -Tsvg", kSeconds, kCare[care_]), dot);
+      const auto* text = std::get_if<std::string>(&svg);
+      if (text && text->find("</svg>") != std::string::npos) return {*text, ""};
+      ++care_;
+    }
+    return {"", fmt::format("Graphviz takes longer than {} s.", kSeconds)};
+  }
+
+ private:
+  static constexpr const char* kCare[] = {"", "-Gnslimit=1 -Gnslimit1=1 -Gmclimit=0.1 -Gsplines=line"};
+
+  static bool isInstalled() {
+    static const bool installed = [] {
+      const auto svg = runProcess("dot -Tsvg", "digraph {}");
+      const auto* text = std::get_if<std::string>(&svg);
+      return text && !text->empty();
+    }();
+    return installed;
+  }
+
+  size_t care_ = 0;
+};
 
 /// What each strategy takes over all regions, as a table.
 std::string totals(const std::vector<fusion::FormReport>& forms) {
@@ -212,7 +237,8 @@ std::string writtenReports(const std::vector<fusion::FormReport>& reports, const
       for (const fusion::FormReport& form : reports) out += fusion::reportDot(form.report, lookup);
       break;
     case FusionFormat::Html:
-      out = fusion::reportHtml(request.title, reports, lookup, draw, request.compare ? totals(reports) : "");
+      out = fusion::reportHtml(request.title, reports, lookup, Graphviz(),
+                               request.compare ? totals(reports) : "");
       break;
   }
   return out;

@@ -134,12 +134,12 @@ class ProgramPass {
   }
   ExprRef rewritten(ExprRef e) {
     if (!e) return e;
-    return program_.arena->rewrite(e, [this](ExprRef n) -> ExprRef {
+    return program_.arena->rewriteUp(e, [this](ExprRef n, const std::vector<ExprRef>& operands) -> ExprRef {
       const bool names = n->kind == ExprKind::Host || n->kind == ExprKind::Size || n->kind == ExprKind::Load;
       if (!names || !replaced_.contains(n->index)) return nullptr;
       const VarId var = now(n->index);
       if (n->kind == ExprKind::Size) return program_.arena->size(var);
-      if (n->kind == ExprKind::Load) return program_.arena->load(var, n->type, rewritten(n->operands[0]));
+      if (n->kind == ExprKind::Load) return program_.arena->load(var, n->type, operands[0]);
       const VarId source = sourceOf(var);
       const ExprRef constant = constantOf(source);
       return constant ? constant : program_.arena->host(source, n->type);

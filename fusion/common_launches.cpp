@@ -40,11 +40,8 @@ class Merger {
     if (!e || !e->canFail) return e;
     if (const auto known = anonymous_.find(e); known != anonymous_.end()) return known->second;
     lcu::ExprArena& arena = *program_.arena;
-    const ExprRef result = arena.rewrite(e, [&](ExprRef node) -> ExprRef {
-      if (node->kind != ExprKind::Check) return nullptr;
-      const std::vector<ExprRef>& o = node->operands;
-      return arena.check(anonymous(o[0]), anonymous(o[1]), o[2]->constant, 0, anonymous(o[3]),
-                         anonymous(o[4]));
+    const ExprRef result = arena.rewriteUp(e, [&](ExprRef node, const std::vector<ExprRef>& o) {
+      return node->kind == ExprKind::Check ? arena.check(o[0], o[1], o[2]->constant, 0, o[3], o[4]) : nullptr;
     });
     return anonymous_[e] = result;
   }
@@ -152,14 +149,14 @@ class Merger {
   ExprRef renamed(ExprRef e) const {
     if (replacement_.empty()) return e;
     lcu::ExprArena& arena = *program_.arena;
-    return arena.rewrite(e, [&](ExprRef node) -> ExprRef {
+    return arena.rewriteUp(e, [&](ExprRef node, const std::vector<ExprRef>& operands) -> ExprRef {
       const bool names =
           node->kind == ExprKind::Host || node->kind == ExprKind::Load || node->kind == ExprKind::Size;
       if (!names || renamed(node->index) == node->index) return nullptr;
       const VarId var = renamed(node->index);
       if (node->kind == ExprKind::Host) return arena.host(var, node->type);
       if (node->kind == ExprKind::Size) return arena.size(var);
-      return arena.load(var, node->type, renamed(node->operands[0]));
+      return arena.load(var, node->type, operands[0]);
     });
   }
 

@@ -158,7 +158,8 @@ class CostModel {
   /// Time of a launch of a cluster, which takes as long as its scanner at least (SoacTime::collective has
   /// what the blocks of tiles do).
   double predicted(const MemoryTime& memory, const std::vector<SoacTime>& members, double scanner = 0) const;
-  /// Bytes that the SOAC keeps for each element while it waits for its predecessors.
+  /// Bytes that the SOAC keeps for each element while it waits for its predecessors; on a GPU what is scanned
+  /// counts four times, as lower tiles have to tell it.
   double collectiveBytes(const lcu::Soac& soac) const;
 
  private:

@@ -138,9 +138,13 @@ class Builder {
       return std::pair(a.from, a.to) < std::pair(b.from, b.to);
     });
     fusibleInto_.resize(n);
-    for (size_t k = 0; k < graph_.edges.size(); ++k) {
-      if (graph_.edges[k].fusible) fusibleInto_[graph_.edges[k].to].push_back(static_cast<int>(k));
+    fusibleFrom_.resize(n);
+    for (const GraphEdge& edge : graph_.edges) {
+      if (!edge.fusible) continue;
+      fusibleInto_[edge.to].push_back(edge.from);
+      fusibleFrom_[edge.from].push_back(edge.to);
     }
+    findEpilogues();
     for (int a = 0; a < n; ++a) {
       for (int b = a + 1; b < n; ++b) {
         if (graph_.nodes[a].soac && graph_.nodes[b].soac) relatePair(a, b);
@@ -237,30 +241,21 @@ class Builder {
 
   // ---- edges ----
 
-  void addEdge(GraphEdge edge) {
-    for (GraphEdge& known : graph_.edges) {  // the latest are at the end, but pairs are few for one node
-      if (known.from != edge.from || known.to != edge.to) continue;
-      if (known.fusible && !edge.fusible) known = std::move(edge);
+  /// One edge for each pair: that which forbids more, or, of those that forbid nothing, `own`, of elements
+  /// that are read by their like.
+  void addEdge(GraphEdge edge, bool own = false) {
+    const auto [it, fresh] = edgeOf_.try_emplace({edge.from, edge.to}, graph_.edges.size());
+    if (fresh) {
+      graph_.edges.push_back(std::move(edge));
       return;
     }
-    graph_.edges.push_back(std::move(edge));
+    GraphEdge& known = graph_.edges[it->second];
+    if (known.fusible && (!edge.fusible || own)) known = std::move(edge);
   }
 
   void kernelEdges(int v) {
-    const size_t begin = graph_.edges.size();
-    for (const auto& [var, ways] : reads_[v]) {
-      const int u = producerOf(var);
-      if (u < 0) continue;
-      GraphEdge edge = classify(u, v, var, ways);
-      bool merged = false;
-      for (size_t k = begin; k < graph_.edges.size() && !merged; ++k) {
-        GraphEdge& known = graph_.edges[k];
-        if (known.from != u) continue;
-        merged = true;
-        if (known.fusible && (!edge.fusible || ways.pointwise)) known = edge;
-      }
-      if (!merged) graph_.edges.push_back(std::move(edge));
-    }
+    for (const auto& [var, ways] : reads_[v])
+      if (const int u = producerOf(var); u >= 0) addEdge(classify(u, v, var, ways), ways.pointwise);
   }
 
   GraphEdge classify(int u, int v, VarId var, const ReadWays& ways) const {
@@ -496,36 +491,77 @@ class Builder {
     return apart("different elements");
   }
 
-  /// An epilogue or a Once, `last`, may be in a kernel with v if what it finishes is there.
+  /// Whether the later of two waits for something that waits for the earlier, so that no kernel has both.
+  bool separated(int u, int v) {
+    const auto [from, to] = std::minmax(u, v);
+    const auto [it, fresh] = waiting_.try_emplace(from);
+    if (fresh) it->second = waitingFor(from);
+    return it->second[to];
+  }
+  std::vector<bool> waitingFor(int u) const {
+    std::vector<bool> reached(graph_.nodes.size()), waits(graph_.nodes.size());
+    reached[u] = true;
+    auto edge = std::lower_bound(graph_.edges.begin(), graph_.edges.end(), u,
+                                 [](const GraphEdge& e, int from) { return e.from < from; });
+    for (; edge != graph_.edges.end(); ++edge) {  // by `from`: whatever leads there is known
+      if (!reached[edge->from]) continue;
+      reached[edge->to] = true;
+      if (waits[edge->from] || !edge->fusible) waits[edge->to] = true;
+    }
+    return waits;
+  }
+
+  /// Maps over segments that take results of their reductions, of such maps, or are read by such.
+  void findEpilogues() {
+    const int n = static_cast<int>(graph_.nodes.size());
+    finishes_.assign(n, false);
+    leads_.assign(n, false);
+    const auto map = [&](int v) { return graph_.nodes[v].soac && isEpilogue(v); };
+    for (int v = 0; v < n; ++v)
+      finishes_[v] = map(v) && mayFinishSegments_(soac(v)) &&
+                     std::any_of(fusibleInto_[v].begin(), fusibleInto_[v].end(),
+                                 [&](int u) { return soac(u).kind == SoacKind::Reduce || finishes_[u]; });
+    for (int v = n; v-- > 0;)
+      leads_[v] = map(v) && mayFinishSegments_(soac(v)) &&
+                  std::any_of(fusibleFrom_[v].begin(), fusibleFrom_[v].end(),
+                              [&](int w) { return finishes_[w] || leads_[w]; });
+  }
+
+  /// An epilogue or a Once, `last`, may be in a kernel with v if what it finishes is there. What else it
+  /// reads may be finished before.
   const Related& relateFinish(int last, int v) {
-    const auto [it, fresh] = finishes_.try_emplace({last, v});
+    const auto [it, fresh] = finish_.try_emplace({last, v});
     if (fresh) it->second = findFinish(last, v);
     return it->second;
   }
   Related findFinish(int last, int v) {
-    if (isEpilogue(last) && !mayFinishSegments_(soac(last))) return apart("different elements");
     std::vector<int> direct, through;
-    for (int k : fusibleInto_[last]) {
-      const GraphEdge& e = graph_.edges[k];
-      const bool same = soac(e.from).kind == soac(last).kind;
-      (same ? through : direct).push_back(e.from);
-    }
+    for (int source : fusibleInto_[last])
+      (soac(source).kind == soac(last).kind ? through : direct).push_back(source);
     for (const std::vector<int>* sources : {&direct, &through}) {
+      if (std::find(sources->begin(), sources->end(), v) != sources->end()) return {};
       Related related;
-      bool found = false;
       for (int r : *sources) {
-        if (r == v) {
-          found = true;
-        } else if (soac(r).kind == SoacKind::Map || soac(r).kind == SoacKind::Once
-                       ? !relateFinish(r, v).conflict
-                       : !relate(r, v).conflict) {
-          related.thirds.push_back(r);
-          found = true;
-        }
+        const bool finishes = soac(r).kind == SoacKind::Map || soac(r).kind == SoacKind::Once;
+        const bool conflict = finishes ? relateFinish(r, v).conflict : relate(r, v).conflict;
+        if (!conflict && !separated(r, v)) related.thirds.push_back(r);
       }
-      if (found) return related;
+      if (!related.thirds.empty()) return related;
     }
     return apart("different elements");
+  }
+
+  /// A map over the segments that an epilogue reads, `first`, may be in a kernel with v if the epilogue is.
+  const Related& relateLead(int first, int v) {
+    const auto [it, fresh] = lead_.try_emplace({first, v}, apart("different elements"));
+    if (!fresh) return it->second;
+    for (int last : fusibleFrom_[first]) {
+      if (last == v || separated(last, v)) continue;
+      const bool related = (finishes_[last] && !relateFinish(last, v).conflict) ||
+                           (leads_[last] && !relateLead(last, v).conflict);
+      if (related) return lead_[{first, v}] = {nullptr, {last}};
+    }
+    return lead_[{first, v}];
   }
 
   bool isEpilogue(int v) const { return soac(v).kind == SoacKind::Map && !soac(v).space.segmented(); }
@@ -542,9 +578,10 @@ class Builder {
     Related related = relateElements(u, v);
     if (!related.conflict) return related;
     for (const auto& [last, other] : {std::pair(v, u), std::pair(u, v)}) {
-      if (!isEpilogue(last)) continue;
-      Related epilogue = relateFinish(last, other);
-      if (!epilogue.conflict) return epilogue;
+      if (finishes_[last])
+        if (const Related& epilogue = relateFinish(last, other); !epilogue.conflict) return epilogue;
+      if (leads_[last])
+        if (const Related& lead = relateLead(last, other); !lead.conflict) return lead;
     }
     return related;
   }
@@ -568,8 +605,11 @@ class Builder {
   std::unordered_map<ExprRef, int> filterOfExtent_;
   std::unordered_map<int, bool> needsSegments_;
   std::vector<std::map<VarId, ReadWays>> reads_;
-  std::vector<std::vector<int>> fusibleInto_;        ///< edges, by their ends
-  std::map<std::pair<int, int>, Related> finishes_;  ///< what relateFinish has found
+  std::map<std::pair<int, int>, size_t> edgeOf_;             ///< number of the edge, until they are sorted
+  std::vector<std::vector<int>> fusibleInto_, fusibleFrom_;  ///< from whom, and to whom, by node
+  std::map<int, std::vector<bool>> waiting_;                 ///< what `separated` has found, by the earlier
+  std::vector<bool> finishes_, leads_;                       ///< by node: a map over segments that does
+  std::map<std::pair<int, int>, Related> finish_, lead_;     ///< what relateFinish and relateLead have found
   int lastEffect_ = -1;
   std::vector<int> failing_;
   struct Guard {

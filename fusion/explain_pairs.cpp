@@ -152,8 +152,16 @@ class PairExplainer {
     if (!other.found())
       return {PairCause::Cost, "no schedule with both was priced; in this one, " + obstacle(a, b)};
     const char* qualifier = other.proven ? "the best schedule" : "the best schedule found";
-    if (std::abs(other.cost - cost_) <= 1e-9 * (1 + cost_))
-      return {PairCause::Cost, fmt::format("{} with both together takes as long", qualifier)};
+    if (std::abs(other.cost - cost_) <= 1e-9 * (1 + cost_)) {
+      double weight = 0;
+      for (int v = 0; v < p.nodes; ++v)
+        if (cluster_[v] == cluster_[a] || cluster_[v] == cluster_[b]) weight += p.weight[v];
+      return {
+          PairCause::Cost,
+          fmt::format(
+              "{} with both together takes as long{}", qualifier,
+              weight > p.budget ? "; " + overBudget("in a kernel of all that is with them,", weight) : "")};
+    }
     return {PairCause::Cost,
             fmt::format("{}: {} with both together takes {:.2f} us instead of {:.2f}",
                         other.cost > cost_ ? "by cost" : whoMissed(), qualifier, other.cost, cost_)};

@@ -258,26 +258,23 @@ class Inliner {
 
   /// `reader`: whose pointwise reads stay; null when it is not known at which position the result is read.
   ExprRef inlined(ExprRef e, const Soac* reader) {
-    return program_.arena->rewrite(e, [&](ExprRef node) -> ExprRef {
+    return program_.arena->rewriteUp(e, [&](ExprRef node, const std::vector<ExprRef>& operands) -> ExprRef {
       if (node->kind != ExprKind::Load && node->kind != ExprKind::Host) return nullptr;
       const auto it = candidates_.find(node->index);
       if (it == candidates_.end() || !it->second.inlined) return nullptr;
       const Candidate& producer = it->second;
       if (node->kind == ExprKind::Host) return producer.pull;
       if (reader && isPointwise(node, *reader) && !producer.generator) return nullptr;
-      const ExprRef position = inlined(node->operands[0], reader);
-      const ExprRef element = elementAt(producer.pull, position);
-      return element ? element : program_.arena->load(node->index, node->type, position);
+      return elementAt(producer.pull, operands[0]);
     });
   }
 
   /// The same value where nothing fails, and no checks: the map itself stays for these.
   ExprRef unchecked(ExprRef e) {
     if (!e->canFail) return e;
-    return program_.arena->rewrite(e, [&](ExprRef node) -> ExprRef {
-      if (node->kind != ExprKind::Check) return nullptr;
-      return program_.arena->select(unchecked(node->operands[0]), unchecked(node->operands[1]),
-                                    node->operands[2]);
+    return program_.arena->rewriteUp(e, [&](ExprRef node, const std::vector<ExprRef>& operands) {
+      return node->kind == ExprKind::Check ? program_.arena->select(operands[0], operands[1], operands[2])
+                                           : nullptr;
     });
   }
 

@@ -29,6 +29,10 @@ class NodeSet {
     for (size_t w = 0; w < words_.size(); ++w) count += std::popcount(words_[w] & other.words_[w]);
     return count;
   }
+  NodeSet& operator|=(const NodeSet& other) {
+    for (size_t w = 0; w < words_.size(); ++w) words_[w] |= other.words_[w];
+    return *this;
+  }
   /// What is in both.
   NodeSet operator&(const NodeSet& other) const {
     NodeSet both = *this;

@@ -33,8 +33,8 @@ Recomputation::SpaceKey Recomputation::keyOf(const lcu::Space& space) {
 
 ExprRef Recomputation::unchecked(ExprRef place) const {
   if (!place->canFail) return place;
-  return program_.arena->rewrite(place, [&](ExprRef node) -> ExprRef {
-    return node->kind == ExprKind::Check ? unchecked(node->operands[1]) : nullptr;
+  return program_.arena->rewriteUp(place, [](ExprRef node, const std::vector<ExprRef>& operands) {
+    return node->kind == ExprKind::Check ? operands[1] : nullptr;
   });
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "fusion/node_set.h"
 #include "fusion/source_excerpt.h"
 
 namespace kelpie::fusion {
@@ -31,6 +32,30 @@ const char* styleOf(const EdgeReport& edge) {
   if (edge.edgeClass == toString(EdgeClass::Order)) return "style=dotted, color=gray50";
   if (edge.fusible) return "color=\"#1b7f4d\"";
   return "style=dashed, color=\"#b3261e\"";
+}
+
+/// All but those that only say what comes before what and follow from others: a check on the host comes
+/// before everything behind it.
+std::vector<EdgeReport> drawnEdges(const RegionReport& region) {
+  const size_t n = region.nodes.size();
+  std::vector<std::vector<const EdgeReport*>> from(n);
+  for (const EdgeReport& e : region.edges) from[static_cast<size_t>(e.from)].push_back(&e);
+  std::vector<NodeSet> behind(n, NodeSet(n));
+  std::vector<EdgeReport> drawn;
+  for (size_t v = n; v-- > 0;) {  // edges lead from lower numbers to higher ones
+    std::sort(from[v].begin(), from[v].end(),
+              [](const EdgeReport* a, const EdgeReport* b) { return a->to < b->to; });
+    for (const EdgeReport* e : from[v]) {
+      const bool follows = behind[v].has(e->to);
+      behind[v].add(e->to);
+      behind[v] |= behind[static_cast<size_t>(e->to)];
+      if (!follows || e->edgeClass != toString(EdgeClass::Order)) drawn.push_back(*e);
+    }
+  }
+  std::sort(drawn.begin(), drawn.end(), [](const EdgeReport& a, const EdgeReport& b) {
+    return std::pair(a.from, a.to) < std::pair(b.from, b.to);
+  });
+  return drawn;
 }
 
 }  // namespace
@@ -91,7 +116,7 @@ std::string regionDot(const RegionReport& region, const StrategyReport& strategy
         "color=\"#8aa4c8\"; fillcolor=\"#eaf1fb\";\n{}  }}\n",
         c, number, members);
   }
-  for (const EdgeReport& e : region.edges) {
+  for (const EdgeReport& e : drawnEdges(region)) {
     out += fmt::format("  n{} -> n{} [{}, tooltip={}];\n", e.from, e.to, styleOf(e),
                        quoted(fmt::format("{}: {}", e.edgeClass, e.reason)));
   }

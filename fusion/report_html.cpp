@@ -127,10 +127,11 @@ class Page {
       const char* name = toString(s.strategy);
       const std::string prefix = fmt::format("{}-{}-", id, name);
       const RegionReport& view = views[k] ? *views[k] : region;
-      const std::string svg = withOwnIds(inlineSvg(draw_(regionDot(view, s, prefix))), prefix);
+      const Drawing drawing = draw_(regionDot(view, s, prefix));
+      const std::string svg = withOwnIds(inlineSvg(drawing.svg), prefix);
       out += fmt::format("<div class=\"drawing\" data-strategy=\"{}\"{}>{}</div>\n", name,
                          s.strategy == region.chosen ? "" : " hidden",
-                         svg.empty() ? "<p>Not drawn: Graphviz is not installed here.</p>" : svg);
+                         svg.empty() ? fmt::format("<p>Not drawn: {}</p>", drawing.obstacle) : svg);
     }
     out += "</div><div class=\"details\" aria-live=\"polite\"></div></div>\n";
   }

@@ -14,8 +14,12 @@
 
 namespace kelpie::fusion {
 
-/// Draws a graph in the language of Graphviz as SVG; empty when that is not possible.
-using Drawer = std::function<std::string(const std::string& dot)>;
+struct Drawing {
+  std::string svg;
+  std::string obstacle;  ///< why there is no svg, as a sentence
+};
+/// Draws a graph in the language of Graphviz.
+using Drawer = std::function<Drawing(const std::string& dot)>;
 
 struct FormReport {
   std::string place, name;

@@ -107,7 +107,7 @@ class Replacer {
   }
 
   ExprRef replaced(ExprRef e) {
-    return arena_.rewrite(e, [&](ExprRef node) -> ExprRef {
+    return arena_.rewriteUp(e, [&](ExprRef node, const std::vector<ExprRef>& operands) -> ExprRef {
       if (node->kind != ExprKind::Op || node->op != ScalarOp::Sub) return nullptr;
       const ExprRef end = node->operands[0], begin = node->operands[1];
       if (end->kind != ExprKind::Load || begin->kind != ExprKind::Load || end->index != begin->index)
@@ -118,7 +118,7 @@ class Replacer {
         return nullptr;
       ++count_;
       measured_.insert(begin->index);
-      return replaced(arena_.substituteParams({length->second}, {replaced(position)})[0]);
+      return replaced(arena_.substituteParams({length->second}, {operands[1]->operands[0]})[0]);
     });
   }
 

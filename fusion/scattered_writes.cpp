@@ -181,13 +181,18 @@ class Scatterer {
 
   /// With the elements of maps over the same space as what the maps compute.
   ExprRef resolved(ExprRef e, ExprRef extent) {
+    std::unordered_map<VarId, ExprRef> known;
+    return resolved(e, extent, known);
+  }
+  ExprRef resolved(ExprRef e, ExprRef extent, std::unordered_map<VarId, ExprRef>& known) {
     return arena_.rewrite(e, [&](ExprRef node) -> ExprRef {
       if (node->kind != ExprKind::Load || node->operands[0] != arena_.param(0)) return nullptr;
+      if (const auto it = known.find(node->index); it != known.end()) return it->second;
       const auto map = maps_.find(node->index);
       if (map == maps_.end() || map->second.extent != extent) return nullptr;
       const bool flat = !lcu::anyNode({map->second.pull},
                                       [](ExprRef n) { return n->kind == ExprKind::Param && n->index > 0; });
-      return flat ? resolved(map->second.pull, extent) : nullptr;
+      return known[node->index] = flat ? resolved(map->second.pull, extent, known) : nullptr;
     });
   }
 

@@ -368,7 +368,7 @@ std::vector<ExprRef> ExprArena::renamed(const std::vector<ExprRef>& es, uint32_t
   const auto variable = [&](ExprRef n) {
     return n->kind == ExprKind::LoopVar && n->index == from ? loopVar(to, n->count, n->type) : nullptr;
   };
-  return rewrite(es, variable, from, to);
+  return rewrite(es, variable, nullptr, from, to);
 }
 
 ExprRef ExprArena::rewrite(ExprRef e, const std::function<ExprRef(ExprRef)>& replace) {
@@ -377,12 +377,17 @@ ExprRef ExprArena::rewrite(ExprRef e, const std::function<ExprRef(ExprRef)>& rep
 
 std::vector<ExprRef> ExprArena::rewrite(const std::vector<ExprRef>& es,
                                         const std::function<ExprRef(ExprRef)>& replace) {
-  return rewrite(es, replace, 0, 0);
+  return rewrite(es, replace, nullptr, 0, 0);
 }
 
-/// The same, and calls of recursion `oldCalls` become calls of `newCalls`.
+ExprRef ExprArena::rewriteUp(ExprRef e, const ReplaceAbove& replace) {
+  return rewrite(
+      {e}, [](ExprRef) { return nullptr; }, replace, 0, 0)[0];
+}
+
+/// Both, and calls of recursion `oldCalls` become calls of `newCalls`.
 std::vector<ExprRef> ExprArena::rewrite(const std::vector<ExprRef>& es, const Replace& replace,
-                                        uint32_t oldCalls, uint32_t newCalls) {
+                                        const ReplaceAbove& above, uint32_t oldCalls, uint32_t newCalls) {
   NodeMap<ExprRef> done;                     // null: waits for its operands
   NodeMap<std::vector<ExprRef>> doneValues;  // rebuilt multi-valued nodes: their values
   const auto rebuild = [&](ExprRef e) -> ExprRef {
@@ -390,10 +395,14 @@ std::vector<ExprRef> ExprArena::rewrite(const std::vector<ExprRef>& es, const Re
       if (const auto* values = doneValues.find(e->operands[0])) return (*values)[e->index];
     const auto isUnchanged = [&](ExprRef operand) { return *done.find(operand) == operand; };
     const bool otherCall = e->kind == ExprKind::Call && e->index == oldCalls && oldCalls != newCalls;
-    if (!otherCall && std::ranges::all_of(e->operands, isUnchanged)) return e;
+    const bool unchanged = !otherCall && std::ranges::all_of(e->operands, isUnchanged);
+    if (unchanged && !above) return e;
     std::vector<ExprRef> operands;
     operands.reserve(e->operands.size());
     for (ExprRef operand : e->operands) operands.push_back(*done.find(operand));
+    if (above && !isMultiValued(e))
+      if (const ExprRef other = above(e, operands)) return other;
+    if (unchanged) return e;
     const auto part = [&](size_t from, size_t count) {
       const auto begin = operands.begin() + static_cast<ptrdiff_t>(from);
       return std::vector<ExprRef>(begin, begin + static_cast<ptrdiff_t>(count));

@@ -176,6 +176,12 @@ class ExprArena {
   ExprRef rewrite(ExprRef e, const std::function<ExprRef(ExprRef)>& replace);
   std::vector<ExprRef> rewrite(const std::vector<ExprRef>& es,
                                const std::function<ExprRef(ExprRef)>& replace);
+  /// From the operands up: `replace(node, operands)` tells what takes the place of a node with one value
+  /// whose operands have become these, or null: it is rebuilt with them. So what is replaced inside of what
+  /// is replaced is looked at once, where a `replace` of `rewrite` that rewrites operands would look at it
+  /// each time, and twice as often with every level.
+  using ReplaceAbove = std::function<ExprRef(ExprRef node, const std::vector<ExprRef>& operands)>;
+  ExprRef rewriteUp(ExprRef e, const ReplaceAbove& replace);
   /// Param k becomes arguments[k]; those beyond the list stay.
   std::vector<ExprRef> substituteParams(const std::vector<ExprRef>& es,
                                         const std::vector<ExprRef>& arguments);
@@ -186,8 +192,8 @@ class ExprArena {
   using Replace = std::function<ExprRef(ExprRef)>;
   ExprRef project(ExprRef multiValued, uint32_t number, ScalarType type);
   ExprRef intern(Expr e);
-  std::vector<ExprRef> rewrite(const std::vector<ExprRef>& es, const Replace& replace, uint32_t oldCalls,
-                               uint32_t newCalls);
+  std::vector<ExprRef> rewrite(const std::vector<ExprRef>& es, const Replace& replace,
+                               const ReplaceAbove& above, uint32_t oldCalls, uint32_t newCalls);
   std::vector<ExprRef> renamed(const std::vector<ExprRef>& es, uint32_t from, uint32_t to);
   ExprRef repeating(Expr node, const std::vector<ExprRef>& body);
   struct Impl;

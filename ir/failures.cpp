@@ -24,13 +24,14 @@ void Evaluated::add(ExprRef root, int& work) {
     const ExprRef e = left.back();
     left.pop_back();
     if (!nodes_.insert(e).second) continue;
+    --work;
     left.insert(left.end(), e->operands.begin(), e->operands.begin() + ptrdiff_t(strictOperands(e)));
     if (isChosen(e) && e->canFail) chosen.push_back(e);
   }
   for (const ExprRef e : chosen) {
     std::array<Evaluated*, 2> sides{};
     for (const bool taken : {false, true}) {
-      if (--work < 0) return;
+      if (work < 0) return;
       auto& branch = branches_[{e->operands[0]->operands[0]->id, taken}];
       if (!branch) branch = std::make_unique<Evaluated>();
       branch->add(inBranch(e, taken), work);
@@ -85,6 +86,7 @@ class Failures {
       const ExprRef e = left.back();
       left.pop_back();
       if (!e->canFail || !seen.insert(e).second || contains(made, e)) continue;
+      --work_;
       if (itself(e, made) || (stays && early_.contains(e))) {
         if (!visit(e)) return;
       } else {
@@ -109,7 +111,7 @@ class Failures {
     return makesCheck(inBranch(e, taken), made);
   }
   bool makesCheck(ExprRef e, const Made& made) {
-    if (!e->canFail || --work_ < 0) return e->canFail;
+    if (!e->canFail || work_ < 0) return e->canFail;
     bool found = false;
     look(e, made, false, [&](ExprRef) {
       found = true;
@@ -120,7 +122,7 @@ class Failures {
 
   const std::unordered_set<ExprRef>& early_;
   Evaluated evaluated_;
-  int work_ = 4096;  ///< branches that may still be looked at
+  int work_ = 1 << 14;  ///< nodes that may still be looked at before no more branches are
 };
 
 std::vector<ExprRef> allFailures(const std::vector<ExprRef>& es, const std::vector<ExprRef>& roots,

@@ -35,12 +35,12 @@ class Evaluated {
   const Evaluated* where(ExprRef condition, bool holds) const;
 
  private:
-  static constexpr int kMostWork = 4096;
+  static constexpr int kMostWork = 1 << 14;
   void add(ExprRef root, int& work);
 
   std::unordered_set<ExprRef> nodes_;
   std::map<std::pair<uint32_t, bool>, std::unique_ptr<Evaluated>> branches_;  ///< by ids of conditions
-  int work_ = kMostWork;  ///< nodes of branches that may still be looked at
+  int work_ = kMostWork;  ///< nodes that may still be looked at before no more branches are
 };
 
 /// Expressions without whose evaluation a check of `es` would not be made where `roots` are evaluated: in

@@ -120,8 +120,8 @@ struct Soac {
 /// A kernel: SOACs in dependence order.
 /// Well-formed *before* fusion: exactly one binding. *After* fusion and rewriting: every binding runs over
 /// the same elements (equal extents; Flat and one segmented space may mix), except
-///   - maps over the segments of that segmented space (Flat of extent = segments) that read, at their %i,
-///     results of its segmented reductions, or only have effects: epilogues; and
+///   - maps over the segments of that segmented space (Flat of extent = segments): epilogues, which read, at
+///     their %i, results of its segmented reductions, or are read by those that do, or only have effects; and
 ///   - Once bindings that read cells produced by the kernel's reductions.
 /// A binding may read an array of an earlier binding of the kernel only as Load(array, %i) in the same space,
 /// with array a Map or Scan result (of a Scan withTotal, not the total); and cells/segment results as just

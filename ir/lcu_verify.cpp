@@ -483,24 +483,16 @@ class Verifier {
       if (binding.kind != SoacKind::Once && !isMain && !isEpilogue)
         report("bindings over different elements");
       reads(binding, makers);
-      // What is left of a map for its checks alone may read none: others make those of results.
-      if (isEpilogue && !binding.results.empty() && !readsSegmentResult(binding, makers))
-        report("a map over segments that reads no result of theirs");
+      // Of its own, or for an epilogue that reads it.
+      if (isEpilogue && !binding.results.empty() && !reducesSegments(kernel))
+        report("a map over segments of which the kernel reduces none");
       for (VarId var : binding.results) makers.emplace(var, &binding);
     }
   }
 
-  /// Whether a binding reads a segmented reduction of the kernel, or what was made of one for each segment.
-  static bool readsSegmentResult(const Soac& reader, const std::unordered_map<VarId, const Soac*>& makers) {
-    std::vector<ExprRef> thunks = reader.pull;
-    thunks.insert(thunks.end(), reader.effects.begin(), reader.effects.end());
-    if (std::find(thunks.begin(), thunks.end(), nullptr) != thunks.end()) return true;  // said elsewhere
-    return anyNode(thunks, [&](ExprRef e) {
-      if (e->kind != ExprKind::Load) return false;
-      const auto at = makers.find(e->index);
-      if (at == makers.end()) return false;
-      const Soac& maker = *at->second;
-      return maker.space.segmented() ? maker.kind == SoacKind::Reduce : maker.space == reader.space;
+  static bool reducesSegments(const Kernel& kernel) {
+    return std::any_of(kernel.bindings.begin(), kernel.bindings.end(), [](const Soac& binding) {
+      return binding.kind == SoacKind::Reduce && binding.space.segmented();
     });
   }
 

@@ -200,8 +200,12 @@ TEST_F(Fused, EpiloguesReadSegmentedReductionsPerSegment) {
       soac(SoacKind::Map, {.extent = segments}, {arena().op(ScalarOp::Sqrt, element(sums))}, {roots}));
   EXPECT_THAT(after(), ElementsAre());
   const Soac epilogue = rows.bindings.back();
-  rows.bindings.back().pull = {arena().load(offsets, kIndex, i())};
-  EXPECT_THAT(after(), Contains(HasSubstr("a map over segments that reads no result of theirs")));
+  rows.bindings.back().pull = {arena().convert(arena().load(offsets, kIndex, i()), ScalarType::Float64)};
+  EXPECT_THAT(after(), ElementsAre());
+  const Soac first = rows.bindings.front();
+  rows.bindings.front().kind = SoacKind::Scan;
+  EXPECT_THAT(after(), Contains(HasSubstr("a map over segments of which the kernel reduces none")));
+  rows.bindings.front() = first;
   rows.bindings.back() = epilogue;
   rows.bindings.back().space = {.extent = arena().index(7)};
   EXPECT_THAT(after(), Contains(HasSubstr("bindings over different elements")));
