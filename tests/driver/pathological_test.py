@@ -93,6 +93,22 @@ class Pathological(unittest.TestCase):
         branches = "".join(f"if 10 / (x - {k}) > {k} then let z = 5 / (x + {k}) in {k} else " for k in range(100))
         self.gives(f"function h(x) = {branches} 7; {{h(y) : y in [1000:1003]}};", "it = [7, 7, 7] : [int]")
 
+    def test_long_chains_of_gathers(self):
+        # Each link reads the one before it at computed places, behind a check; nested, every link is a kernel of
+        # elements of short segments.
+        links = {"rotate(V, 1)": "[0:k]", "{x + y : x in V; y in rotate(V, 1)}": "[0:k]",
+                 "V -> reverse(index(#V))": "[0:k]", "drop(V, 1) ++ take(V, 1)": "[0:k]",
+                 "interleave(even_elts(V), odd_elts(V))": "[0:k]", "transpose(V)": "dist([0:k], k)",
+                 "take(V, min(2, #V)) ++ {x + 1 : x in drop(V, min(2, #V))}": "[0:k]"}
+        for link, argument in links.items():
+            chain = "".join(f"a{k + 1} = {link.replace('V', f'a{k}')}; " for k in range(16))
+            program = f"function s(v) = let a0 = v; {chain} in a16; {{s({argument}) : k in [1:5]}};"
+            output, text, status = self.run_program(program, "reference")
+            self.assertEqual((text[:300], status), ("", 0))
+            self.gives(program, output, ["interp"])
+        cuts = "".join(f"a{k + 1} = take(a{k}, v[{k % 4}]) ++ {{x + 1 : x in drop(a{k}, v[{k % 4}])}}; " for k in range(20))
+        self.gives(f"function s(v) = let a0 = v; {cuts} in a20; s([3, 1, 2, 4]);", "it = [3, 6, 12, 19] : [int]")
+
     def test_bytes(self):
         self.gives(b'"\xff\xfe" ++ "\xc3"; #"a\0b";', "it = 3 : int")
         self.fails(b"\xff\xfe 1;", "[K0107]")

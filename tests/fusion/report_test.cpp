@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "fusion/report_dot.h"
 #include "fusion/source_excerpt.h"
 #include "tests/ir/norm2.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 FusionReport reportOf(Strategy strategy) {
   lcu::Norm2 norm2;
@@ -88,6 +90,22 @@ TEST(Report, StrategiesAreOrderedAndCounted) {
   EXPECT_EQ(by[Strategy::Ilp]->bytesRead, 2 * kBytes);
   EXPECT_EQ(by[Strategy::Ilp]->bytesWritten, 2 * kBytes + kCells);
   EXPECT_EQ(region.clusters.size(), 5u);
+}
+
+TEST(Report, DrawingsLeaveOutOrderThatFollows) {
+  RegionReport region;
+  region.nodes.resize(3);
+  region.edges = {{0, 1, "order", false, "comes after a check"},
+                  {0, 2, "order", false, "comes after a check"},
+                  {1, 2, "pointwise", true, "reads it"}};
+  StrategyReport strategy;
+  strategy.cluster = {0, 1, 2};
+  const std::string graph = regionDot(region, strategy);
+  EXPECT_THAT(graph, HasSubstr("n0 -> n1"));
+  EXPECT_THAT(graph, HasSubstr("n1 -> n2"));
+  EXPECT_THAT(graph, Not(HasSubstr("n0 -> n2")));
+  region.edges[1].edgeClass = "whole";
+  EXPECT_THAT(regionDot(region, strategy), HasSubstr("n0 -> n2"));
 }
 
 TEST(Report, JsonHasAllParts) {

@@ -178,6 +178,24 @@ TEST_F(Arena, SharedNodesAreVisitedOnce) {
   EXPECT_EQ(arena.substituteParams({e, e}, {m})[0]->kind, ExprKind::Op);
 }
 
+TEST_F(Arena, RewriteUpSeesEachNodeOnceWithItsNewOperands) {
+  ExprRef e = i;
+  for (int k = 0; k < 64; ++k)
+    e = arena.check(op(ScalarOp::Less, e, n), arena.mul(e, e), Scalar::ofInt(Int64, k), 0, e, n);
+  int checks = 0;
+  const ExprRef bare = arena.rewriteUp(e, [&](ExprRef node, const std::vector<ExprRef>& operands) -> ExprRef {
+    if (node->kind != ExprKind::Check) return nullptr;
+    EXPECT_FALSE(operands[1]->canFail);
+    ++checks;
+    return operands[1];
+  });
+  EXPECT_EQ(checks, 64);
+  EXPECT_FALSE(bare->canFail);
+  ExprRef expected = i;
+  for (int k = 0; k < 64; ++k) expected = arena.mul(expected, expected);
+  EXPECT_EQ(bare, expected);
+}
+
 TEST_F(Arena, RewriteSimplifies) {
   ExprRef e = arena.select(op(ScalarOp::Less, n, m), arena.add(i, n), i);
   const auto toZero = [&](ExprRef node) { return node == n ? zero : nullptr; };
