@@ -171,8 +171,9 @@ FunctionDefinition AstBuilder::function(Parser::FunctionDefinitionContext* tree)
     if (tree->signature()->classContext()) signature.context = context(tree->signature()->classContext());
     if (!std::holds_alternative<FunctionType>(whole->node))
       fail("K0115", whole->span, "the signature of a function needs an outermost `->`",
-           "the signature is ARGUMENT -> RESULT, with (A, B) for several arguments");
-    if (!types.empty())
+           types.empty() ? "the signature is ARGUMENT -> RESULT, with (A, B) for several arguments"
+                         : "behind parameters with types stands the result's: write g(x : A) -> B");
+    else if (!types.empty())
       fail("K0118", whole->span, "the types of the parameters are given twice",
            "write g(x : A) -> B or g(x) : A -> B");
     function.signature = std::move(signature);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
 #include "frontend/type_expression.h"
 
@@ -93,23 +94,28 @@ const Datatype* Environment::lookupDatatype(const std::string& name, bool fromLi
   return cell->kind == CellKind::Constructor ? cell->datatype : nullptr;
 }
 
-std::vector<std::string> Environment::similarNames(const std::string& name, bool fromLibrary) const {
-  size_t limit = name.size() < 4 ? 1 : 2;
-  std::vector<std::pair<size_t, std::string>> near;
-  auto consider = [&](const std::string& candidate) {
+std::vector<std::string> Environment::similarNames(const std::string& name, bool fromLibrary,
+                                                   const std::vector<std::string>& local) const {
+  const size_t limit = name.size() < 4 ? 1 : 2;
+  enum Whose : uint8_t { Local, Users, Librarys };
+  std::vector<std::tuple<size_t, Whose, std::string>> near;
+  const auto consider = [&](const std::string& candidate, Whose whose) {
     if (!isUserName(candidate) && !(fromLibrary && isInternalName(candidate))) return;
-    size_t distance = editDistance(name, candidate, limit);
-    if (distance <= limit && candidate != name) near.emplace_back(distance, candidate);
+    const size_t distance = editDistance(name, candidate, limit);
+    if (distance <= limit && candidate != name) near.emplace_back(distance, whose, candidate);
   };
-  if (!fromLibrary) {
-    for (auto& [candidate, cell] : userCells_) consider(candidate);
-  }
-  for (auto& [candidate, builtin] : builtins_) consider(std::string(candidate));
-  for (const std::string& candidate : library_.names()) consider(candidate);
+  for (const std::string& candidate : local) consider(candidate, Local);
+  if (!fromLibrary)
+    for (auto& [candidate, cell] : userCells_) consider(candidate, Users);
+  for (auto& [candidate, builtin] : builtins_) consider(std::string(candidate), Librarys);
+  for (const std::string& candidate : library_.names()) consider(candidate, Librarys);
   std::sort(near.begin(), near.end());
-  near.erase(std::unique(near.begin(), near.end()), near.end());
   std::vector<std::string> result;
-  for (size_t i = 0; i < near.size() && i < 3; ++i) result.push_back(near[i].second);
+  for (const auto& [distance, whose, candidate] : near) {
+    const auto& [nearest, first, best] = near.front();
+    if (result.size() == 3 || (first != Librarys && whose == Librarys && distance > nearest)) break;
+    if (std::find(result.begin(), result.end(), candidate) == result.end()) result.push_back(candidate);
+  }
   return result;
 }
 
@@ -178,6 +184,11 @@ void Environment::addDatatype(const Datatype& datatype, bool fromLibrary) {
 std::optional<Span> Environment::failedDefinition(const std::string& name) const {
   const auto found = failed_.find(name);
   return found == failed_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<Span> Environment::announcedDefinition(const std::string& name) const {
+  const auto found = announced_.find(name);
+  return found == announced_.end() ? std::nullopt : std::optional(found->second);
 }
 
 Cell* Environment::existing(const std::string& name) {

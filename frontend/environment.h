@@ -71,8 +71,10 @@ class Environment {
   /// The library's function for an operator or an expansion; it exists.
   const Cell& libraryFunction(const std::string& name);
   const Datatype* lookupDatatype(const std::string& name, bool fromLibrary);
-  /// Names that are spelled like the unknown one, best first, at most three.
-  std::vector<std::string> similarNames(const std::string& name, bool fromLibrary) const;
+  /// Names that are spelled like the unknown one, best first, at most three: `local` ones before those of the
+  /// program, these before the library's, which are left out where one of the others is nearer.
+  std::vector<std::string> similarNames(const std::string& name, bool fromLibrary,
+                                        const std::vector<std::string>& local = {}) const;
 
   /// The names that user code can use and that begin with `prefix`, sorted.
   std::vector<std::string> namesWithPrefix(std::string_view prefix) const;
@@ -102,8 +104,12 @@ class Environment {
   void forgetHidden() {
     hidden_.clear();
     told_.clear();
+    announced_.clear();
   }
   std::optional<Span> failedDefinition(const std::string& name) const;
+  /// A function that the text defines, perhaps further down.
+  void announce(const std::string& name, Span span) { announced_.try_emplace(name, span); }
+  std::optional<Span> announcedDefinition(const std::string& name) const;
   /// Whether a use of a name whose definition had a mistake is to be told: once in the text of both.
   bool tellFailed(const std::string& name) { return !hidden_.contains(name) || told_.insert(name).second; }
   /// The variable `it`: same rules, without the message.
@@ -118,7 +124,7 @@ class Environment {
   std::deque<Cell> cells_;
   std::deque<Datatype> datatypes_;
   std::unordered_map<std::string, Cell*> userCells_, libraryCells_;
-  std::unordered_map<std::string, Span> failed_;
+  std::unordered_map<std::string, Span> failed_, announced_;
   std::unordered_set<std::string> hidden_, told_;
   std::unordered_map<std::string, const Datatype*> userDatatypes_, libraryDatatypes_;
   std::unordered_map<std::string_view, const Builtin*> builtins_;

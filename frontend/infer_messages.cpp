@@ -267,12 +267,16 @@ void Inference::reportUnknown(const std::string& name, Span span) {
   if (name == "true" || name == "false")
     return report("K0201", span, "`" + name + "` is not defined",
                   name == "true" ? "`t` is the constant true" : "`f` is the constant false");
-  std::vector<std::string> similar = environment_.similarNames(name, fromLibrary_);
-  for (auto& [known, entries] : scope_) {
-    if (!entries.empty() && known.size() == name.size() + 1 && known.compare(0, name.size(), name) == 0) {
-      similar.insert(similar.begin(), known);
-    }
-  }
+  if (const auto later = environment_.announcedDefinition(name); later && later->begin > span.begin)
+    return report("K0201", span, "`" + name + "` is not defined yet",
+                  "what is called before its definition is declared first: function " + name +
+                      "(PARAMETERS) : ARGUMENT -> RESULT;",
+                  {{*later, "it is defined here, further down"}});
+  std::vector<std::string> local;
+  for (auto& [known, entries] : scope_)
+    if (!entries.empty()) local.push_back(known);
+  if (self_) local.push_back(self_->name);
+  const std::vector<std::string> similar = environment_.similarNames(name, fromLibrary_, local);
   std::string hint;
   for (size_t i = 0; i < similar.size(); ++i) {
     hint += (i == 0 ? "did you mean " : i + 1 == similar.size() ? " or " : ", ") + ("`" + similar[i] + "`");

@@ -85,6 +85,9 @@ std::vector<FormResult> Session::processFile(uint32_t file) {
       result.diagnostics.push_back(std::move(*diagnostic));
     }
   };
+  for (const ast::Form& form : parsed.forms)
+    if (const auto* function = std::get_if<ast::FunctionDefinition>(&form.node))
+      environment_.announce(function->name, function->nameSpan);
   for (const ast::Form& form : parsed.forms) {
     syntaxErrorsBefore(form.span.begin);
     for (FormResult& result : process(form)) results.push_back(std::move(result));

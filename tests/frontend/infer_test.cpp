@@ -154,6 +154,27 @@ TEST_F(InferTest, FormsWithoutTheirSemicolonAreHintedAt) {
   EXPECT_THAT(mistake("function g(x) = x * quuxly(x);").hint, Not(HasSubstr("behind a form")));
 }
 
+TEST_F(InferTest, NamesInScopeAreSuggestedBeforeTheLibrarys) {
+  EXPECT_EQ(mistake("let abc = 5 in abcd;").hint, "did you mean `abc`?");
+  EXPECT_EQ(mistake("let number = 5 in numbers;").hint, "did you mean `number`?");
+  EXPECT_EQ(mistake("{item : itm in [1]};").hint, "did you mean `itm`?");
+  EXPECT_EQ(mistake("function fac(n) = if n == 0 then 1 else n * fact(n - 1);").hint, "did you mean `fac`?");
+}
+
+TEST_F(InferTest, DefinitionsFurtherDownAreFound) {
+  const std::vector<FormResult> results = process(
+      "function ev(n) = if n == 0 then t else od(n - 1);"
+      "function od(n) = if n == 0 then f else n < 0;");
+  ASSERT_EQ(results.size(), 2u);
+  ASSERT_EQ(results[0].diagnostics.size(), 1u);
+  const Diagnostic& diagnostic = results[0].diagnostics[0];
+  EXPECT_EQ(diagnostic.message, "`od` is not defined yet");
+  EXPECT_THAT(diagnostic.hint, HasSubstr("declared first: function od(PARAMETERS)"));
+  ASSERT_EQ(diagnostic.notes.size(), 1u);
+  EXPECT_EQ(diagnostic.notes[0].span.begin, 58u);
+  EXPECT_TRUE(results[1].diagnostics.empty());
+}
+
 TEST_F(InferTest, UnknownNamesSuggestNearOnes) {
   EXPECT_THAT(mistake("lenght([1]);").hint, HasSubstr("`length`"));
   EXPECT_THAT(mistake("function mine(x) = x; mien(3);").hint, HasSubstr("`mine`"));

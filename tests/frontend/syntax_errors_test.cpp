@@ -149,6 +149,8 @@ TEST(SyntaxErrors, ThingsThatAreNotPatternsTypesOrArguments) {
   EXPECT_EQ(parseText("1 + ();").errors, "1:5: an expression is missing in these parentheses [K0111]\n");
   EXPECT_EQ(parseText("function g(x) : int = x;").errors,
             "1:17: the signature of a function needs an outermost `->` [K0115]\n");
+  EXPECT_EQ(parseText("function g(x : int) : int = x;").errors,
+            "1:23: the signature of a function needs an outermost `->` [K0115]\n");
   EXPECT_EQ(parseText("[b := 3];").errors,
             "1:2: `:=` names an argument, in the argument list of a call only [K0117]\n");
   EXPECT_EQ(parseText("function g(x : int, y) -> int = x;").errors,
