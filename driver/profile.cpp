@@ -96,6 +96,11 @@ codegen::ThunkSample sampleOf(const Json& json) {
 class Profile::Sizes {
  public:
   void add(const Json& kernel) {
+    if (!kernel.is_object()) throw std::runtime_error("a kernel is no object of JSON");
+    const auto amount = [](const Json& number) {
+      if (number < 0) throw std::runtime_error("a size is negative");
+      return number.get<double>();
+    };
     const double launches = kernel.at("launches");
     const std::string place = kernel.at("place");
     if (!(launches > 0)) {  // a kernel that never had an element, not one of a branch that was not taken
@@ -108,13 +113,13 @@ class Profile::Sizes {
     }
     for (auto* totals : {&members_[place], &members_[""]}) {
       for (const std::string member : kernel.at("members")) {
-        (*totals)[member].elements.add(kernel.at("elements"), launches);
-        (*totals)[member].segments.add(kernel.at("segments"), launches);
+        (*totals)[member].elements.add(amount(kernel.at("elements")), launches);
+        (*totals)[member].segments.add(amount(kernel.at("segments")), launches);
       }
       for (const Json& filter : kernel.at("filters"))
-        (*totals)[filter.at("member")].survivors.add(filter.at("survivors"), launches);
+        (*totals)[filter.at("member")].survivors.add(amount(filter.at("survivors")), launches);
       for (const Json& permute : kernel.at("permutes"))
-        (*totals)[permute.at("member")].target.add(permute.at("target"), launches);
+        (*totals)[permute.at("member")].target.add(amount(permute.at("target")), launches);
     }
     if (kernel.contains("passes")) {
       std::vector<double>& threads = threads_[place][kernel.at("kernel")];

@@ -252,6 +252,12 @@ ExprRef Flattener::totalBefore(ExprRef length, Context& context) {
 Space Flattener::spaceFor(ExprRef length, Context& context) {
   auto found = context.spaces.find(length);
   if (found != context.spaces.end()) return found->second;
+  // Of sequences that have been compared all kernels run over the elements of one, so that they may become
+  // one; but what has run over the other's before goes on so, and a length that has to be computed for its
+  // checks is used.
+  if (context.isRoot() && length->kind == ExprKind::Host)
+    if (const ExprRef same = representative(length, context); same != length)
+      return context.spaces[length] = spaceFor(same, context);
   Space space;
   if (context.isRoot()) {
     space = flat(extent(length, context));

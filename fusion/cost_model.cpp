@@ -566,10 +566,11 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
 }
 
 double CostModel::collectiveBytes(const lcu::Soac& soac) const {
-  // Tiles that carry more than 16 bytes wait for the scanner: 1, 2, 3, 4, 6 and 8 scans of one array of 2^25
-  // int64 took 0.155, 0.244, 0.493, 0.600, 2.14 and 1.99 ms in one kernel on an H200, 0.28 in one each
-  // (bench/results/h200-2026-11-28-scans-together.txt).
-  const double scanned = costs_.lockStep ? 4 : 1;
+  // Tiles that carry much wait for the scanner: 1, 2, 3, 4, 6 and 8 scans of one array of 2^25 int64 took
+  // 0.155, 0.244, 0.493, 0.600, 2.14 and 1.99 ms in one kernel on an H200, of 2^20 18, 21, 32, 35, 79 and 79
+  // us (bench/results/h200-2026-11-28-scans-together.txt): four go together, with which few elements take a
+  // launch less and many a fifth longer than by twos.
+  const double scanned = costs_.lockStep ? 2 : 1;
   double bytes = 0;
   switch (soac.kind) {
     case SoacKind::Scan:

@@ -159,7 +159,7 @@ class CostModel {
   /// what the blocks of tiles do).
   double predicted(const MemoryTime& memory, const std::vector<SoacTime>& members, double scanner = 0) const;
   /// Bytes that the SOAC keeps for each element while it waits for its predecessors; on a GPU what is scanned
-  /// counts four times, as lower tiles have to tell it.
+  /// counts twice, as lower tiles have to tell it.
   double collectiveBytes(const lcu::Soac& soac) const;
 
  private:

@@ -434,6 +434,20 @@ TEST(CudaPrograms, FoldsOfScans) {
     expectAgreement(walks + "walks(" + size + ");");
 }
 
+/// Maps over the segments that what finishes these reads, stored and not; sums that were finished before.
+TEST(CudaPrograms, WhatFinishesSegments) {
+  const std::string study =
+      "function study(groups) ="
+      "  let n = {#g * 3 - 7 : g in groups}; s = {sum(g) : g in groups};"
+      "      d = {sum({(x - m) * (x - m) : x in g}) : g in groups; m in s}"
+      "  in (n, {s / n : s in s; n in n}, {d + s * 2 : d in d; s in s});"
+      "function groups(m, k) = {{rem(i * 31 + j * 17, 13) : j in [0:rem(i * k, 9)]} : i in [0:m]};"
+      "function rows(m, k) = {{rem(i * 31 + j * 17, 13) : j in [0:k]} : i in [0:m]};";
+  for (const char* data :
+       {"groups(0, 1)", "groups(1, 5)", "groups(300, 7)", "rows(40, 5)", "rows(3, 900)", "rows(9, 0)"})
+    expectAgreement(study + "study(" + data + ");");
+}
+
 /// Where the least and the greatest element of each row is: the first of equal ones, also of those that no
 /// other is worse than; nothing equals what is not a number.
 TEST(CudaPrograms, PlacesOfExtremesInRows) {

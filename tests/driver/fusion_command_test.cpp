@@ -359,6 +359,13 @@ TEST_F(FusionCommand, WrongUsageIsExplained) {
   write("broken", R"({"kelpieProfile": 3, "kernels": [{"kernel": 7}]})");
   EXPECT_THAT(messagesOf("--fusion-sizes=" + path("broken")),
               HasSubstr("not a profile: key 'launches' not found\n"));
+  write("wrong", R"({"kelpieProfile": 3, "kernels": [7]})");
+  EXPECT_THAT(messagesOf("--fusion-sizes=" + path("wrong")),
+              HasSubstr("not a profile: a kernel is no object of JSON\n"));
+  write("negative", R"({"kelpieProfile": 3, "kernels": [{"kernel": "k", "place": "", "launches": 1,
+                        "members": ["k"], "elements": 5, "segments": -5.5}]})");
+  EXPECT_THAT(messagesOf("--fusion-sizes=" + path("negative")),
+              HasSubstr("not a profile: a size is negative\n"));
   EXPECT_THAT(messagesOf("-o ''"), HasSubstr("--output: a file has a name"));
   EXPECT_EQ(kelpie("fusion " + path("missing.nesl")).status, 2);
 }
