@@ -125,6 +125,14 @@ class PairExplainer {
     return weight;
   }
 
+  /// All that is in the kernel of one of them.
+  std::vector<int> clustersOf(int a, int b) const {
+    std::vector<int> members;
+    for (int v = 0; v < region_.problem.nodes; ++v)
+      if (cluster_[v] == cluster_[a] || cluster_[v] == cluster_[b]) members.push_back(v);
+    return members;
+  }
+
   std::string overBudget(const char* where, double weight) const {
     return fmt::format("{} scans, filters and partitions would take {:g} bytes an element, more than {:g}",
                        where, weight, region_.problem.budget);
@@ -153,9 +161,7 @@ class PairExplainer {
       return {PairCause::Cost, "no schedule with both was priced; in this one, " + obstacle(a, b)};
     const char* qualifier = other.proven ? "the best schedule" : "the best schedule found";
     if (std::abs(other.cost - cost_) <= 1e-9 * (1 + cost_)) {
-      double weight = 0;
-      for (int v = 0; v < p.nodes; ++v)
-        if (cluster_[v] == cluster_[a] || cluster_[v] == cluster_[b]) weight += p.weight[v];
+      const double weight = weightOf(clustersOf(a, b));
       return {
           PairCause::Cost,
           fmt::format(
@@ -206,9 +212,7 @@ class PairExplainer {
   /// What keeps the clusters that the two are in from being one; if nothing does, what that would take.
   std::string obstacle(int a, int b) const {
     const PartitionProblem& p = region_.problem;
-    std::vector<int> members;
-    for (int v = 0; v < p.nodes; ++v)
-      if (cluster_[v] == cluster_[a] || cluster_[v] == cluster_[b]) members.push_back(v);
+    const std::vector<int> members = clustersOf(a, b);
     for (int u : members) {
       for (int v : members) {
         if (cluster_[u] != cluster_[a] || cluster_[v] != cluster_[b] || pairs_.canShare(u, v)) continue;
