@@ -1,214 +1,107 @@
 #include "fusion/solve_greedy.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
+#include <optional>
+#include <tuple>
+
+#include "fusion/clustering.h"
 
 namespace kelpie::fusion {
 namespace {
 
-/// A legal partition under change, with what is needed to price and to check a change locally.
-class Clustering {
- public:
-  Clustering(const PartitionProblem& problem, const PairTable& pairs, const Assignment& cluster)
-      : problem_(problem), pairs_(pairs), cluster_(normalised(cluster)), members_(problem.nodes + 1) {
-    out_.resize(problem.nodes);
-    accessesOf_.resize(problem.nodes);
-    storesOf_.resize(problem.nodes);
-    requirementsOf_.resize(problem.nodes);
-    for (const PartitionEdge& e : problem.edges) out_[e.from].push_back(e.to);
-    for (const Access& a : problem.accesses) {
-      if (a.producer >= 0) accessesOf_[a.producer].push_back(&a);
-      for (int r : a.readers) accessesOf_[r].push_back(&a);
-    }
-    for (const Store& s : problem.stores) {
-      storesOf_[s.producer].push_back(&s);
-      for (int r : s.readers) storesOf_[r].push_back(&s);
-    }
-    for (const Requirement& r : problem.requirements) {
-      requirementsOf_[r.a].push_back(&r);
-      if (r.b != r.a) requirementsOf_[r.b].push_back(&r);
-    }
-    for (int v = 0; v < problem.nodes; ++v) members_[cluster_[v]].push_back(v);
-  }
-
-  const Assignment& cluster() const { return cluster_; }
-  const std::vector<int>& members(int c) const { return members_[c]; }
-  int clusterCount() const { return static_cast<int>(members_.size()); }
-  /// What merging cluster b into a saves: a launch, loads that both make, loads and stores of what passes
-  /// between.
-  double mergeSaving(int a, int b) const {
-    double saving = std::min(launchOf(a), launchOf(b));
-    const auto& small = members_[a].size() < members_[b].size() ? members_[a] : members_[b];
-    std::vector<const Access*> accesses;
-    std::vector<const Store*> stores;
-    for (int v : small) {
-      accesses.insert(accesses.end(), accessesOf_[v].begin(), accessesOf_[v].end());
-      stores.insert(stores.end(), storesOf_[v].begin(), storesOf_[v].end());
-    }
-    unique(accesses);
-    unique(stores);
-    for (const Access* access : accesses) {
-      const int home = access->producer < 0 ? -1 : cluster_[access->producer];
-      bool inA = false, inB = false;
-      for (int r : access->readers) {
-        inA |= cluster_[r] == a;
-        inB |= cluster_[r] == b;
-      }
-      const int before = (inA && home != a) + (inB && home != b);
-      const int after = (inA || inB) && home != a && home != b;
-      saving += access->cost * (before - after);
-    }
-    for (const Store* store : stores) {
-      const int home = cluster_[store->producer];
-      if (store->outlives || (home != a && home != b)) continue;
-      bool before = false, after = false;
-      for (int r : store->readers) {
-        before |= cluster_[r] != home;
-        after |= cluster_[r] != a && cluster_[r] != b;
-      }
-      saving += store->cost * (before - after);
-    }
-    return saving;
-  }
-
-  /// Whether no pair of nodes keeps the clusters apart for good.
-  bool mayShare(int a, int b) const {
-    for (int u : members_[a]) {
-      for (int v : members_[b]) {
-        if (!pairs_.canShare(u, v)) return false;
-      }
-    }
-    return true;
-  }
-
-  bool mayMerge(int a, int b) const {
-    if (!mayShare(a, b)) return false;
-    double weight = 0;
-    for (int c : {a, b}) {
-      for (int v : members_[c]) weight += problem_.weight[v];
-    }
-    if (weight > problem_.budget) return false;
-    const auto inside = [&](int v) { return cluster_[v] == a || cluster_[v] == b; };
-    for (int c : {a, b}) {
-      for (int v : members_[c]) {
-        for (const Requirement* r : requirementsOf_[v]) {
-          if (inside(r->a) && inside(r->b) && !inside(r->third)) return false;
-        }
-      }
-    }
-    return !pathThroughOthers(a, b) && !pathThroughOthers(b, a);
-  }
-
-  void merge(int a, int b) {
-    for (int v : members_[b]) {
-      cluster_[v] = a;
-      members_[a].push_back(v);
-    }
-    members_[b].clear();
-    std::sort(members_[a].begin(), members_[a].end());
-  }
-
- private:
-  template <typename T>
-  static void unique(std::vector<T>& items) {
-    std::sort(items.begin(), items.end());
-    items.erase(std::unique(items.begin(), items.end()), items.end());
-  }
-
-  double launchOf(int c) const {
-    double launch = 0;
-    for (int v : members_[c]) launch = std::max(launch, problem_.launch[v]);
-    return launch;
-  }
-
-  /// Whether some path leads from cluster a through another cluster to cluster b.
-  bool pathThroughOthers(int a, int b) const {
-    std::vector<bool> seen(members_.size(), false);
-    std::vector<int> work;
-    const auto visit = [&](int c, bool start) {
-      for (int v : members_[c]) {
-        for (int w : out_[v]) {
-          const int d = cluster_[w];
-          if (seen[d] || d == a || d == c || (start && d == b)) continue;
-          seen[d] = true;
-          work.push_back(d);
-        }
-      }
-    };
-    visit(a, true);
-    while (!work.empty()) {
-      const int c = work.back();
-      work.pop_back();
-      if (c == b) return true;
-      visit(c, false);
-    }
-    return false;
-  }
-
-  const PartitionProblem& problem_;
-  const PairTable& pairs_;
-  Assignment cluster_;
-  std::vector<std::vector<int>> members_;
-  std::vector<std::vector<int>> out_;
-  std::vector<std::vector<const Access*>> accessesOf_;
-  std::vector<std::vector<const Store*>> storesOf_;
-  std::vector<std::vector<const Requirement*>> requirementsOf_;
-};
-
 constexpr double kTiny = 1e-9;
 constexpr int kNodesMoved = 300;  ///< in larger problems moving single nodes takes too long for what it gives
 
-void mergeGreedily(Clustering& clustering) {
-  // Savings of all pairs; only those of the merged clusters change from one round to the next.
-  const int n = clustering.clusterCount();
-  std::map<std::pair<int, int>, double> savings;
-  std::set<std::pair<double, std::pair<int, int>>> bySaving;  // negated; the greatest first
-  const auto forget = [&](std::map<std::pair<int, int>, double>::iterator it) {
-    bySaving.erase({-it->second, it->first});
-    savings.erase(it);
-  };
-  const auto price = [&](int a, int b) {
-    const std::pair<int, int> pair = std::minmax(a, b);
-    const double saving = clustering.mayShare(a, b) ? clustering.mergeSaving(pair.first, pair.second) : 0;
-    if (const auto it = savings.find(pair); it != savings.end()) forget(it);
-    if (saving <= kTiny) return;
-    savings[pair] = saving;
-    bySaving.insert({-saving, pair});
-  };
-  for (int a = 0; a < n; ++a) {
-    if (clustering.members(a).empty()) continue;
-    for (int b = a + 1; b < n; ++b) {
-      if (!clustering.members(b).empty()) price(a, b);
-    }
+/// Pairs of clusters by what merging them saves: the greatest first, of equal ones the one with the smallest
+/// numbers. Those that have changed since are left in the heap, and skipped when they come up.
+class SavingQueue {
+ public:
+  explicit SavingQueue(int clusters)
+      : clusters_(clusters), pairs_(static_cast<size_t>(clusters) * clusters) {}
+
+  /// The pair is in the queue from now on, whatever was said of it before; `a` < `b`. 0: it is not.
+  void set(int a, int b, double saving) {
+    Pair& pair = of(a, b);
+    if (pair.saving == saving && pair.queued) return;
+    pair = {saving, saving > 0};
+    if (pair.queued) push({saving, a, b});
   }
+  /// The first pair, which is not in the queue any more; nothing: there is none.
+  std::optional<std::pair<int, int>> take() {
+    while (!heap_.empty()) {
+      const Entry entry = heap_.front();
+      std::pop_heap(heap_.begin(), heap_.end());
+      heap_.pop_back();
+      Pair& pair = of(entry.a, entry.b);
+      if (!pair.queued || pair.saving != entry.saving) continue;
+      pair.queued = false;
+      return std::pair(entry.a, entry.b);
+    }
+    return std::nullopt;
+  }
+  /// Back into the queue, if merging it still saves something.
+  void putBack(int a, int b) { set(a, b, of(a, b).saving); }
+
+ private:
+  struct Pair {
+    double saving = 0;
+    bool queued = false;
+  };
+  struct Entry {
+    double saving;
+    int a, b;
+    bool operator<(const Entry& other) const {
+      return std::tuple(saving, other.a, other.b) < std::tuple(other.saving, a, b);
+    }
+  };
+  Pair& of(int a, int b) { return pairs_[static_cast<size_t>(a) * clusters_ + b]; }
+  void push(const Entry& entry) {
+    heap_.push_back(entry);
+    std::push_heap(heap_.begin(), heap_.end());
+  }
+
+  int clusters_;
+  std::vector<Pair> pairs_;
+  std::vector<Entry> heap_;
+};
+
+void mergeGreedily(Clustering& clustering) {
+  std::vector<int> clusters;  // in the queue they have the numbers of their places here
+  for (int c = 0; c < clustering.clusterCount(); ++c)
+    if (!clustering.members(c).empty()) clusters.push_back(c);
+  const int n = static_cast<int>(clusters.size());
+  SavingQueue queue(n);
+  const auto price = [&](int a, int b) {
+    if (a > b) std::swap(a, b);
+    const int first = clusters[a], second = clusters[b];
+    const double saving = clustering.mayShare(first, second) ? clustering.mergeSaving(first, second) : 0;
+    queue.set(a, b, saving > kTiny ? saving : 0);
+  };
+  for (int a = 0; a < n; ++a)
+    for (int b = a + 1; b < n; ++b) price(a, b);
   // A merge that is illegal now can become legal later (its missing node joins): it waits until no other is
   // left, and is tried again if anything has changed.
   std::vector<std::pair<int, int>> waiting;
   bool changed = false;
   for (;;) {
-    if (bySaving.empty()) {
+    const auto pair = queue.take();
+    if (!pair) {
       if (!changed) return;
-      for (const auto& pair : waiting) {
-        if (const auto it = savings.find(pair); it != savings.end()) bySaving.insert({-it->second, pair});
-      }
+      for (const auto& [a, b] : waiting) queue.putBack(a, b);
       waiting.clear();
       changed = false;
       continue;
     }
-    const auto [a, b] = bySaving.begin()->second;
-    if (!clustering.mayMerge(a, b)) {
-      waiting.emplace_back(a, b);
-      bySaving.erase(bySaving.begin());
+    const auto [a, b] = *pair;
+    if (!clustering.mayMerge(clusters[a], clusters[b])) {
+      waiting.push_back(*pair);
       continue;
     }
-    clustering.merge(a, b);
+    clustering.merge(clusters[a], clusters[b]);
     changed = true;
     for (int c = 0; c < n; ++c) {
-      if (const auto it = savings.find(std::minmax(b, c)); it != savings.end()) forget(it);
-    }
-    for (int c = 0; c < n; ++c) {
-      if (c != a && !clustering.members(c).empty()) price(a, c);
+      if (c != b) queue.set(std::min(b, c), std::max(b, c), 0);
+      if (c != a && !clustering.members(clusters[c]).empty()) price(a, c);
     }
   }
 }
