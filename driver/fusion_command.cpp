@@ -58,8 +58,8 @@ class Graphviz {
   size_t care_ = 0;
 };
 
-/// What each strategy takes over all regions, as a table.
-std::string totals(const std::vector<fusion::FormReport>& forms) {
+/// What each strategy takes over all regions.
+std::vector<fusion::StrategyReport> totals(const std::vector<fusion::FormReport>& forms) {
   std::vector<fusion::StrategyReport> sums;
   for (const fusion::FormReport& form : forms) {
     for (const fusion::RegionReport& region : form.report.regions) {
@@ -80,10 +80,14 @@ std::string totals(const std::vector<fusion::FormReport>& forms) {
       }
     }
   }
+  return sums;
+}
+
+std::string totalsAsText(const std::vector<fusion::FormReport>& forms) {
   std::string out =
       fmt::format("\nall regions, each once\n  {:<10}{:>9}{:>14}{:>14}{:>16}{:>16}{:>12}\n", "strategy",
                   "launches", "read", "written", "objective us", "bound us", "solved ms");
-  for (const fusion::StrategyReport& s : sums) {
+  for (const fusion::StrategyReport& s : totals(forms)) {
     out += fmt::format("  {:<10}{:>9}{:>14}{:>14}{:>16.2f}{:>16}{:>12.2f}\n", toString(s.strategy),
                        s.launches, fusion::bytesText(s.bytesRead), fusion::bytesText(s.bytesWritten),
                        s.objective, s.strategy == fusion::Strategy::Ilp ? fmt::format("{:.2f}", s.bound) : "",
@@ -92,9 +96,19 @@ std::string totals(const std::vector<fusion::FormReport>& forms) {
   return out;
 }
 
-}  // namespace
-
-namespace {
+nlohmann::ordered_json totalsAsJson(const std::vector<fusion::FormReport>& forms) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const fusion::StrategyReport& s : totals(forms)) {
+    list.push_back({{"strategy", toString(s.strategy)},
+                    {"launches", s.launches},
+                    {"bytesRead", s.bytesRead},
+                    {"bytesWritten", s.bytesWritten},
+                    {"objective", s.objective},
+                    {"seconds", s.seconds}});
+    if (s.strategy == fusion::Strategy::Ilp) list.back()["bound"] = s.bound;
+  }
+  return list;
+}
 
 void addCode(fusion::FusionReport& report, const lcu::Program& program, const Pipeline& pipeline,
              const std::string& target) {
@@ -217,7 +231,7 @@ std::string writtenReports(const std::vector<fusion::FormReport>& reports, const
       if (std::none_of(reports.begin(), reports.end(),
                        [](const fusion::FormReport& form) { return !form.report.regions.empty(); }))
         out += "no kernels: there is nothing to fuse\n";
-      if (request.compare) out += totals(reports);
+      if (request.compare) out += totalsAsText(reports);
       break;
     case FusionFormat::Json: {
       nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -227,10 +241,10 @@ std::string writtenReports(const std::vector<fusion::FormReport>& reports, const
                         {"report", fusion::reportAsJson(form.report, lookup)}});
         if (!form.failure.empty()) list.back()["failure"] = form.failure;
       }
+      nlohmann::ordered_json all{{"forms", std::move(list)}};
+      if (request.compare) all["strategies"] = totalsAsJson(reports);
       // Names come from the program's text, which is bytes: anything that is no UTF-8 is replaced.
-      out = nlohmann::ordered_json{{"forms", std::move(list)}}.dump(
-                2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-            "\n";
+      out = all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
       break;
     }
     case FusionFormat::Dot:
@@ -238,7 +252,7 @@ std::string writtenReports(const std::vector<fusion::FormReport>& reports, const
       break;
     case FusionFormat::Html:
       out = fusion::reportHtml(request.title, reports, lookup, Graphviz(),
-                               request.compare ? totals(reports) : "");
+                               request.compare ? totalsAsText(reports) : "");
       break;
   }
   return out;

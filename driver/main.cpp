@@ -56,7 +56,9 @@ class Driver {
   bool measure(const std::vector<FormResult>& forms, Measured what, MeasuredRuns& runs);
   bool measureRepeatedly(const std::vector<FormResult>& forms, MeasuredRuns& runs);
   std::unique_ptr<Services> services(std::function<void(std::string_view)> output);
+  bool canWriteResults() const;
   bool canWrite(const std::string& path) const;
+  bool profileKnows(const std::vector<FormResult>& forms) const;  ///< the sizes of some of them
   bool writeFile(const std::string& path, const std::string& text) const;
   int check(const std::vector<FormResult>& forms);
   int printTrees(uint32_t file);
@@ -108,10 +110,7 @@ int Driver::execute() {
   }
   if (options_.command == Command::Repl) return repl(options_);
   if (!options_.compared.empty()) return compareResults();
-  std::vector<std::string> results{options_.jsonFile, options_.profileFile, options_.lpFile};
-  if (options_.command == Command::Fusion) results.push_back(options_.outputFile);  // of build: a folder
-  for (const std::string& path : results)
-    if (!path.empty() && path != "-" && !canWrite(path)) return 2;
+  if (!canWriteResults()) return 2;
   const std::optional<uint32_t> file = sources_.load(options_.file, problem);
   if (!file) {
     fmt::print(stderr, "kelpie: cannot read {}: {}\n", options_.file, problem);
@@ -147,6 +146,9 @@ int Driver::executeCommand(uint32_t file) {
   if (!report(forms)) return 1;
   bool good = true;
   for (const FormResult& form : forms) good = good && !form.failed();
+  if (!options_.sizesFile.empty() && !profileKnows(forms))
+    fmt::print(stderr, "kelpie: {} has none of the forms of {}: kernels are counted by their names\n",
+               options_.sizesFile, options_.file);
   switch (options_.command) {
     case Command::Repl:
     case Command::Run:
@@ -260,6 +262,33 @@ std::unique_ptr<Services> Driver::services(std::function<void(std::string_view)>
   return makeServices(std::move(options));
 }
 
+/// Whether all results can be written, each to a file of its own, and none over the program.
+bool Driver::canWriteResults() const {
+  std::vector<std::pair<const char*, std::string>> results{
+      {"--json", options_.jsonFile}, {"--profile", options_.profileFile}, {"--emit-lp", options_.lpFile}};
+  if (options_.command == Command::Fusion)
+    results.emplace_back("-o", options_.outputFile);  // of build: a folder
+  std::erase_if(results, [](const auto& result) { return result.second.empty() || result.second == "-"; });
+  const auto same = [](const std::string& a, const std::string& b) {
+    std::error_code none;
+    return std::filesystem::weakly_canonical(a, none) == std::filesystem::weakly_canonical(b, none);
+  };
+  for (auto result = results.begin(); result != results.end(); ++result) {
+    const auto& [option, path] = *result;
+    if (same(path, options_.file)) {
+      fmt::print(stderr, "kelpie: {} would write over the program, {}\n", option, path);
+      return false;
+    }
+    for (auto other = results.begin(); other != result; ++other) {
+      if (!same(path, other->second)) continue;
+      fmt::print(stderr, "kelpie: {} and {} would both write {}\n", other->first, option, path);
+      return false;
+    }
+    if (!canWrite(path)) return false;
+  }
+  return true;
+}
+
 /// Whether a result can be written there, which is asked before it is worked for. Leaves the file as it is.
 bool Driver::canWrite(const std::string& path) const {
   const std::filesystem::path file(path);
@@ -289,6 +318,12 @@ std::string numbered(const std::string& path, int number) {
   return (name.parent_path() /
           fmt::format("{}-{}{}", name.stem().string(), number, name.extension().string()))
       .string();
+}
+
+bool Driver::profileKnows(const std::vector<FormResult>& forms) const {
+  return std::any_of(forms.begin(), forms.end(), [this](const FormResult& form) {
+    return form.program && options_.knownSizes.contains(formKey(sources_.describe(form.program->span)));
+  });
 }
 
 /// What it took to solve and to explain the regions of a form.
@@ -361,7 +396,7 @@ int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
 bool Driver::measureRepeatedly(const std::vector<FormResult>& forms, MeasuredRuns& runs) {
   const bool sampled = std::any_of(forms.begin(), forms.end(), [this](const FormResult& form) {
     if (!form.program) return false;
-    const auto known = options_.knownSizes.find(sources_.describe(form.program->span));
+    const auto known = options_.knownSizes.find(formKey(sources_.describe(form.program->span)));
     return known != options_.knownSizes.end() && !known->second.samples.empty();
   });
   if (sampled) return measure(forms, Measured::Times, runs);
@@ -437,8 +472,8 @@ bool Driver::measure(const std::vector<FormResult>& forms, Measured what, Measur
     options_.device = backend->figures();
     if (!options_.device.name.empty()) options_.device.copyBandwidth = backend->copyBandwidth();
   }
-  for (const auto& [place, sizes] : profile.sizes()) {
-    fusion::KnownSizes& known = options_.knownSizes[place];
+  for (const auto& [form, sizes] : profile.sizes()) {
+    fusion::KnownSizes& known = options_.knownSizes[form];
     known.entered = sizes.entered;
     if (what == Measured::Samples) known.samples = sizes.samples;
     for (const auto& [name, kernel] : sizes.kernels) {

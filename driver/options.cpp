@@ -155,9 +155,14 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   report->add_option("--format", options.format, "text (default), json, dot or html")
       ->transform(oneOf(formats))
       ->type_name("FORMAT");
+  const auto named = [](const char* what) {
+    return CLI::Validator([what](const std::string& text) { return text.empty() ? what : ""; }, "");
+  };
   report->add_option("--function", options.function, "Report only regions with code of this function")
+      ->check(named("a function has a name"))
       ->type_name("NAME");
-  report->add_flag("--compare", options.compare, "Sum up, at the end, what each strategy takes");
+  report->add_flag("--compare", options.compare,
+                   "Sum up, at the end, what each strategy takes (not in a graph)");
   CLI::Option* measure = report->add_flag(
       "--run", options.measure, "Run the program, three times, and report measured beside predicted figures");
   report
@@ -165,14 +170,14 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
                    "With --run: write what was measured and sampled, for --fusion-sizes")
       ->needs(measure)
       ->type_name("FILE");
-  const auto named = [](const std::string& text) { return text.empty() ? "a file has a name" : ""; };
   report->add_option("-o,--output", options.outputFile, "Write the report to a file")
-      ->check(CLI::Validator(named, ""))
+      ->check(named("a file has a name"))
       ->type_name("FILE");
   report
       ->add_option("--emit-lp", options.lpFile,
                    "Write the integer program of each region in CPLEX LP format; "
                    "those after the first get -2, -3, ... before the ending")
+      ->check(named("a file has a name"))
       ->type_name("FILE");
   report
       ->add_option("--costs", options.costsFile,
@@ -228,6 +233,10 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
       ->type_name("FILE FILE");
   addRunOptions(*bench, options);
   bench->add_option("FILE", options.file, "NESL program; - is standard input")->type_name("");
+  report->callback([&options] {
+    if (options.compare && options.format == FusionFormat::Dot)
+      throw CLI::ValidationError("--compare", "a graph has no place for sums; text, json and html have");
+  });
   bench->callback([&options] {
     if (options.compared.empty() && (options.file.empty() || options.entries.empty()))
       throw CLI::RequiredError("FILE and --entry, or --compare,");

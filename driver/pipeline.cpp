@@ -81,8 +81,8 @@ fusion::FusionReport Pipeline::fuseAs(const fusion::GivenSchedule& schedule, lcu
 fusion::FusionReport Pipeline::fuse(lcu::Program& program, const CellValues& globals,
                                     fusion::FusionOptions options) const {
   if (globals) options.globals = sizesOf(program, globals);
-  for (const std::string& place : {sources_.describe(program.span), std::string()}) {
-    const auto known = options_.known.find(place);
+  for (const std::string& form : {formKey(sources_.describe(program.span)), std::string()}) {
+    const auto known = options_.known.find(form);
     if (known == options_.known.end()) continue;
     options.known = known->second;
     break;

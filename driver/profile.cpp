@@ -102,16 +102,16 @@ class Profile::Sizes {
       return number.get<double>();
     };
     const double launches = kernel.at("launches");
-    const std::string place = kernel.at("place");
+    const std::string form = formKey(kernel.at("place"));
     if (!(launches > 0)) {  // a kernel that never had an element, not one of a branch that was not taken
       if (kernel.value("empty", 0) == 0) return;
       for (const std::string member : kernel.at("members")) {
-        members_[place][member].elements.add(0, 1);
-        members_[place][member].segments.add(0, 1);
+        members_[form][member].elements.add(0, 1);
+        members_[form][member].segments.add(0, 1);
       }
       return;
     }
-    for (auto* totals : {&members_[place], &members_[""]}) {
+    for (auto* totals : {&members_[form], &members_[""]}) {
       for (const std::string member : kernel.at("members")) {
         (*totals)[member].elements.add(amount(kernel.at("elements")), launches);
         (*totals)[member].segments.add(amount(kernel.at("segments")), launches);
@@ -122,32 +122,32 @@ class Profile::Sizes {
         (*totals)[permute.at("member")].target.add(amount(permute.at("target")), launches);
     }
     if (kernel.contains("passes")) {
-      std::vector<double>& threads = threads_[place][kernel.at("kernel")];
+      std::vector<double>& threads = threads_[form][kernel.at("kernel")];
       for (const Json& pass : kernel.at("passes"))
         threads.push_back(pass.at(2).get<double>() * pass.at(3).get<double>());
     }
-    if (kernel.contains("sample")) samples_[place][kernel.at("kernel")] = sampleOf(kernel.at("sample"));
+    if (kernel.contains("sample")) samples_[form][kernel.at("kernel")] = sampleOf(kernel.at("sample"));
     if (kernel.at("evaluated") != launches) return;
-    std::vector<double>& entered = entered_[place][kernel.at("kernel")];
+    std::vector<double>& entered = entered_[form][kernel.at("kernel")];
     for (const Json& sum : kernel.at("entered")) entered.push_back(sum.get<double>() / launches);
   }
 
   SizesByForm averages() const {
     SizesByForm result;
-    for (const auto& [place, members] : members_) {
+    for (const auto& [form, members] : members_) {
       for (const auto& [name, totals] : members) {
-        result[place].kernels[name] = {totals.elements.average(0), totals.segments.average(0),
-                                       totals.survivors.average(-1), totals.target.average(-1)};
+        result[form].kernels[name] = {totals.elements.average(0), totals.segments.average(0),
+                                      totals.survivors.average(-1), totals.target.average(-1)};
       }
     }
-    for (const auto& [place, entered] : entered_) result[place].entered = entered;
-    for (const auto& [place, threads] : threads_) result[place].threads = threads;
-    for (const auto& [place, samples] : samples_) result[place].samples = samples;
+    for (const auto& [form, entered] : entered_) result[form].entered = entered;
+    for (const auto& [form, threads] : threads_) result[form].threads = threads;
+    for (const auto& [form, samples] : samples_) result[form].samples = samples;
     return result;
   }
 
  private:
-  std::map<std::string, std::map<std::string, MemberTotals>> members_;  ///< by place and name
+  std::map<std::string, std::map<std::string, MemberTotals>> members_;  ///< by form and name
   std::map<std::string, std::unordered_map<std::string, std::vector<double>>> entered_;
   std::map<std::string, std::unordered_map<std::string, std::vector<double>>> threads_;
   std::map<std::string, std::unordered_map<std::string, codegen::ThunkSample>> samples_;
@@ -209,7 +209,7 @@ SizesByForm Profile::sizes() const {
 
 void Profile::addSamples(const SizesByForm& sizes) {
   for (Entry& entry : entries_) {
-    const auto form = sizes.find(entry.place);
+    const auto form = sizes.find(formKey(entry.place));
     if (form == sizes.end()) continue;
     const auto sample = form->second.samples.find(entry.kernel);
     if (sample != form->second.samples.end()) entry.statistics.sample = sample->second;

@@ -21,7 +21,10 @@
 
 namespace kelpie::driver {
 
-/// Sizes by the place of the form; under "" the averages of what all forms tell.
+/// A form's place without the folder of its file: the same from wherever the program is run.
+inline std::string formKey(const std::string& place) { return place.substr(place.rfind('/') + 1); }
+
+/// Sizes by the form's key; under "" the averages of what all forms tell.
 using SizesByForm = std::unordered_map<std::string, fusion::KnownSizes>;
 
 class Profile {

@@ -133,9 +133,14 @@ TEST_F(FusionCommand, CountsWithOtherCosts) {
 TEST_F(FusionCommand, JsonIsAsDocumented) {
   const json schema = documentedSchema();
   for (const char* options :
-       {"", "--target=cpu --strategy=greedy", "--run --target=interp", "--strategy=none"}) {
+       {"", "--target=cpu --strategy=greedy", "--run --target=interp", "--strategy=none", "--compare"}) {
     EXPECT_EQ(violation(schema, reportOf(options), "report"), "") << options;
   }
+  const json all = reportOf("--compare")["strategies"];
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[0]["strategy"], "none");
+  EXPECT_GT(all[0]["launches"], all[3]["launches"]);
+  EXPECT_LE(all[3]["bound"], all[3]["objective"]);
   json broken = reportOf("");
   broken["forms"][0]["report"]["regions"][0]["nodes"][0]["kernel"] = 3;
   EXPECT_THAT(violation(schema, broken, "report"), HasSubstr("kernel is no boolean"));
@@ -367,7 +372,42 @@ TEST_F(FusionCommand, WrongUsageIsExplained) {
   EXPECT_THAT(messagesOf("--fusion-sizes=" + path("negative")),
               HasSubstr("not a profile: a size is negative\n"));
   EXPECT_THAT(messagesOf("-o ''"), HasSubstr("--output: a file has a name"));
+  EXPECT_THAT(messagesOf("--emit-lp ''"), HasSubstr("--emit-lp: a file has a name"));
+  EXPECT_THAT(messagesOf("--function ''"), HasSubstr("--function: a function has a name"));
+  EXPECT_THAT(messagesOf("--format=dot --compare"), HasSubstr("a graph has no place for sums"));
+  EXPECT_THAT(messagesOf("-o " + path("both") + " --emit-lp " + path("./both")),
+              HasSubstr("--emit-lp and -o would both write"));
   EXPECT_EQ(kelpie("fusion " + path("missing.nesl")).status, 2);
+}
+
+TEST_F(FusionCommand, ProgramsAreNotWrittenOver) {
+  write("program.nesl", program);
+  const std::string file = path("program.nesl"),
+                    same = path("../" + folder_.filename().string() + "/program.nesl");
+  for (const std::string& command :
+       {"fusion --format=html -o " + same, "fusion --emit-lp " + same, "run --profile=" + same}) {
+    const Outcome outcome = kelpie(command + " " + file);
+    EXPECT_EQ(outcome.status, 2) << command;
+    EXPECT_THAT(outcome.messages, HasSubstr("would write over the program"));
+  }
+  EXPECT_EQ(read("program.nesl"), program);
+}
+
+/// Where a program is run from makes no difference to its profile.
+TEST_F(FusionCommand, ProfilesAreFoundFromOtherFolders) {
+  write("program.nesl", program);
+  std::filesystem::create_directories(path("inside"));
+  const std::string here = path("program.nesl"), other = path("inside/../program.nesl");
+  ASSERT_EQ(kelpie("run --target=interp --profile=" + path("profile") + " " + here).status, 0);
+  const std::string options = "fusion --format=json --fusion-sizes=" + path("profile") + " ";
+  const Outcome same = kelpie(options + here), elsewhere = kelpie(options + other);
+  EXPECT_EQ(same.messages + elsewhere.messages, "");
+  const auto read = [](const Outcome& outcome) {
+    return json::parse(outcome.output)["forms"].back()["report"]["regions"][0]["clusters"][0]["bytesRead"];
+  };
+  EXPECT_EQ(read(same), read(elsewhere));
+  write("other.nesl", program);
+  EXPECT_THAT(kelpie(options + path("other.nesl")).messages, HasSubstr("has none of the forms of"));
 }
 
 /// Of a profile only what has the name of a kernel counts: one of another program is none.
