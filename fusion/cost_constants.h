@@ -74,6 +74,7 @@ struct TargetCosts {
   /// On a GPU: an element of a map that neighbouring segments read side by side (codegen/regular_reads.h).
   double columnElement;
   double productElement;  ///< of a fold by tiles: what it reads from shared memory
+  double productTile;     ///< ... and a tile, until it has what it folds first
   double keyedElement;    ///< a position of one in which keys tell which of many (codegen/keyed_segments.h)
   // An element of a permute that writes in order, to arbitrary positions that the cache of all cores holds,
   // and to those of a large array.

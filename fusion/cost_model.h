@@ -155,6 +155,8 @@ class CostModel {
                         const std::optional<Places>& places = std::nullopt) const;
   const ArrayBits& arrayBits() const { return arrayBits_; }
   double iterations() const { return classes_.iterations; }
+  /// Whether a profile, or a value of a global, told what elements() says of the extent.
+  bool isTold(lcu::ExprRef extent) const { return told_.contains(extent); }
   /// Time of a launch of a cluster, which takes as long as its scanner at least (SoacTime::collective has
   /// what the blocks of tiles do).
   double predicted(const MemoryTime& memory, const std::vector<SoacTime>& members, double scanner = 0) const;

@@ -194,18 +194,29 @@ class Account {
   void findProduct() {
     product_ = structure_.product;
     if (!product_) return;
-    // How many places there are may be a scalar of the host that nobody knows: then as many as outer indices.
-    const ExprRef places = product_->indices.inner;
-    const double inner = places->kind == ExprKind::Host ? std::sqrt(m_) : model_.elements(places);
-    const double outers = m_ / std::max(1.0, inner);
-    constexpr double kIndices = 16, kPositions = 16;  // ... as CudaPass::suits
-    if (inner >= kIndices && outers >= kIndices && n_ >= kPositions * m_) {
+    const double inner = placesOfProduct(), outers = m_ / std::max(1.0, inner);
+    const codegen::cuda::TileShape shape;
+    if (codegen::cuda::productsSuit(shape, passes_[0].bySegments != BySegments::No, outers, inner,
+                                    n_ / std::max(1.0, m_))) {
       passes_[0].bySegments = BySegments::Products;
       emptyTiles_ = inTiles(inner) * inTiles(outers) / std::max(1.0, m_);
+      tiles_ = codegen::cuda::ProductTime(shape, outers, inner, 0).tiles;
     } else {
       again_ = passes_[0].bySegments == BySegments::No;
       product_.reset();
     }
+  }
+
+  /// How many places there are. That may be a scalar of the host that nobody knows: then as many as outer
+  /// indices, unless these are known.
+  double placesOfProduct() const {
+    const ExprRef places = product_->indices.inner, segments = info_.space.segments;
+    if (places->kind != ExprKind::Host || model_.isTold(places)) return model_.elements(places);
+    if (segments->kind == ExprKind::Op && segments->op == ScalarOp::Mul)
+      for (size_t k : {0, 1})
+        if (segments->operands[k] == places && model_.isTold(segments->operands[1 - k]))
+          return m_ / std::max(1.0, model_.elements(segments->operands[1 - k]));
+    return std::sqrt(m_);
   }
 
   /// Indices that tiles have for so many. Half a tile takes 0.7 of its time: what it loads is as much. (On an
@@ -251,7 +262,8 @@ class Account {
       time.elements *= std::ceil(m_ / kRowsTogether) / std::max(1.0, m_);
     if (bySegments()) time.elements = 0;
     if (role == BindingRole::Element && pass_->bySegments == BySegments::Products)
-      time.arithmetic += n_ * emptyTiles_ * model_.costs().productElement;
+      time.arithmetic +=
+          n_ * emptyTiles_ * model_.costs().productElement + tiles_ * model_.costs().productTile;
     thunks(codegen::eagerThunks(soac), times, role, time);
     thunks(codegen::lateThunks(soac), unread ? 0 : survivors(soac), role, time);
     if (soac.kind == SoacKind::Reduce && model_.costs().lockStep && role == BindingRole::Element &&
@@ -655,6 +667,7 @@ class Account {
   const codegen::KernelInfo& info_;
   double n_ = 0, m_ = 0;
   std::optional<codegen::Product> product_;  ///< likewise
+  double tiles_ = 0;                         ///< of a product
   double emptyTiles_ = 1;                    ///< how many times as many segments its tiles have
   bool again_ = false;  ///< segments that have an index in common read the same, at about the same time
   size_t blocks_ = 0, positions_ = 0, divisions_ = 0, calls_ = 0;  ///< of the thunks so far

@@ -70,6 +70,7 @@ constexpr NamedCost kCosts[] = {
     {"rowElement", &T::rowElement, R::Cores},
     {"columnElement", &T::columnElement, R::Cores},
     {"productElement", &T::productElement, R::Cores},
+    {"productTile", &T::productTile, R::Cores},
     {"keyedElement", &T::keyedElement, R::Cores},
     {"permuteElement", &T::permuteElement, R::Cores},
     {"sharedStore", &T::sharedStore, R::SharedCache},

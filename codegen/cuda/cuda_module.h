@@ -71,6 +71,20 @@ struct TileShape {
   int places() const { return kThreadsOfPlaces * width; }
 };
 
+/// Of a fold by tiles (segment_products.cuh), how many tiles there are, and what they take.
+struct ProductTime {
+  /// Nanoseconds of a tile on an H200, 264 at a time, and of each of its positions: all of it, half, a
+  /// quarter.
+  static constexpr double kTile = 11, kPosition = 0.7, kPositionOfHalf = 0.45, kPositionOfQuarter = 0.36;
+
+  double tiles, nanoseconds;
+  /// Of `outers` by `places` segments that are `length` long.
+  ProductTime(const TileShape& shape, double outers, double places, double length);
+};
+
+/// Whether tiles take less time than ranges of elements do, or (`byColumns`) than a fold by columns does.
+bool productsSuit(const TileShape& shape, bool byColumns, double outers, double places, double length);
+
 struct CudaPass {
   lcu::Kernel kernel;
   std::vector<uint32_t>
@@ -96,10 +110,11 @@ struct CudaPass {
   /// (segment_products.cuh), warps and groups of threads (segment_warps.cuh, segment_groups.cuh), few
   /// columns, tiles of many elements.
   std::vector<std::shared_ptr<const CudaPass>> alternatives;
-  int64_t mostOfGroups = 0;      ///< of groups: elements of such inputs
-  bool byWarps = false;          ///< groups are whole warps
-  bool fewColumns = false;       ///< of Columns: no more segments than a warp has lanes
-  int64_t leastOfLongTiles = 0;  ///< of long tiles: elements of such inputs
+  int64_t mostOfGroups = 0;       ///< of groups: elements of such inputs
+  bool byWarps = false;           ///< groups are whole warps
+  bool fewColumns = false;        ///< of Columns: no more segments than a warp has lanes
+  bool insteadOfColumns = false;  ///< of an alternative: what is launched otherwise has Grid::Columns
+  int64_t leastOfLongTiles = 0;   ///< of long tiles: elements of such inputs
   /// Parameters, by number: columns that loops load at the same positions (records.cuh), which launches may
   /// put side by side.
   std::vector<std::vector<uint32_t>> records;

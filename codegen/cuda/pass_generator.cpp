@@ -95,8 +95,10 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
   if (plan.whole()) pass.mostOfGroups = options.mostOfGroups;
   pass.byWarps = plan.warps;
   const auto add = [&](PassForm other, const char* suffix) {
-    pass.alternatives.push_back(std::make_shared<const CudaPass>(
-        generate({pass.kernel, pass.bindings, pass.placesOfSpace}, program, entry + suffix, options, other)));
+    CudaPass alternative =
+        generate({pass.kernel, pass.bindings, pass.placesOfSpace}, program, entry + suffix, options, other);
+    alternative.insteadOfColumns = plan.columns();
+    pass.alternatives.push_back(std::make_shared<const CudaPass>(std::move(alternative)));
   };
   pass.fewColumns = plan.fewColumns;
   if (plan.longTiles) pass.leastOfLongTiles = options.leastOfLongTiles;

@@ -163,8 +163,8 @@ TEST_F(Regular, Products) {
       found(a.mul(byRow, a.check(test, byColumn, Scalar::ofInt(kI64, 0), site, b.num(0), b.num(0)))));
 }
 
-/// Tiles are for launches that fill them.
-TEST_F(Regular, ProductsSuitManyOfEachIndex) {
+/// Tiles are for launches that fill enough of them: ranges take their time for elements, tiles for positions.
+TEST_F(Regular, ProductsSuitWhatFillsTiles) {
   codegen::cuda::CudaPass pass;
   pass.grid = Grid::Products;
   codegen::LaunchExtents extents;
@@ -175,12 +175,20 @@ TEST_F(Regular, ProductsSuitManyOfEachIndex) {
     extents.elements = extents.segments * extents.length;
     return pass.suits(extents);
   };
-  EXPECT_TRUE(suits(16, 16));
-  EXPECT_FALSE(suits(15, 1000));
-  EXPECT_FALSE(suits(1000, 15));
+  EXPECT_TRUE(suits(32, 16));
+  EXPECT_TRUE(suits(100000, 5));
+  EXPECT_TRUE(suits(5, 100000));
+  EXPECT_FALSE(suits(100000, 3));
+  EXPECT_FALSE(suits(16, 16));
   EXPECT_FALSE(suits(1000, 0));
-  extents.length = 15;
-  EXPECT_FALSE(suits(100, 100));
+  extents.length = 3;
+  EXPECT_TRUE(suits(100, 100));
+  EXPECT_FALSE(suits(100, 9));
+  pass.insteadOfColumns = true;  // which take less time
+  EXPECT_FALSE(suits(100, 64));
+  extents.length = 64;
+  EXPECT_TRUE(suits(100, 64));
+  EXPECT_FALSE(suits(100, 5));
 }
 
 /// Of columns that a warp has lanes for, threads have one each.
