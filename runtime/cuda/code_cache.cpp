@@ -9,6 +9,7 @@
 
 #include "codegen/cuda/device_library.h"
 #include "runtime/cache_folders.h"
+#include "runtime/cuda/kernel_resources.h"
 #include "runtime/cuda/nvrtc_compiler.h"
 
 namespace kelpie::runtime::cuda {
@@ -40,6 +41,7 @@ const Hash& commonPart() {
   static const Hash kHash = [] {
     Hash hash;
     for (const std::string& option : NvrtcCompiler::options()) hash.add(option + "\n");
+    hash.add(fmt::format("{}\n", kWayToChooseBlocks));
     for (const auto& file : codegen::cuda::deviceLibrary()) hash.add(file.text);
     return hash;
   }();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace kelpie::runtime::cuda {
@@ -11,6 +12,7 @@ namespace kelpie::runtime::cuda {
 namespace {
 
 constexpr int kMostFrameBytes = 64, kMostFlatFrameBytes = 191;  ///< that are let be
+constexpr int kMostFrameAccesses = 15;                          ///< to frames that are
 constexpr int kRegisters = 65536, kRegisterBytes = 4;
 
 // ELF, 64 bits, little-endian: offsets in its header and in the headers of sections.
@@ -19,6 +21,10 @@ constexpr size_t kOffsetAt = 0x18, kBytesAt = 0x20;
 // Section .nv.info: entries of a form, an attribute and 16 bits, of form kSized followed by so many bytes:
 // the number of a symbol and a value.
 constexpr uint8_t kSized = 4, kFrameSize = 0x11, kRegisterCount = 0x2f;
+// Sections .text.NAME: instructions of 16 bytes, whose lowest 12 bits tell what they do, from compute
+// capability 7.0 on.
+constexpr size_t kInstructionBytes = 16;
+constexpr uint32_t kOperation = 0xfff, kLoadFromFrame = 0x983, kStoreToFrame = 0x387;
 
 class File {
  public:
@@ -55,9 +61,16 @@ std::optional<KernelResources> resourcesOf(const std::vector<char>& code) {
   const auto names = file.at<uint64_t>(header(file.at<uint16_t>(kNamesAt)) + kOffsetAt);
   KernelResources result;
   for (size_t k = 0; k < file.at<uint16_t>(kSectionCountAt); ++k) {
-    if (file.textAt(names + file.at<uint32_t>(header(k))) != ".nv.info") continue;
+    const std::string name = file.textAt(names + file.at<uint32_t>(header(k)));
     const auto begin = file.at<uint64_t>(header(k) + kOffsetAt);
     const auto end = std::min<uint64_t>(begin + file.at<uint64_t>(header(k) + kBytesAt), file.size());
+    if (name.starts_with(".text.")) {
+      for (uint64_t place = begin; place + kInstructionBytes <= end; place += kInstructionBytes) {
+        const uint32_t operation = file.at<uint32_t>(place) & kOperation;
+        result.frameAccesses += operation == kLoadFromFrame || operation == kStoreToFrame;
+      }
+    }
+    if (name != ".nv.info") continue;
     for (uint64_t place = begin; place + 4 <= end;) {
       const auto form = file.at<uint8_t>(place), attribute = file.at<uint8_t>(place + 1);
       const auto value = file.at<int32_t>(place + 8);
@@ -99,6 +112,14 @@ Bounds boundsOf(const std::string& source) {
   return bounds;
 }
 
+bool callsLongFunctions(const std::string& source) {
+  static constexpr const char* kFunctions[] = {"k_exp(",  "k_ln(",   "k_sin(",  "k_cos(",
+                                               "k_tan(",  "k_asin(", "k_acos(", "k_atan(",
+                                               "k_sinh(", "k_cosh(", "k_tanh("};
+  return std::any_of(std::begin(kFunctions), std::end(kFunctions),
+                     [&](const char* function) { return source.find(function) != std::string::npos; });
+}
+
 /// Blocks of a multiprocessor that there is room for.
 int blocksThatFit(int threads, int registers) {
   constexpr int kTogether = 8;
@@ -131,6 +152,11 @@ std::vector<OtherBlocks> blocksToTry(const std::string& source, const KernelReso
     if (less == 0) return {};
     return {{"KELPIE_BLOCKS_LESS=" + std::to_string(less), resources.frameBytes - 1}};
   }
+  // How many registers would do is not to be seen from a small frame: what is kept there changes all the
+  // time.
+  if (open == Bounds::Open::ToFewer && resources.frameAccesses > kMostFrameAccesses && blocks >= 3 &&
+      callsLongFunctions(source))
+    return {{"KELPIE_BLOCKS_LESS=" + std::to_string(blocks / 3), resources.frameBytes / 4}};
   std::vector<OtherBlocks> others;
   if (open != Bounds::Open::ToFewerOrMore) return others;
   constexpr int kAllThreads = 2048, kManyThreads = 1536;  // of a multiprocessor

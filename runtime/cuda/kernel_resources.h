@@ -6,9 +6,13 @@
 // more is slower than with fewer blocks. On an H200, 2/3 of the blocks made these kernels of segments faster,
 // to a share of their time: frames of 200 bytes 0.60, 136 bytes 0.74, 112 bytes 0.71 and 0.77, 72 bytes 0.74;
 // 104 bytes 0.86. Of those with frames of 32 bytes and less most became slower; of those with 64 one took
-// 0.93, another (running sums of numbers times one of their segment) 1.08 to 1.11. Flat scans and filters
-// wait for other tiles, and want many at work: one with a frame of 432 bytes took 0.40 of its time, one of
-// 224 bytes 0.71, two of 144 and 160 bytes 1.22 and 1.24.
+// 0.93, another (running sums of numbers times one of their segment) 1.08 to 1.11. But where many
+// instructions go to a small frame, they are unrolled from a loop over elements. If that calls exponential
+// functions and the like, which compute with what is kept there, the loop takes three times as long: sums of
+// exponentials whose logarithm or square root is taken, with frames of 32 and 40 bytes, took 0.32 to 0.35 of
+// their time with 2/3 of the blocks, and 0.67. Two kernels that load in their loops took 1.12 and 1.14. Flat
+// scans and filters wait for other tiles, and want many at work: one with a frame of 432 bytes took 0.40 of
+// its time, one of 224 bytes 0.71, two of 144 and 160 bytes 1.22 and 1.24.
 //
 // Flat maps and folds have as many registers as the compiler likes. Where that leaves room for three or fewer
 // blocks (four, if it has a queue, codegen/cuda/lane_queue.cuh), one more is tried: it took 0.82 to 0.83
@@ -32,10 +36,14 @@
 
 namespace kelpie::runtime::cuda {
 
+/// Changes with what blocksToTry does: what was compiled by another way is no longer taken from the cache.
+constexpr int kWayToChooseBlocks = 2;
+
 /// Of a thread.
 struct KernelResources {
-  int registers = 0;   ///< of 4 bytes
-  int frameBytes = 0;  ///< of memory of its own
+  int registers = 0;      ///< of 4 bytes
+  int frameBytes = 0;     ///< of memory of its own
+  int frameAccesses = 0;  ///< instructions that go there
 };
 
 /// Empty if the file does not tell.

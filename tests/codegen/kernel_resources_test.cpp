@@ -46,6 +46,7 @@ TEST_F(CompiledKernels, TellTheirRegisters) {
   EXPECT_GT(many->registers, 100);
   EXPECT_EQ(few->frameBytes, 0);
   EXPECT_EQ(many->frameBytes, 0);
+  EXPECT_EQ(many->frameAccesses, 0);
 }
 
 TEST_F(CompiledKernels, TellWhatIsInMemoryOfTheirOwn) {
@@ -57,6 +58,7 @@ TEST_F(CompiledKernels, TellWhatIsInMemoryOfTheirOwn) {
       "}\n");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->frameBytes, 160);
+  EXPECT_GE(found->frameAccesses, 2);
 }
 
 // 8 blocks of 256 threads have 32 registers for each thread.
@@ -119,10 +121,12 @@ TEST(KernelResources, OtherFilesTellNothing) {
   EXPECT_FALSE(resourcesOf(broken));
 }
 
-std::vector<OtherBlocks> tried(const std::string& source, int registers, int frameBytes) {
+std::vector<OtherBlocks> tried(const std::string& source, int registers, int frameBytes,
+                               int frameAccesses = 0) {
   KernelResources resources;
   resources.registers = registers;
   resources.frameBytes = frameBytes;
+  resources.frameAccesses = frameAccesses;
   return blocksToTry(source, resources);
 }
 /// The macro of the only attempt; empty: there is none.
@@ -147,6 +151,20 @@ TEST(KernelResources, BlocksAreGivenUpForLargeFramesOnly) {
   EXPECT_EQ(only(tried(flat, 40, 224)), "KELPIE_BLOCKS_LESS=3");  // 96 registers: 2 blocks, but half stay
   EXPECT_EQ(only(tried(fixed, 40, 80)), "");
   EXPECT_EQ(only(tried("f(", 40, 80)), "");
+}
+
+TEST(KernelResources, BlocksAreGivenUpForFramesThatAreUsedMuch) {
+  const std::string open = "__launch_bounds__(64, 12 - KELPIE_BLOCKS_LESS) f(k_exp(x))",
+                    loads = "__launch_bounds__(64, 12 - KELPIE_BLOCKS_LESS) f(x)",
+                    flat = "__launch_bounds__(256, 6 - KELPIE_FLAT_BLOCKS_LESS) f(k_exp(x))",
+                    maps = "__launch_bounds__(256, 6 - KELPIE_BLOCKS_LESS + KELPIE_BLOCKS_MORE) f(k_exp(x))";
+  EXPECT_EQ(only(tried(open, 80, 32, 4)), "");
+  EXPECT_EQ(only(tried(open, 80, 32, 40)), "KELPIE_BLOCKS_LESS=4");
+  EXPECT_EQ(only(tried(loads, 80, 32, 40)), "");
+  EXPECT_EQ(tried(open, 80, 32, 40).at(0).mostFrameBytes, 8);
+  EXPECT_EQ(only(tried("__launch_bounds__(512, 2 - KELPIE_BLOCKS_LESS) f(k_exp(x))", 64, 32, 40)), "");
+  EXPECT_EQ(only(tried(flat, 40, 32, 40)), "");
+  EXPECT_EQ(only(tried(maps, 40, 32, 40)), "KELPIE_BLOCKS_MORE=2");  // these wait
 }
 
 TEST(KernelResources, BlocksAreAddedToFew) {
