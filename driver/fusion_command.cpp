@@ -120,7 +120,7 @@ void addCode(fusion::FusionReport& report, const lcu::Program& program, const Pi
 
 /// For each strategy but the chosen one the report with its kernels.
 std::vector<fusion::FusionReport> reportsOfOthers(const core::Program& program, const Pipeline& pipeline,
-                                                  const RegularCells& shapes, const CellValues& globals,
+                                                  const RegularCells& shapes, const GlobalSizes& globals,
                                                   const fusion::FusionReport& chosen,
                                                   const std::string& target) {
   std::vector<fusion::FusionReport> reports;
@@ -184,20 +184,23 @@ std::vector<fusion::FormReport> fusionReports(const std::vector<FormResult>& for
                                               const FusionRequest& request, const Pipeline& pipeline,
                                               const SourceManager& sources, const MeasuredRuns* runs) {
   std::vector<fusion::FormReport> reports;
+  CellSizes foreseen;
   for (const FormResult& form : forms) {
     if (!form.program) continue;
     // What ran was compiled for the values of the globals it reads.
-    CellValues globals;
+    CellValues values;
     RegularCells shapes;
     const bool ran = runs && runs->byProgram.contains(&*form.program);
     const auto& read = form.program->globals;
     if (ran && std::all_of(read.begin(), read.end(),
                            [&](const core::Global& global) { return runs->cells.contains(global.cell); })) {
-      globals = [&](uint32_t cell) { return runs->cells.at(cell); };
-      shapes = shapesOfCells(*form.program, globals);
+      values = [&](uint32_t cell) { return runs->cells.at(cell); };
+      shapes = shapesOfCells(*form.program, values);
     }
     lcu::Program program = pipeline.flatten(*form.program, shapes);
+    const GlobalSizes globals = values ? sizesOf(program, values) : foreseen.readBy(program);
     fusion::FusionReport report = pipeline.fuse(program, globals);
+    foreseen.assign(form.assignments, program);
     if (request.format == FusionFormat::Json || request.format == FusionFormat::Html)
       addCode(report, program, pipeline, request.target);
     std::vector<fusion::FusionReport> others;

@@ -13,42 +13,6 @@ void expectSound(const std::vector<std::string>& violations, const char* pass) {
   if (!violations.empty()) throw InternalError(fmt::format("after {}: {}", pass, violations.front()));
 }
 
-/// The variables of a column of a global in their order (lcu::GlobalInput): arrays with the number of their
-/// elements, integers of the host with their value.
-class GlobalSizes {
- public:
-  GlobalSizes(const lcu::Program& program, const lcu::GlobalInput& global,
-              std::unordered_map<lcu::VarId, double>& sizes)
-      : program_(program), global_(global), sizes_(sizes) {}
-
-  void add(const Column& column, bool top) {
-    const lcu::VarId var = global_.vars.at(next_++);
-    if (program_.vars[var].kind == lcu::VarKind::Array) {
-      sizes_[var] = static_cast<double>(column.length() + (column.type.isSequence() ? 1 : 0));
-    } else if (column.type.isSequence()) {
-      sizes_[var] = column.length() > 0 ? static_cast<double>(column.offsets[1]) : 0;
-    } else if (top && isInt(column.type.scalar())) {
-      sizes_[var] = static_cast<double>(column.at(0).i);
-    }
-    for (const Column& element : column.elements) add(element, false);
-  }
-
- private:
-  const lcu::Program& program_;
-  const lcu::GlobalInput& global_;
-  std::unordered_map<lcu::VarId, double>& sizes_;
-  size_t next_ = 0;
-};
-
-std::unordered_map<lcu::VarId, double> sizesOf(const lcu::Program& program, const CellValues& globals) {
-  std::unordered_map<lcu::VarId, double> sizes;
-  for (const lcu::GlobalInput& global : program.globals) {
-    GlobalSizes of(program, global, sizes);
-    for (const Column& column : globals(global.cell)) of.add(column, true);
-  }
-  return sizes;
-}
-
 }  // namespace
 
 std::vector<FormResult> Pipeline::analyse(Session& session, uint32_t file) const {
@@ -66,21 +30,21 @@ lcu::Program Pipeline::flatten(const core::Program& program, const RegularCells&
   return flat;
 }
 
-fusion::FusionReport Pipeline::fuse(lcu::Program& program, const CellValues& globals) const {
+fusion::FusionReport Pipeline::fuse(lcu::Program& program, const GlobalSizes& globals) const {
   return fuse(program, globals, options_.fusion);
 }
 
 fusion::FusionReport Pipeline::fuseAs(const fusion::GivenSchedule& schedule, lcu::Program& program,
-                                      const CellValues& globals) const {
+                                      const GlobalSizes& globals) const {
   fusion::FusionOptions options = options_.fusion;
   options.observe = nullptr;
   options.given = schedule;
   return fuse(program, globals, std::move(options));
 }
 
-fusion::FusionReport Pipeline::fuse(lcu::Program& program, const CellValues& globals,
+fusion::FusionReport Pipeline::fuse(lcu::Program& program, const GlobalSizes& globals,
                                     fusion::FusionOptions options) const {
-  if (globals) options.globals = sizesOf(program, globals);
+  options.globals = globals;
   for (const std::string& form : {formKey(sources_.describe(program.span)), std::string()}) {
     const auto known = options_.known.find(form);
     if (known == options_.known.end()) continue;

@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "driver/cell_sizes.h"
 #include "driver/profile.h"
 #include "flatten/flatten.h"
 #include "frontend/session.h"
@@ -26,9 +27,6 @@
 #include "ir/lcu.h"
 
 namespace kelpie::driver {
-
-/// The value of a session cell, as columns of length 1.
-using CellValues = std::function<Columns(uint32_t cell)>;
 
 struct PipelineOptions {
   fusion::FusionOptions fusion;
@@ -47,12 +45,12 @@ class Pipeline {
   std::vector<FormResult> analyse(Session& session, uint32_t file) const;
   /// `globals`: see flatten/flatten.h.
   lcu::Program flatten(const core::Program& program, const RegularCells& globals = {}) const;
-  /// `globals` tell fusion sizes.
-  fusion::FusionReport fuse(lcu::Program& program, const CellValues& globals = {}) const;
+  /// `globals` tell it what it predicts with.
+  fusion::FusionReport fuse(lcu::Program& program, const GlobalSizes& globals = {}) const;
   /// What fuse() reports of another strategy, whose clusters its report has: the same regions with that
   /// strategy's kernels. `program` as it was flattened; globals as then.
   fusion::FusionReport fuseAs(const fusion::GivenSchedule& schedule, lcu::Program& program,
-                              const CellValues& globals = {}) const;
+                              const GlobalSizes& globals = {}) const;
   /// The source of all kernels for the target "cuda" or "cpu".
   std::string generate(const lcu::Program& program, const std::string& target) const;
   /// The same of each kernel alone, by its name.
@@ -63,7 +61,7 @@ class Pipeline {
   std::string describe(Span span) const;
 
  private:
-  fusion::FusionReport fuse(lcu::Program& program, const CellValues& globals,
+  fusion::FusionReport fuse(lcu::Program& program, const GlobalSizes& globals,
                             fusion::FusionOptions options) const;
 
   const SourceManager& sources_;

@@ -81,10 +81,21 @@ std::map<VarId, ReadWays> readsOf(const Soac& soac) {
 
 namespace {
 
+/// "n_length, total, offset and 2 more"
+std::string namesOf(const std::vector<VarId>& vars, const lcu::Program& program) {
+  constexpr size_t kMost = 3;
+  std::string names;
+  for (size_t k = 0; k < std::min(vars.size(), kMost); ++k)
+    names += (k > 0 ? ", " : "") + program.vars[vars[k]].name;
+  if (vars.size() > kMost) names += " and " + std::to_string(vars.size() - kMost) + " more";
+  return names;
+}
+
 std::string labelOf(const lcu::Stmt& stmt, const lcu::Program& program) {
   struct Label {
+    const lcu::Stmt& stmt;
     const lcu::Program& program;
-    std::string operator()(const lcu::HostLet&) const { return "host scalars"; }
+    std::string operator()(const lcu::HostLet&) const { return "scalars " + namesOf(stmt.results, program); }
     std::string operator()(const lcu::Launch& launch) const { return launch.kernel.name; }
     std::string operator()(const lcu::CallFunction& call) const {
       return "call of " + program.functions[call.function].name;
@@ -96,7 +107,7 @@ std::string labelOf(const lcu::Stmt& stmt, const lcu::Program& program) {
     std::string operator()(const lcu::Grade&) const { return "sort"; }
     std::string operator()(const lcu::Service& service) const { return service.name; }
   };
-  return std::visit(Label{program}, stmt.node);
+  return std::visit(Label{stmt, program}, stmt.node);
 }
 
 class Builder {

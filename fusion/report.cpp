@@ -101,8 +101,7 @@ class Text {
  private:
   void cluster(const RegionReport& region, const ClusterReport& c, int& number) {
     if (c.kernel.empty()) {
-      for (int v : c.nodes)
-        out += fmt::format("\n  host        {}\n", excerpt(region.nodes[v].name, 0, kWidth - 14));
+      for (int v : c.nodes) out += "\n    " + memberLine("host", region.nodes[v]) + "\n";
       return;
     }
     out += fmt::format("\n  ┌ kernel {}  {}\n", ++number,
@@ -128,15 +127,16 @@ class Text {
     return result;
   }
 
-  void member(const NodeReport& node) {
-    std::string line = fmt::format("{:<13} {:<{}}", node.kind, shortened(node.name), nameWidth_);
-    if (lookup_ && node.span.known()) {
-      const SourceLine source = lookup_(node.span);
-      line += fmt::format("  {:>4} | ", source.line);
-      constexpr size_t kMargin = 4;  // names are of ASCII characters
-      line += excerpt(source.text, source.at, kWidth - kMargin - line.size());
-    }
-    out += "  │ " + line + "\n";
+  void member(const NodeReport& node) { out += "  │ " + memberLine(node.kind, node) + "\n"; }
+
+  /// What the node is and where it comes from, behind four columns.
+  std::string memberLine(const std::string& kind, const NodeReport& node) const {
+    std::string line = fmt::format("{:<13} {:<{}}", kind, shortened(node.name), nameWidth_);
+    if (!lookup_ || !node.span.known()) return line;
+    const SourceLine source = lookup_(node.span);
+    line += fmt::format("  {:>4} | ", source.line);
+    constexpr size_t kMargin = 4;  // names are of ASCII characters
+    return line + excerpt(source.text, source.at, kWidth - kMargin - line.size());
   }
 
   void strategies(const RegionReport& region) {
