@@ -9,6 +9,16 @@
 
 namespace kelpie {
 
+/// What a value is moved in between blocks.
+template <bool kWide>
+struct WordOf {
+  using Type = uint32_t;
+};
+template <>
+struct WordOf<true> {
+  using Type = uint64_t;
+};
+
 template <int kWarps, class R>
 struct BlockReduce {
   using Value = typename R::Value;
@@ -41,33 +51,33 @@ struct BlockReduce {
     return run(value, shared);
   }
 
-  /// Hands a value to other blocks: whole words, since they are read as such.
+  /// Hands a value to other blocks. Whole words, since they are read as such: the compiler stores a part of
+  /// one whose other part is padding, unless it may not choose.
   static __device__ __forceinline__ void storeShared(Words<Value>* place, const Value& value) {
-    Words<Value> words;
-    words.value = value;
-    *place = words;
+    Bits bits;
+    bits.value = value;
+    auto* target = reinterpret_cast<volatile Word*>(place);
+    KELPIE_UNROLL
+    for (int k = 0; k < kWords; ++k) target[k] = bits.word[k];
   }
 
   /// A value another block wrote in this launch (not through the read-only cache).
   static __device__ __forceinline__ Value loadShared(const Words<Value>* place) {
-    if constexpr (alignof(Value) >= 8) {
-      union Wide {
-        Value value;
-        uint64_t word[sizeof(Value) / 8];
-        __device__ Wide() : word{} {}
-      } words;
-      const auto* source = reinterpret_cast<const volatile uint64_t*>(place);
-      KELPIE_UNROLL
-      for (int k = 0; k < int(sizeof(Value) / 8); ++k) words.word[k] = source[k];
-      return words.value;
-    } else {
-      Words<Value> words;
-      const volatile uint32_t* source = place->word;
-      KELPIE_UNROLL
-      for (int k = 0; k < int(sizeof(words.word) / 4); ++k) words.word[k] = source[k];
-      return words.value;
-    }
+    Bits bits;
+    const auto* source = reinterpret_cast<const volatile Word*>(place);
+    KELPIE_UNROLL
+    for (int k = 0; k < kWords; ++k) bits.word[k] = source[k];
+    return bits.value;
   }
+
+ private:
+  using Word = typename WordOf<(alignof(Value) >= 8)>::Type;
+  static constexpr int kWords = (sizeof(Value) + sizeof(Word) - 1) / sizeof(Word);
+  union Bits {
+    Value value;
+    Word word[kWords];
+    __device__ Bits() : word{} {}
+  };
 };
 
 }  // namespace kelpie
