@@ -116,6 +116,10 @@ void Inference::reportConflict(std::string id, Span span, std::string message, c
 void Inference::explainOperands(const typed::Exp& argument, std::vector<Diagnostic::Note>& notes) const {
   const typed::Exp* rest = &argument;
   auto explain = [&](const typed::Exp& exp) {
+    // The stride of a range that has none is a literal that begins where the range does.
+    const auto* all = std::get_if<typed::Pair>(&argument.node);
+    if (all && std::holds_alternative<typed::Literal>(exp.node) && exp.span.begin < all->first->span.begin)
+      return;
     notes.push_back({exp.span, "this has type " + show(exp.type)});
     if (auto* local = std::get_if<typed::Local>(&exp.node); local && local->variable->span.known()) {
       notes.push_back({local->variable->span, "`" + local->variable->name + "` is bound here"});
@@ -175,6 +179,8 @@ std::string operatorAdvice(const std::string& what, const Conflict& conflict, bo
     if (what == "the subscript" && given->kind == TypeKind::Pair)
       return "the parts of a pair have names in a pattern: (a, b) = PAIR";
     if (given->kind != TypeKind::Scalar) return "";
+    if (what == "the range" && isFloat(given->scalar))
+      return "a range is of integers; fseq(start, stride, end) makes floats";
     if (what == "`^`" && isFloat(given->scalar)) return "expt(x, y) is a power with any exponent";
     if (what != "`++`" || operand->kind != TypeKind::Sequence) return "";
     return given->scalar == ScalarType::Char ? "[c] is the sequence of one character c"

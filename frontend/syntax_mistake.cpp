@@ -119,6 +119,11 @@ struct Surroundings {
       if (tokens[i].type == wanted) return true;
     return false;
   }
+  bool hasBehindOpen(uint32_t wanted) const {
+    for (uint32_t i = open.empty() ? found : open.back(); i < found; ++i)
+      if (tokens[i].type == wanted) return true;
+    return false;
+  }
   /// Whether `found` comes after the first binding of a `let` whose `in` is still to come.
   bool inBindingsOfLet() const {
     int closed = 0;  // brackets, seen from their ends
@@ -178,6 +183,12 @@ struct Surroundings {
         case NeslParser::PLUS_PLUS:
         case NeslParser::LESS:
         case NeslParser::GREATER:
+        case NeslParser::EQUAL_EQUAL:
+        case NeslParser::AND:
+        case NeslParser::OR:
+        case NeslParser::XOR:
+        case NeslParser::NAND:
+        case NeslParser::NOR:
           return true;
         default:
           return false;
@@ -287,6 +298,8 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       if (inBraces && mistake.fits(NeslParser::IN) && around.inBindingsOfLet())
         return "a `let` in an apply-to-each ends with `in`, too: {let NAME = VALUE in ELEMENT : X in "
                "SEQUENCE}";
+      if (inBraces && around.hasBehindOpen(NeslParser::IN))
+        return "the filter of an apply-to-each stands behind a bar: {NAME in SEQUENCE | CONDITION}";
       break;
     case NeslParser::SEMICOLON:
       if (inBraces && around.has(NeslParser::BAR))
@@ -354,6 +367,12 @@ Diagnostic explain(const SyntaxMistake& mistake, const std::vector<Token>& token
   if (type == NeslParser::COMMA && !beginsExpression(next) && next != NeslParser::COMMA) {
     ++around.found;
     expected = "an expression";
+  } else if (const uint32_t behind = around.type(around.found + 3);
+             type == NeslParser::COMMA && next == NeslParser::LBRACKET &&
+             around.type(around.found + 2) == NeslParser::RBRACKET &&
+             (isClosing(behind) || behind == NeslParser::COMMA || behind == NeslParser::SEMICOLON)) {
+    around.found += 3;
+    expected = "a type";
   } else if (type == NeslParser::COMMA && around.type(around.found - 1) == NeslParser::LPAREN) {
     expected = "an expression";
   } else if (around.type(formBegin) == NeslParser::FUNCTION && mistake.rule == NeslParser::RuleForm &&

@@ -320,7 +320,9 @@ class Builder {
         return fusible(EdgeClass::Pointwise, fmt::format("reads {}, element for element", maker));
       case SoacKind::Reduce:
         if (!p->space.segmented() || p->space.segments != c.space.extent) break;
-        if (p->space.segments == p->space.extent) {  // else the kernel could not tell which %i is meant
+        // Else the kernel could not tell which %i is meant, its own or, where it is with filters that its
+        // elements have come through, theirs.
+        if (std::ranges::any_of(chain(u), [&](const Step& s) { return s.extent == p->space.segments; })) {
           return blocking(EdgeClass::Whole,
                           fmt::format("reads the segment results of {}, which are as many as "
                                       "the elements that other kernels of this size run over",

@@ -261,6 +261,9 @@ TEST_F(InferTest, Expressions) {
   EXPECT_THAT(mistake("2.0 ^ 0.5;").hint, HasSubstr("expt(x, y)"));
   EXPECT_THAT(mistake("let p = (1, 2) in p[0];").hint, HasSubstr("(a, b) = PAIR"));
   EXPECT_THAT(mistake("sqrt float 4;").hint, HasSubstr("g(h(x))"));
+  EXPECT_THAT(mistake("[1.0:5.0];").hint, HasSubstr("fseq(start, stride, end)"));
+  EXPECT_EQ(mistake("[1.0:5.0];").notes.size(), 2u);  // not of the stride, which is not there
+  EXPECT_EQ(mistake("[1.0:5.0:0.5];").notes.size(), 3u);
   EXPECT_EQ(mistake("[1, 2.0];").id, "K0308");
   EXPECT_EQ(mistake("function g(x) = g([x]);").id, "K0301");
   EXPECT_EQ(mistake("function g(x) : int -> float = x + 1;").id, "K0309");

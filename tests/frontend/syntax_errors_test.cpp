@@ -88,6 +88,12 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("function g x y = x;").hints, HasSubstr("g(x, y)"));
   EXPECT_THAT(parseText("{x | x in [1]};").hints, HasSubstr("a colon stands before the bindings"));
   EXPECT_THAT(parseText("{a : a in [1] | a > 1; b in [3]};").hints, HasSubstr("the filter comes last"));
+  EXPECT_THAT(parseText("{x in [1] : x > 3};").hints, HasSubstr("{NAME in SEQUENCE | CONDITION}"));
+  EXPECT_THAT(parseText("map(and, [1]);").hints, HasSubstr("(a, b) => a + b"));
+  EXPECT_THAT(parseText("g(==, [1]);").hints, HasSubstr("(a, b) => a + b"));
+  for (const char* empty : {"g(1, []);", "(1, [], 2);", "[[1], []];"})
+    EXPECT_THAT(parseText(empty).hints, HasSubstr("[] int")) << empty;
+  EXPECT_THAT(parseText("g(1, []);").errors, HasSubstr("1:8: expected a type but found `)`"));
 }
 
 TEST(SyntaxErrors, Brackets) {
