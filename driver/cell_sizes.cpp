@@ -2,7 +2,6 @@
 
 namespace kelpie::driver {
 
-using lcu::Expr;
 using lcu::ExprKind;
 using lcu::ExprRef;
 using lcu::VarId;

@@ -13,6 +13,7 @@
 #include "fusion/compiled_blocks.h"
 #include "fusion/dependence_graph.h"
 #include "fusion/load_waits.h"
+#include "fusion/product_tiles.h"
 #include "fusion/refilled_turns.h"
 #include "fusion/sampled_places.h"
 
@@ -42,8 +43,6 @@ bool changesInLoops(ExprRef e) {
 
 /// About how many values a call of a function keeps.
 constexpr size_t kFunctionValues = 6;
-/// Segments of a tile of a product that a value serves.
-constexpr double kSideOfTile = 64;
 constexpr double kLanes = 32;  // of a warp
 constexpr double kRowsTogether = 8, kRowThreads = 256, kManyRows = 1 << 17;
 
@@ -190,41 +189,16 @@ class Account {
     return n_ / plan.shape.items() * model_.costs().scannedTile * (quick ? kQuick : wide ? kWide : 1);
   }
 
-  /// A fold by tiles (codegen/cuda/segment_products.cuh), if it is large enough for those.
   void findProduct() {
-    product_ = structure_.product;
-    if (!product_) return;
-    const double inner = placesOfProduct(), outers = m_ / std::max(1.0, inner);
-    const codegen::cuda::TileShape shape;
-    if (codegen::cuda::productsSuit(shape, passes_[0].bySegments != BySegments::No, outers, inner,
-                                    n_ / std::max(1.0, m_))) {
+    if (!structure_.product) return;
+    const bool byColumns = passes_[0].bySegments != BySegments::No;
+    if (const auto tiles = productTiles(*structure_.product, info_.space, model_, n_, m_, byColumns)) {
+      product_ = structure_.product;
+      tiles_ = *tiles;
       passes_[0].bySegments = BySegments::Products;
-      emptyTiles_ = inTiles(inner) * inTiles(outers) / std::max(1.0, m_);
-      tiles_ = codegen::cuda::ProductTime(shape, outers, inner, 0).tiles;
     } else {
-      again_ = passes_[0].bySegments == BySegments::No;
-      product_.reset();
+      again_ = !byColumns;
     }
-  }
-
-  /// How many places there are. That may be a scalar of the host that nobody knows: then as many as outer
-  /// indices, unless these are known.
-  double placesOfProduct() const {
-    const ExprRef places = product_->indices.inner, segments = info_.space.segments;
-    if (places->kind != ExprKind::Host || model_.isTold(places)) return model_.elements(places);
-    if (segments->kind == ExprKind::Op && segments->op == ScalarOp::Mul)
-      for (size_t k : {0, 1})
-        if (segments->operands[k] == places && model_.isTold(segments->operands[1 - k]))
-          return m_ / std::max(1.0, model_.elements(segments->operands[1 - k]));
-    return std::sqrt(m_);
-  }
-
-  /// Indices that tiles have for so many. Half a tile takes 0.7 of its time: what it loads is as much. (On an
-  /// H100 a position of a tile takes 0.73 ns, of a half 0.57, of a quarter 0.36.)
-  static double inTiles(double indices) {
-    constexpr double kHalf = kSideOfTile / 2, kTimeOfHalf = 0.7 * kSideOfTile;
-    const double rest = std::fmod(indices, kSideOfTile);
-    return indices - rest + (rest == 0 ? 0 : rest <= kHalf ? kTimeOfHalf : kSideOfTile);
   }
 
   bool bySegments() const { return pass_->bySegments != BySegments::No; }
@@ -263,7 +237,7 @@ class Account {
     if (bySegments()) time.elements = 0;
     if (role == BindingRole::Element && pass_->bySegments == BySegments::Products)
       time.arithmetic +=
-          n_ * emptyTiles_ * model_.costs().productElement + tiles_ * model_.costs().productTile;
+          n_ * tiles_.empty * model_.costs().productElement + tiles_.number * model_.costs().productTile;
     thunks(codegen::eagerThunks(soac), times, role, time);
     thunks(codegen::lateThunks(soac), unread ? 0 : survivors(soac), role, time);
     if (soac.kind == SoacKind::Reduce && model_.costs().lockStep && role == BindingRole::Element &&
@@ -272,7 +246,7 @@ class Account {
       time.integers += times * model_.choice() * static_cast<double>(soac.pull.size());
     } else if (soac.kind == SoacKind::Reduce || soac.kind == SoacKind::Scan) {
       time.arithmetic +=
-          times * model_.arithmetic(soac.combine.result) * (role == BindingRole::Element ? emptyTiles_ : 1);
+          times * model_.arithmetic(soac.combine.result) * (role == BindingRole::Element ? tiles_.empty : 1);
     }
     if (soac.kind == SoacKind::Permute) {
       const ThunkSample::Positions positions = nextPositions();
@@ -540,7 +514,7 @@ class Account {
     const bool near = !again_ && codegen::stepOf(e->operands[0], 2) == codegen::Step::One;
     constexpr double kPiece = 32;
     constexpr double kRowsOfProduct = 8;  // that a place serves
-    const double serves = product_ ? kSideOfTile : structure_.twoIndices ? kRowsOfProduct : 1;
+    const double serves = product_ ? ProductTiles::kSide : structure_.twoIndices ? kRowsOfProduct : 1;
     const double again = (all - once) / kPiece / serves;
     addLoads({once * model_.costs().byte, near ? 0 : again * model_.costs().sharedLoad,
               near ? again * model_.costs().cachedLoad : 0},
@@ -624,7 +598,7 @@ class Account {
         return lcu::anyNode({e}, [&](ExprRef n) { return n == index; });
       };
       const bool ofBoth = usesIndex(product_->indices.outer) && usesIndex(product_->indices.place);
-      return ofBoth ? emptyTiles_ : 1 / kSideOfTile;
+      return ofBoth ? tiles_.empty : 1 / ProductTiles::kSide;
     }
     constexpr double kTogether = 4, kTurns = 8;
     if (!uses(e, 1)) return 1 / std::clamp(std::ceil(m_ / kLanes), 1.0, kTogether);
@@ -666,9 +640,8 @@ class Account {
   const ThunkSample& sample_;
   const codegen::KernelInfo& info_;
   double n_ = 0, m_ = 0;
-  std::optional<codegen::Product> product_;  ///< likewise
-  double tiles_ = 0;                         ///< of a product
-  double emptyTiles_ = 1;                    ///< how many times as many segments its tiles have
+  std::optional<codegen::Product> product_;  ///< that goes by tiles
+  ProductTiles tiles_;                       ///< its own
   bool again_ = false;  ///< segments that have an index in common read the same, at about the same time
   size_t blocks_ = 0, positions_ = 0, divisions_ = 0, calls_ = 0;  ///< of the thunks so far
   std::vector<Pass> passes_ = std::vector<Pass>(1);

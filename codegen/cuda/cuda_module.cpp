@@ -140,7 +140,8 @@ bool CudaPass::suits(const LaunchExtents& extents) const {
   if (leastOfLongTiles > 0) return extents.elements >= leastOfLongTiles;
   if (grid != Grid::Products) return together(extents) > 0;
   if (extents.inner == 0) return false;
-  return productsSuit(shape, insteadOfColumns, static_cast<double>(extents.segments / extents.inner),
+  const int64_t outers = extents.segments / extents.inner;
+  return productsSuit(shape, insteadOfColumns, static_cast<double>(outers),
                       static_cast<double>(extents.inner), static_cast<double>(extents.length));
 }
 
