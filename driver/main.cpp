@@ -119,13 +119,13 @@ int Driver::execute() {
   int status = 1;
   try {
     status = executeCommand(*file);
-  } catch (const InternalError& error) {
-    output_.flush();
-    fmt::print(stderr, "kelpie: internal error: {}\nThis is a mistake in Kelpie, not in your program.\n",
-               error.what());
   } catch (const std::bad_alloc&) {
     output_.flush();
     fmt::print(stderr, "kelpie: error: out of memory\n");
+  } catch (const std::exception& error) {  // InternalError, or what a library throws
+    output_.flush();
+    fmt::print(stderr, "kelpie: internal error: {}\nThis is a mistake in Kelpie, not in your program.\n",
+               error.what());
   }
   if (!output_.flush()) {
     fmt::print(stderr, "kelpie: error: the output could not be written\n");
