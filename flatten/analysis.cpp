@@ -82,6 +82,12 @@ Analysis::Analysis(const core::Program& program) : program_(program) {
   findPredicates(program.entry, uses);
 }
 
+void Analysis::addPartOf(FunctionId f) {
+  FunctionFacts facts = functions_[f];
+  facts.delayable = false;
+  functions_.push_back(std::move(facts));
+}
+
 void Analysis::findPredicates(const ExpPtr& start, const std::unordered_map<core::VarId, int>& uses) {
   std::unordered_set<core::VarId> candidates;  // bound in this chain of lets
   auto consider = [&](const ExpPtr& e) {

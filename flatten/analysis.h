@@ -15,6 +15,9 @@ class Analysis {
  public:
   explicit Analysis(const core::Program& program);
 
+  /// The program has got one more function, which does part of what `f` does, and needs kernels.
+  void addPartOf(core::FunctionId f);
+
   /// Member of a cycle of the call graph.
   bool recursive(core::FunctionId f) const { return functions_[f].recursive; }
   /// Recursive, all recursive calls are calls of itself in tail position.

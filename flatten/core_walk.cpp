@@ -1,5 +1,7 @@
 #include "flatten/core_walk.h"
 
+#include <utility>
+
 namespace kelpie::flatten {
 
 using core::Atom;
@@ -142,6 +144,34 @@ ExpPtr renamed(const ExpPtr& e, const std::unordered_map<core::VarId, Atom>& nam
   };
   Chain chain = takeApart(e);
   for (Chain::Binding& let : chain.lets) let.rhs = one(let.rhs);
+  chain.tail = one(chain.tail);
+  return putTogether(std::move(chain));
+}
+
+ExpPtr copied(core::Program& program, const ExpPtr& e, std::unordered_map<core::VarId, Atom>& names) {
+  const auto rename = [&](core::Var& var) {
+    const core::VarId original = std::exchange(var.id, program.nextVar++);
+    names[original] = atomOf(var);
+  };
+  const auto one = [&](const ExpPtr& x) {
+    auto result = std::make_shared<Exp>(*x);
+    if (auto* each = std::get_if<core::Each>(&result->node))
+      for (core::Each::Binding& binding : each->bindings)
+        for (core::Var& var : binding.vars) rename(var);
+    visit(
+        *result,
+        [&](Atom& a) {
+          const auto name = a.isConstant() ? names.end() : names.find(a.var());
+          if (name != names.end()) a = name->second;
+        },
+        [&](ExpPtr& part) { part = copied(program, part, names); });
+    return result;
+  };
+  Chain chain = takeApart(e);
+  for (Chain::Binding& let : chain.lets) {
+    let.rhs = one(let.rhs);
+    for (core::Var& var : let.vars) rename(var);
+  }
   chain.tail = one(chain.tail);
   return putTogether(std::move(chain));
 }

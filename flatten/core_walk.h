@@ -49,6 +49,10 @@ core::ExpPtr rebuilt(const core::ExpPtr& e, const std::function<core::Atom(const
 /// An expression with other names for variables that are bound outside of it.
 core::ExpPtr renamed(const core::ExpPtr& e, const std::unordered_map<core::VarId, core::Atom>& names);
 
+/// An expression with these names, and new ones for all variables that it binds itself, which are added.
+core::ExpPtr copied(core::Program& program, const core::ExpPtr& e,
+                    std::unordered_map<core::VarId, core::Atom>& names);
+
 /// Adds all variables an expression mentions; those it binds itself are among them, which does no harm since
 /// ids are unique.
 void collectUses(const core::ExpPtr& e, std::unordered_set<core::VarId>& uses);

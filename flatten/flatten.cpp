@@ -15,6 +15,7 @@
 #include "flatten/serial_loops.h"
 #include "flatten/short_segments.h"
 #include "flatten/sibling_calls.h"
+#include "flatten/split_functions.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::flatten {
@@ -29,7 +30,13 @@ lcu::Program flattenParallel(const core::Program& program, const RegularCells& g
   const core::Program merged = mergeCycles(program, Analysis(program));
   const core::Program oneCall = joinBranchCalls(merged, Analysis(merged));
   const core::Program joined = joinSiblingCalls(oneCall, Analysis(oneCall));
-  const core::Program hoisted = hoist(joined, Analysis(joined));
+  core::Program hoisted = hoist(joined, Analysis(joined));
+  constexpr int kRounds = 8;  // one for each apply-to-each, and each call, that what is fixed leaves
+  for (int round = 0; round < kRounds; ++round) {
+    const std::optional<core::Program> split = splitFunctions(hoisted, Analysis(hoisted));
+    if (!split) break;
+    hoisted = hoist(*split, Analysis(*split));
+  }
   lcu::Program flat = Flattener(hoisted, globals).run();
   removeLoopInvariants(flat);
   rematerialise(flat);

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "flatten/core_walk.h"
+#include "flatten/fixed_lets.h"
 
 namespace kelpie::flatten {
 namespace {
@@ -13,7 +14,6 @@ using core::Each;
 using core::Exp;
 using core::ExpPtr;
 using core::If;
-using core::Invariant;
 using core::Prim;
 using core::PrimOp;
 using core::Var;
@@ -21,7 +21,8 @@ using core::VarId;
 
 class Hoisting {
  public:
-  Hoisting(core::Program& program, const Analysis& analysis) : program_(program), analysis_(analysis) {}
+  Hoisting(core::Program& program, const Analysis& analysis)
+      : program_(program), fixedLets_(program, analysis) {}
 
   void run() {
     changeBodies(program_, [this](const ExpPtr& body) { return chain(body); });
@@ -49,12 +50,15 @@ class Hoisting {
 
   ExpPtr hoistFrom(const ExpPtr& e, const Each& each, Chain& out) {
     Chain body = takeApart(each.body);
-    const std::vector<bool> moves = choose(each, body);
+    std::unordered_set<VarId> elements;
+    for (const Each::Binding& binding : each.bindings)
+      for (const Var& var : binding.vars) elements.insert(var.id);
+    const std::vector<bool> moves = fixedLets_.moving(body, std::move(elements));
     Chain stays;
     std::vector<Chain::Binding> moved;
     bool guarded = false;
     for (size_t k = 0; k < body.lets.size(); ++k) {
-      guarded |= moves[k] && risky(body.lets[k].rhs);
+      guarded |= moves[k] && fixedLets_.risky(body.lets[k].rhs);
       (moves[k] ? moved : stays.lets).push_back(body.lets[k]);
     }
     if (moved.empty()) return e;
@@ -69,37 +73,6 @@ class Hoisting {
     auto result = std::make_shared<Exp>(*e);
     std::get<Each>(result->node).body = putTogether(std::move(stays));
     return result;
-  }
-
-  /// Which lets of the body go: those that need kernels and no element, and what they use.
-  std::vector<bool> choose(const Each& each, const Chain& body) const {
-    const size_t count = body.lets.size();
-    std::unordered_set<VarId> varying;
-    for (const Each::Binding& binding : each.bindings)
-      for (const Var& var : binding.vars) varying.insert(var.id);
-    std::vector<bool> invariant(count), moves(count);
-    std::vector<std::unordered_set<VarId>> uses(count);
-    bool mayFailBefore = false;
-    for (size_t k = 0; k < count; ++k) {
-      const Chain::Binding& let = body.lets[k];
-      uses[k] = usesOf(let.rhs);
-      const bool fails = risky(let.rhs);
-      bool fixed = !analysis_.effects(let.rhs) && !std::holds_alternative<Invariant>(let.rhs->node) &&
-                   !let.vars.empty() && !(fails && mayFailBefore);
-      for (VarId var : uses[k]) fixed &= !varying.contains(var);
-      invariant[k] = fixed;
-      if (fixed) continue;
-      for (const Var& var : let.vars) varying.insert(var.id);
-      mayFailBefore |= fails || analysis_.effects(let.rhs);
-    }
-    std::unordered_set<VarId> needed;
-    for (size_t k = count; k-- > 0;) {
-      if (!invariant[k]) continue;
-      moves[k] = !analysis_.delayable(body.lets[k].rhs) || analysis_.repeats(body.lets[k].rhs);
-      for (const Var& var : body.lets[k].vars) moves[k] = moves[k] || needed.contains(var.id);
-      if (moves[k]) needed.insert(uses[k].begin(), uses[k].end());
-    }
-    return moves;
   }
 
   /// One let that computes the moved ones only if the sequence has elements; of their variables it binds
@@ -153,37 +126,8 @@ class Hoisting {
             span};
   }
 
-  /// May fail, or not come to an end.
-  bool risky(const ExpPtr& e) const {
-    if (analysis_.uncontained(e)) return true;
-    Chain chain = takeApart(e);
-    bool found = false;
-    auto visit = [&](const ExpPtr& x) {
-      if (auto* prim = std::get_if<Prim>(&x->node)) found |= isChecked(prim->op);
-      if (auto* each = std::get_if<Each>(&x->node)) found |= each->bindings.size() > 1;
-      if (auto* call = std::get_if<core::Call>(&x->node)) found |= riskyFunction(call->function);
-      forEachPart(*x, [&](const ExpPtr& part) { found |= risky(part); });
-    };
-    for (const Chain::Binding& let : chain.lets) visit(let.rhs);
-    visit(chain.tail);
-    return found;
-  }
-
-  bool riskyFunction(core::FunctionId f) const {
-    auto [known, isNew] =
-        riskyFunctions_.emplace(f, true);  // true while it is looked at: recursion is a risk
-    if (isNew) {
-      const ExpPtr& body = program_.functions[f].body;
-      const bool risk = !body || analysis_.recursive(f) || risky(body);
-      riskyFunctions_[f] = risk;
-      return risk;
-    }
-    return known->second;
-  }
-
   core::Program& program_;
-  const Analysis& analysis_;
-  mutable std::unordered_map<core::FunctionId, bool> riskyFunctions_;
+  FixedLets fixedLets_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "flatten/flatten.h"
 #include "flatten/hoist.h"
 #include "flatten/sibling_calls.h"
+#include "flatten/split_functions.h"
 #include "frontend/session.h"
 #include "frontend/source_manager.h"
 #include "ir/core_print.h"
@@ -67,6 +68,50 @@ TEST(Hoist, EffectsAndElementsStay) {
   const std::string nesl = "let r = [1, 2, 3] in {sum({x * y : y in r}) + sum({rand(y) : y in r}) : x in r};";
   const core::Program program = compiled(nesl);
   EXPECT_EQ(hoisted(nesl), core::toString(program.entry, program));
+}
+
+std::string split(const std::string& nesl) {
+  const core::Program program = compiled(nesl);
+  const auto result = flatten::splitFunctions(program, flatten::Analysis(program));
+  if (!result) return "";
+  EXPECT_EQ(core::verify(*result), std::vector<std::string>{});
+  std::string text = core::toString(result->entry, *result);
+  for (size_t f = program.functions.size(); f < result->functions.size(); ++f)
+    text += core::toString(result->functions[f], *result);
+  return text;
+}
+
+TEST(Split, WhatFixedArgumentsDetermineIsACallOfItsOwn) {
+  EXPECT_EQ(split("function near(p, v) = let n = #v; s = sum(v) in p * s + n;"
+                  "let r = [1, 2, 3] in {near(p, r) : p in r};"),
+            "let r.1: [int64] = constant [1, 2, 3]\n"
+            "each (p.2: int64) in r.1\n"
+            "  let .18: int64 = call near(r.1)\n"
+            "  call near(p.2, r.1, .18)\n"
+            "function near(v.11: [int64]) -> int64\n"
+            "  let s.12: int64 = reduce add v.11\n"
+            "  (s.12)\n"
+            "function near(p.13: int64, v.14: [int64], s.15: int64) -> int64\n"
+            "  let n.16: int64 = length v.14\n"
+            "  let .17: int64 = mul p.13 s.15\n"
+            "  add .17 n.16\n");
+}
+
+TEST(Split, WhatVariesRecursesOrNeedsNoKernelStays) {
+  for (const char* nesl :
+       {// nothing is left for elements
+        "function near(p, v) = let s = sum({x * p : x in v}) in s; let r = [1, 2] in {near(p, r) : p in r};",
+        // there is nothing to compute
+        "function near(p, v) = let n = #v in p + n; let r = [1, 2] in {near(p, r) : p in r};",
+        // it is not inside of an apply-to-each
+        "function near(p, v) = let s = sum(v) in p + s; let r = [1, 2] in near(3, r);",
+        // one of its lets, but only where there is more of it
+        "function near(p, v) = if p == 0 then 0 else let s = sum(v) in s + near(p - 1, v);"
+        "let r = [1, 2] in {near(p, r) : p in r};",
+        // what fails first would fail second
+        "function near(p, v) = let q = 1 / p; s = sum({10 / y : y in v}) in q + s; let r = [1, 2] in {near(p, r) : p in "
+        "r};"})
+    EXPECT_EQ(split(nesl), "") << nesl;
 }
 
 std::string joined(const std::string& nesl) {

@@ -138,6 +138,29 @@ TEST(Work, SumsOfPrefixesReadThePrefixes) {
   EXPECT_LE(cost.peak, 3 * 300 * 8 + kSmallChange);
 }
 
+/// What a function computes from arguments that are the same for all elements it computes once, however deep
+/// the function and the apply-to-each are in others.
+TEST(Work, FixedArgumentsAreWorkedOnOnce) {
+  const std::string data =
+      "v = {rem(i * 7, 100) : i in [0:1000]};"
+      "function share(x, w) = let squares = {y * y : y in w} in x + sum(squares);"
+      "function twice(x, w) = share(x, w) + share(x + 1, w);"
+      "function all(u, w) = {twice(x, w) : x in u};";
+  for (const char* form : {"{share(x, v) : x in v};", "{twice(x, v) : x in v};", "all(v, v);",
+                           "{share(x, w) : x in v; w in dist(v, #v)};"}) {
+    const bool varies = std::string(form).find("dist") != std::string::npos;
+    const Cost cost = costOf(data + form);
+    if (varies)
+      EXPECT_GE(cost.elements, 1e6) << form;
+    else
+      EXPECT_LE(cost.elements, 3e3) << form << cost.outcome.lcu;
+  }
+  EXPECT_LE(costOf(data + "{all(u, v) : u in [v, v, v]};").elements, 8e3);
+  const std::string words = "lines = {dist(`a, 3) ++ \", \" ++ dist(`b, rem(i, 5)) : i in [0:1000]};";
+  const Cost cost = costOf(words + "{group_by_space(l, \", \") : l in lines};");
+  EXPECT_LE(cost.elements, 40e3) << cost.outcome.lcu;
+}
+
 TEST(Work, MatrixProductIsOneRegularKernel) {
   const double n = 40;
   for (const std::string where : {

@@ -1,0 +1,35 @@
+// Splitting functions: what a function computes from arguments that are the same for all elements of an
+// apply-to-each is computed before it. Core -> Core.
+//
+//   In:  a program and its analysis, hoisted.
+//   Out: an equivalent program in which a call inside an apply-to-each, some of whose arguments use none of
+//        its element variables, is two: of a function of these arguments, which hoisting then moves out, and
+//        of one that does the rest. None if there is no such call.
+//
+//   function near(p, pts) = let m = sum(pts) in p / m;
+//   {near(p, pts) : p in ps}
+//
+// becomes
+//
+//   function near(pts) = sum(pts);                              the fixed part
+//   function near(p, pts, m) = p / m;                           the rest
+//   {let m = near(pts) in near(p, pts, m) : p in ps}
+//
+// Calls inside the function are split likewise, as far as they stand among its own lets. What they stand in
+// there, an apply-to-each, has to be hoisted before its function can be split: so the passes alternate until
+// there is nothing to split.
+//
+// The first function takes all the time where the second is called for few elements or none; hoisting guards
+// what can fail or recurse. Recursive functions are not split.
+#pragma once
+
+#include <optional>
+
+#include "flatten/analysis.h"
+#include "ir/core.h"
+
+namespace kelpie::flatten {
+
+std::optional<core::Program> splitFunctions(core::Program program, Analysis analysis);
+
+}  // namespace kelpie::flatten
