@@ -82,9 +82,10 @@ Analysis::Analysis(const core::Program& program) : program_(program) {
   findPredicates(program.entry, uses);
 }
 
-void Analysis::addPartOf(FunctionId f) {
+void Analysis::addPartOf(FunctionId f, bool pure) {
   FunctionFacts facts = functions_[f];
   facts.delayable = false;
+  if (pure) facts.effects = false;
   functions_.push_back(std::move(facts));
 }
 

@@ -15,8 +15,9 @@ class Analysis {
  public:
   explicit Analysis(const core::Program& program);
 
-  /// The program has got one more function, which does part of what `f` does, and needs kernels.
-  void addPartOf(core::FunctionId f);
+  /// The program has got one more function, which does part of what `f` does, and needs kernels. What else is
+  /// known of it is what is known of `f`, though it may do less; `pure`: it has no effects.
+  void addPartOf(core::FunctionId f, bool pure);
 
   /// Member of a cycle of the call graph.
   bool recursive(core::FunctionId f) const { return functions_[f].recursive; }

@@ -67,7 +67,7 @@ class Hoisting {
       std::unordered_set<VarId> used;
       for (const Chain::Binding& let : stays.lets) collectUses(let.rhs, used);
       collectUses(stays.tail, used);
-      moved = {underTest(each.bindings[0].sequence, std::move(moved), used, out)};
+      moved = {underTest(each, std::move(moved), used, out)};
     }
     for (Chain::Binding& let : moved) out.lets.push_back(std::move(let));
     auto result = std::make_shared<Exp>(*e);
@@ -75,9 +75,9 @@ class Hoisting {
     return result;
   }
 
-  /// One let that computes the moved ones only if the sequence has elements; of their variables it binds
-  /// those that are `used`.
-  Chain::Binding underTest(const Atom& sequence, std::vector<Chain::Binding> moved,
+  /// One let that computes the moved ones only if there are elements, and sequences have one length, as the
+  /// apply-to-each fails first otherwise; of their variables it binds those that are `used`.
+  Chain::Binding underTest(const Each& each, std::vector<Chain::Binding> moved,
                            const std::unordered_set<VarId>& used, Chain& out) {
     const Span span = moved.front().span;
     auto make = [&](auto node, Row type) {
@@ -93,12 +93,17 @@ class Hoisting {
       return Atom{var.id, var.type};
     };
     const CoreType integer(program_.intType);
-    Prim length{.op = PrimOp::Length, .arguments = {sequence}};
-    const Atom n = bindFresh(make(length, {integer}));
-    Prim some{.op = PrimOp::Scalar,
-              .arguments = {n, Atom{Scalar::ofInt(program_.intType, 0), integer}},
-              .scalarOp = ScalarOp::Greater};
-    const Atom condition = bindFresh(make(some, {CoreType(ScalarType::Bool)}));
+    const CoreType boolean(ScalarType::Bool);
+    const auto lengthOf = [&](const Each::Binding& binding) {
+      return bindFresh(make(Prim{.op = PrimOp::Length, .arguments = {binding.sequence}}, {integer}));
+    };
+    const auto scalar = [&](ScalarOp op, const Atom& x, const Atom& y) {
+      return bindFresh(make(Prim{.op = PrimOp::Scalar, .arguments = {x, y}, .scalarOp = op}, {boolean}));
+    };
+    const Atom n = lengthOf(each.bindings[0]);
+    Atom condition = scalar(ScalarOp::Greater, n, Atom{Scalar::ofInt(program_.intType, 0), integer});
+    for (size_t k = 1; k < each.bindings.size(); ++k)
+      condition = scalar(ScalarOp::And, condition, scalar(ScalarOp::Equal, n, lengthOf(each.bindings[k])));
 
     // Inside the branch the variables get new names; the old ones are bound to its results.
     std::unordered_map<VarId, Atom> names;

@@ -56,12 +56,16 @@ class Splitting {
     std::unordered_set<VarId> varying;
     for (const Each::Binding& binding : each->bindings)
       for (const Var& var : binding.vars) varying.insert(var.id);
+    const Chain body = takeApart(each->body);
+    Chain splitBody = splitCalls(body, std::move(varying));
+    split_ |= splitBody.lets.size() > body.lets.size();
     Each changed = *each;
-    changed.body = putTogether(splitCalls(takeApart(each->body), std::move(varying)));
+    changed.body = putTogether(std::move(splitBody));
     return makeExp(std::move(changed), result->type, result->span);
   }
 
-  /// The calls among the lets of a chain, some of whose arguments do not vary.
+  /// Splits calls among the lets of a chain, some of whose arguments do not vary. What uses something that
+  /// varies varies, and so does what an effect gives, as FixedLets::moving has it.
   Chain splitCalls(const Chain& chain, std::unordered_set<VarId> varying) {
     Chain out;
     for (const Chain::Binding& let : chain.lets) {
@@ -113,6 +117,7 @@ class Splitting {
   std::optional<Halves> makeHalves(FunctionId f, const std::vector<bool>& varies) {
     const core::Function whole = program_.functions[f];  // a copy: functions are added
     if (!whole.body || analysis_.recursive(f)) return std::nullopt;
+    // What needs no kernels is not worth an array for its elements to find it in.
     if (analysis_.delayable(f) && !analysis_.repeats(whole.body)) return std::nullopt;
     std::unordered_set<VarId> varying;
     for (size_t k = 0; k < varies.size(); ++k)
@@ -138,15 +143,14 @@ class Splitting {
       results.atoms.push_back(atomOf(var));
     }
     fixed.tail = makeExp(std::move(results), types, whole.span);
-    const Part first = add(f, {}, types, putTogether(std::move(fixed)));
-    const Part second = add(f, handed, whole.result, putTogether(std::move(rest)));
-    split_ = true;
+    const Part first = add(f, {}, types, putTogether(std::move(fixed)), true);
+    const Part second = add(f, handed, whole.result, putTogether(std::move(rest)), false);
     return Halves{first, second};
   }
 
   /// A function with a body that is made of lets of `f`, and with the parameters that it uses; `handed`: what
-  /// it takes beside them.
-  Part add(FunctionId f, const std::vector<Var>& handed, Row result, const ExpPtr& body) {
+  /// it takes beside them. `pure`: it has no effects.
+  Part add(FunctionId f, const std::vector<Var>& handed, Row result, const ExpPtr& body, bool pure) {
     core::Function function = program_.functions[f];
     Part part;
     std::vector<Var> parameters;
@@ -166,7 +170,7 @@ class Splitting {
     function.result = std::move(result);
     function.body = copied(program_, body, names);
     program_.functions.push_back(std::move(function));
-    analysis_.addPartOf(f);
+    analysis_.addPartOf(f, pure);
     part.function = static_cast<FunctionId>(program_.functions.size() - 1);
     return part;
   }

@@ -19,8 +19,8 @@
 // there, an apply-to-each, has to be hoisted before its function can be split: so the passes alternate until
 // there is nothing to split.
 //
-// The first function takes all the time where the second is called for few elements or none; hoisting guards
-// what can fail or recurse. Recursive functions are not split.
+// Hoisting guards what can fail or recurse, and leaves the first call where it is if something before it,
+// which would fail first, stays; then nothing is gained. Recursive functions are not split.
 #pragma once
 
 #include <optional>

@@ -75,7 +75,10 @@ struct TargetCosts {
   double columnElement;
   double productElement;  ///< of a fold by tiles: what it reads from shared memory
   double productTile;     ///< ... and a tile, until it has what it folds first
-  double keyedElement;    ///< a position of one in which keys tell which of many (codegen/keyed_segments.h)
+  /// Of a fold by threads that have several short segments (codegen/cuda/segment_shorts.cuh): a segment, and
+  /// an element of 8 bytes, unless its arithmetic takes longer.
+  double shortSegment, shortElement;
+  double keyedElement;  ///< a position of one in which keys tell which of many (codegen/keyed_segments.h)
   // An element of a permute that writes in order, to arbitrary positions that the cache of all cores holds,
   // and to those of a large array.
   // On a GPU: an element of which the last writer stays, a piece of 32 bytes in that cache, a granule of 64.

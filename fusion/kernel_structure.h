@@ -20,7 +20,7 @@
 namespace kelpie::fusion {
 
 /// Whether neighbouring segments go side by side (codegen/regular_reads.h).
-enum class BySegments : uint8_t { No, Maps, Folds, Products };
+enum class BySegments : uint8_t { No, Maps, Folds, Products, ShortProducts };
 
 /// Some thunks that are computed together.
 struct ThunkStructure {

@@ -192,13 +192,13 @@ class Account {
   void findProduct() {
     if (!structure_.product) return;
     const bool byColumns = passes_[0].bySegments != BySegments::No;
-    if (const auto tiles = productTiles(*structure_.product, info_.space, model_, n_, m_, byColumns)) {
-      product_ = structure_.product;
-      tiles_ = *tiles;
-      passes_[0].bySegments = BySegments::Products;
-    } else {
-      again_ = !byColumns;
-    }
+    using codegen::cuda::ProductWay;
+    const ProductTiles tiles = productTiles(*structure_.product, info_.space, model_, n_, m_, byColumns);
+    again_ = tiles.way == ProductWay::AsOthers && !byColumns;
+    if (tiles.way == ProductWay::AsOthers) return;
+    product_ = structure_.product;
+    tiles_ = tiles;
+    passes_[0].bySegments = tiles.way == ProductWay::Tiles ? BySegments::Products : BySegments::ShortProducts;
   }
 
   bool bySegments() const { return pass_->bySegments != BySegments::No; }
@@ -248,6 +248,8 @@ class Account {
       time.arithmetic +=
           times * model_.arithmetic(soac.combine.result) * (role == BindingRole::Element ? tiles_.empty : 1);
     }
+    if (role == BindingRole::Element && pass_->bySegments == BySegments::ShortProducts)
+      time.arithmetic = std::max(time.arithmetic, timeOfShorts(soac));
     if (soac.kind == SoacKind::Permute) {
       const ThunkSample::Positions positions = nextPositions();
       double width = 0;
@@ -262,6 +264,16 @@ class Account {
     }
     if (pass_->scansRanges) time = overRanges(time);
     pass_->members.push_back(time);
+  }
+
+  /// What threads that have several short segments take for a fold, if its arithmetic takes less.
+  double timeOfShorts(const Soac& fold) const {
+    constexpr int kBytes = 8;
+    constexpr double kOfShorter = 0.72;  // of what those with longer elements take
+    const double all = tiles_.empty * (m_ * model_.costs().shortSegment + n_ * model_.costs().shortElement);
+    return std::all_of(fold.pull.begin(), fold.pull.end(), [](ExprRef e) { return sizeOf(e->type) < kBytes; })
+               ? kOfShorter * all
+               : all;
   }
 
   /// Whether nothing of a filter is asked for but how many it keeps: on a GPU that is all it computes.
@@ -468,7 +480,7 @@ class Account {
     if (role == BindingRole::Finish) return;
     if (bySegments() && role == BindingRole::Element) {
       if (!uses(at, 0) && !uses(at, 1)) return;  // by position, once for many segments
-      if (isReadBySegments(at) || structure_.twoIndices || pass_->bySegments == BySegments::Products)
+      if (isReadBySegments(at) || structure_.twoIndices || product_)
         return addSideBySide(e, times, repeated, positions);
     }
     if (again_ && role == BindingRole::Element && (uses(at, 1) || uses(at, 0)))
@@ -514,7 +526,7 @@ class Account {
     const bool near = !again_ && codegen::stepOf(e->operands[0], 2) == codegen::Step::One;
     constexpr double kPiece = 32;
     constexpr double kRowsOfProduct = 8;  // that a place serves
-    const double serves = product_ ? ProductTiles::kSide : structure_.twoIndices ? kRowsOfProduct : 1;
+    const double serves = product_ ? tiles_.serves : structure_.twoIndices ? kRowsOfProduct : 1;
     const double again = (all - once) / kPiece / serves;
     addLoads({once * model_.costs().byte, near ? 0 : again * model_.costs().sharedLoad,
               near ? again * model_.costs().cachedLoad : 0},
@@ -598,7 +610,7 @@ class Account {
         return lcu::anyNode({e}, [&](ExprRef n) { return n == index; });
       };
       const bool ofBoth = usesIndex(product_->indices.outer) && usesIndex(product_->indices.place);
-      return ofBoth ? tiles_.empty : 1 / ProductTiles::kSide;
+      return ofBoth ? tiles_.empty : 1 / tiles_.serves;
     }
     constexpr double kTogether = 4, kTurns = 8;
     if (!uses(e, 1)) return 1 / std::clamp(std::ceil(m_ / kLanes), 1.0, kTogether);

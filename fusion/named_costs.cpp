@@ -71,6 +71,8 @@ constexpr NamedCost kCosts[] = {
     {"columnElement", &T::columnElement, R::Cores},
     {"productElement", &T::productElement, R::Cores},
     {"productTile", &T::productTile, R::Cores},
+    {"shortSegment", &T::shortSegment, R::Cores},
+    {"shortElement", &T::shortElement, R::Cores},
     {"keyedElement", &T::keyedElement, R::Cores},
     {"permuteElement", &T::permuteElement, R::Cores},
     {"sharedStore", &T::sharedStore, R::SharedCache},

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "codegen/cuda/cuda_module.h"
-
 namespace kelpie::fusion {
 
 using lcu::ExprKind;
@@ -25,25 +23,35 @@ double placesOf(const codegen::Product& product, const lcu::Space& space, const 
   return std::sqrt(segments);
 }
 
+constexpr double kSide = 64, kRowsOfShorts = 8;
+
 /// Indices that tiles have for so many. Half a tile takes 0.7 of its time: what it loads is as much. (On an
 /// H100 a position of a tile takes 0.73 ns, of a half 0.57, of a quarter 0.36.)
 double inTiles(double indices) {
-  constexpr double kSide = ProductTiles::kSide, kHalf = kSide / 2, kTimeOfHalf = 0.7 * kSide;
+  constexpr double kHalf = kSide / 2, kTimeOfHalf = 0.7 * kSide;
   const double rest = std::fmod(indices, kSide);
   return indices - rest + (rest == 0 ? 0 : rest <= kHalf ? kTimeOfHalf : kSide);
 }
 
 }  // namespace
 
-std::optional<ProductTiles> productTiles(const codegen::Product& product, const lcu::Space& space,
-                                         const CostModel& model, double elements, double segments,
-                                         bool byColumns) {
+ProductTiles productTiles(const codegen::Product& product, const lcu::Space& space, const CostModel& model,
+                          double elements, double segments, bool byColumns) {
   const double places = placesOf(product, space, model, segments), outers = segments / std::max(1.0, places);
   const double length = elements / std::max(1.0, segments);
   const codegen::cuda::TileShape shape;
-  if (!codegen::cuda::productsSuit(shape, byColumns, outers, places, length)) return std::nullopt;
-  return ProductTiles{codegen::cuda::ProductTime(shape, outers, places, length).tiles,
-                      inTiles(places) * inTiles(outers) / std::max(1.0, segments)};
+  using codegen::cuda::ProductWay;
+  ProductTiles result{codegen::cuda::productWay(shape, byColumns, outers, places, length)};
+  if (result.way == ProductWay::Tiles) {
+    result.number = codegen::cuda::ProductTime(shape, outers, places, length).tiles;
+    result.empty = inTiles(places) * inTiles(outers) / std::max(1.0, segments);
+    result.serves = kSide;
+  }
+  if (result.way == ProductWay::Shorts) {
+    result.empty = codegen::cuda::placesOfLanes(places) / std::max(1.0, places);
+    result.serves = kRowsOfShorts;
+  }
+  return result;
 }
 
 }  // namespace kelpie::fusion

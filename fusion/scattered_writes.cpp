@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "fusion/effects.h"
 #include "fusion/sizes.h"
@@ -43,8 +44,11 @@ class Scatterer {
       }
     });
     lcu::forEachBlock(program_, [&](lcu::Block& block) {
+      for (const Stmt& stmt : block.stmts)
+        if (const auto* loop = std::get_if<lcu::HostLoop>(&stmt.node))
+          carried_.insert(loop->params.begin(), loop->params.end());
       for (size_t k = 0; k < block.stmts.size();)
-        if (!scatter(block, k)) ++k;
+        if (!scatter(block, k)) replaceOne(block, k++);
     });
     return replaced_;
   }
@@ -76,7 +80,7 @@ class Scatterer {
         continue;
       }
       for (const Written& w : written[k])
-        if (!mayScatter(w, permute)) return false;
+        if (!mayScatter(w, permute) && fewWrites(permute) == 0) return false;
     }
     const std::string name = std::get<lcu::Launch>(block.stmts[at].node).kernel.name;
     for (size_t k = readers.size(); k-- > 0;) {
@@ -86,10 +90,15 @@ class Scatterer {
         continue;
       }
       Stmt& stmt = block.stmts[readers[k]];
-      std::optional<Stmt> base = writeOnto(stmt, permute, written[k]);
+      const bool inTurn = !std::all_of(written[k].begin(), written[k].end(),
+                                       [&](const Written& w) { return mayScatter(w, permute); });
+      std::vector<Stmt> before;
+      if (std::optional<Stmt> base = writeOnto(stmt, permute, written[k])) before.push_back(std::move(*base));
       if (readers.size() == 1) std::get<lcu::Launch>(stmt.node).kernel.name = name;
-      if (base)
-        block.stmts.insert(block.stmts.begin() + static_cast<ptrdiff_t>(readers[k]), std::move(*base));
+      if (inTurn) writeInTurn(stmt, fewWrites(permute), before);
+      for (; !before.empty(); before.pop_back())
+        block.stmts.insert(block.stmts.begin() + static_cast<ptrdiff_t>(readers[k]),
+                           std::move(before.back()));
       ++replaced_;
     }
     if (wantsWriters == readers.size()) erase(block, at);
@@ -206,6 +215,14 @@ class Scatterer {
     return permute.unique || permute.space.extent == arena_.index(1) || followsDestination(w.value, permute);
   }
 
+  /// So many writes are made one after the other, of which the last stays; 0: they are more, or unknown.
+  static int64_t fewWrites(const Soac& permute) {
+    constexpr int64_t kMost = 4;
+    const ExprRef extent = permute.space.extent;
+    if (permute.space.segmented() || extent->kind != ExprKind::Constant) return 0;
+    return extent->constant.i > 1 && extent->constant.i <= kMost ? extent->constant.i : 0;
+  }
+
   /// Whether writers to one place write the same: their value is a function of the place.
   bool followsDestination(ExprRef value, const Soac& permute) {
     std::vector<ExprRef> places;
@@ -228,6 +245,107 @@ class Scatterer {
 
   void erase(lcu::Block& block, size_t at) {
     block.stmts.erase(block.stmts.begin() + static_cast<ptrdiff_t>(at));
+  }
+
+  /// A permute of a few elements becomes one for each: this statement is the last, the others go to `before`.
+  void writeInTurn(Stmt& stmt, int64_t count, std::vector<Stmt>& before) {
+    const Soac all = *soacOf(stmt);
+    const auto ofWriter = [&](ExprRef e, int64_t k) {
+      return e ? arena_.rewrite(e,
+                                [&](ExprRef n) { return n == arena_.param(0) ? arena_.index(k) : nullptr; })
+               : nullptr;
+    };
+    std::vector<VarId> held;
+    for (int64_t k = 0; k < count; ++k) {
+      Soac one = all;
+      one.space.extent = arena_.index(1);
+      one.unique = true;
+      one.agreeing = false;
+      one.destination = ofWriter(all.destination, k);
+      for (ExprRef& e : one.pull) e = ofWriter(e, k);
+      for (ExprRef& e : one.effects) e = ofWriter(e, k);
+      if (k > 0) {
+        one.fill.clear();
+        one.onto = held;
+      }
+      if (k + 1 == count) {
+        *soacOf(stmt) = std::move(one);
+        return;
+      }
+      held.clear();
+      for (ExprRef e : one.pull)
+        held.push_back(program_.newVar({"written", lcu::VarKind::Array, e->type, one.target}));
+      one.results = held;
+      Stmt earlier;
+      earlier.results = held;
+      earlier.span = stmt.span;
+      const std::string& name = std::get<lcu::Launch>(stmt.node).kernel.name;
+      earlier.node = lcu::Launch{{name + "_in_turn", {std::move(one)}, held}};
+      before.push_back(std::move(earlier));
+    }
+  }
+
+  /// Makes a write of a map that replaces one element of arrays that a loop carries, if no later statement of
+  /// the block reads these.
+  void replaceOne(lcu::Block& block, size_t at) {
+    Soac* map = soacOf(block.stmts[at]);
+    if (!map || map->kind != SoacKind::Map || map->space.segmented() || map->pull.empty() ||
+        !map->effects.empty())
+      return;
+    ExprRef place = nullptr;
+    std::vector<ExprRef> values;
+    std::vector<VarId> onto;
+    for (ExprRef pull : map->pull) {
+      const auto one = replacement(pull);
+      if (!one || (place && one->place != place)) return;
+      place = one->place;
+      const auto& array = program_.vars[one->array];
+      if (!carried_.contains(one->array) || array.extent != map->space.extent) return;
+      values.push_back(one->value);
+      onto.push_back(one->array);
+    }
+    for (VarId array : onto) {
+      if (std::find(block.results.begin(), block.results.end(), array) != block.results.end()) return;
+      for (size_t k = at + 1; k < block.stmts.size(); ++k)
+        if (reads(block.stmts[k], array)) return;
+    }
+    map->kind = SoacKind::Permute;
+    map->pull = std::move(values);
+    map->destination = place;
+    map->target = map->space.extent;
+    map->where = arena_.op(ScalarOp::And, arena_.op(ScalarOp::GreaterEqual, place, arena_.index(0)),
+                           arena_.op(ScalarOp::Less, place, map->target));
+    map->space.extent = arena_.index(1);
+    map->onto = std::move(onto);
+    map->unique = true;
+    ++replaced_;
+  }
+
+  /// `if %i == place then value else array[%i]`.
+  struct Replacement {
+    ExprRef place, value;
+    VarId array;
+  };
+  std::optional<Replacement> replacement(ExprRef pull) const {
+    if (pull->kind != ExprKind::Project || pull->operands[0]->kind != ExprKind::If) return std::nullopt;
+    const ExprRef choice = pull->operands[0], condition = choice->operands[0];
+    if (condition->kind != ExprKind::Op || condition->op != ScalarOp::Equal) return std::nullopt;
+    const ExprRef i = arena_.param(0);
+    const ExprRef place = condition->operands[0] == i ? condition->operands[1] : condition->operands[0];
+    if (condition->operands[0] != i && condition->operands[1] != i) return std::nullopt;
+    const ExprRef value = choice->operands[1 + pull->index];
+    const ExprRef before = choice->operands[1 + lcu::valueCount(choice) + pull->index];
+    if (place->usesParam || place->canFail || place->type != lcu::kIndex || value->usesParam ||
+        value->canFail)
+      return std::nullopt;
+    if (before->kind != ExprKind::Load || before->operands[0] != i) return std::nullopt;
+    return Replacement{place, value, before->index};
+  }
+
+  /// Whether a statement, or one in it, reads a variable.
+  static bool reads(const Stmt& stmt, VarId var) {
+    const std::vector<VarId> read = lcu::freeVars(stmt);
+    return std::binary_search(read.begin(), read.end(), var);
   }
 
   /// The map of the statement becomes a permute. What must come before it, if what was there is no array yet.
@@ -275,6 +393,7 @@ class Scatterer {
   lcu::Program& program_;
   lcu::ExprArena& arena_;
   std::unordered_map<VarId, MapResult> maps_;
+  std::unordered_set<VarId> carried_;  ///< parameters of loops of the host
   int replaced_ = 0;
 };
 

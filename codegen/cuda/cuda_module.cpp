@@ -67,6 +67,13 @@ int64_t columnTiles(const TileShape& shape, const LaunchExtents& extents, int64_
   return sets * chunksOf(sets, atOnce, longest);
 }
 
+/// As ShortReduce in segment_shorts.cuh does.
+int64_t shortTiles(const TileShape& shape, const LaunchExtents& extents) {
+  const int64_t inner = std::max<int64_t>(1, extents.inner), lanes = lanesFor(inner);
+  const int64_t rows = pieces(extents.segments / inner, shape.rows * (kWarp / lanes));
+  return std::max<int64_t>(1, pieces(pieces(inner, lanes) * rows, shape.threads / kWarp));
+}
+
 /// As ProductTiles in segment_products.cuh cuts a space.
 int64_t productTiles(const TileShape& shape, const LaunchExtents& extents, int64_t atOnce) {
   constexpr int64_t kDepth = 16, kDeep = 4;  // ... of which several pay for what is folded afterwards
@@ -82,6 +89,22 @@ int64_t keyTiles(const TileShape& shape, const LaunchExtents& extents) {
   const int64_t most = std::max<int64_t>(1, (extents.length + shape.items() - 1) / shape.items());
   return groups * std::clamp<int64_t>(kKeyBlocks * kMultiprocessors / groups, 1, most);
 }
+
+/// Nanoseconds on an H200 of segments of two indices by threads that have several (segment_shorts.cuh): of a
+/// segment and of an element, whether a lane has one or not, and of what is read by outer indices, of which a
+/// warp has many where there are few places.
+double timeOfShorts(double outers, double places, double length) {
+  constexpr double kSegment = 2.6e-3, kElement = 0.52e-3, kRead = 2e-3, kReadApart = 8e-3;
+  constexpr double kFewPlaces = 2;
+  return outers * placesOfLanes(places) * (kSegment + length * kElement) +
+         outers * length * (places <= kFewPlaces ? kReadApart : kRead);
+}
+
+/// ... of short ones by columns (segment_columns.cuh), for which a warp has eight outer indices or fewer.
+double timeOfShortColumns(double outers, double places, double length) {
+  constexpr double kOuter = 0.125, kElement = 0.6e-3;
+  return outers * (std::ceil(places / kWarp) * kOuter + places * length * kElement);
+}
 }  // namespace
 
 ProductTime::ProductTime(const TileShape& shape, double outers, double places, double length) {
@@ -93,12 +116,22 @@ ProductTime::ProductTime(const TileShape& shape, double outers, double places, d
   nanoseconds = tiles * (kTile + position * length);
 }
 
-bool productsSuit(const TileShape& shape, bool byColumns, double outers, double places, double length) {
-  // An element of a range takes 3.6 ns/1000 in long segments, up to 6 in short ones.
-  constexpr double kOfRanges = 3.6e-3, kOfColumns = 1e-3;
+double placesOfLanes(double places) {
+  const auto lanes = static_cast<double>(lanesFor(static_cast<int64_t>(places)));
+  return std::ceil(places / lanes) * lanes;
+}
+
+ProductWay productWay(const TileShape& shape, bool byColumns, double outers, double places, double length) {
+  // Of an element of a range, in long segments and in short ones, and of one of a column.
+  constexpr double kOfRanges = 3.6e-3, kOfShortRanges = 6e-3, kOfColumns = 1e-3, kLongest = 32;
   const double elements = outers * places * length;
-  return elements * (byColumns ? kOfColumns : kOfRanges) >
-         ProductTime(shape, outers, places, length).nanoseconds;
+  const double tiles = ProductTime(shape, outers, places, length).nanoseconds;
+  if (length > kLongest)
+    return tiles < elements * (byColumns ? kOfColumns : kOfRanges) ? ProductWay::Tiles : ProductWay::AsOthers;
+  const double others = byColumns ? timeOfShortColumns(outers, places, length) : elements * kOfShortRanges;
+  const double shorts = timeOfShorts(outers, places, length);
+  if (tiles < std::min(others, shorts)) return ProductWay::Tiles;
+  return shorts < others ? ProductWay::Shorts : ProductWay::AsOthers;
 }
 
 int64_t CudaPass::tileSize() const {
@@ -138,11 +171,15 @@ int64_t CudaPass::together(const LaunchExtents& extents) const {
 bool CudaPass::suits(const LaunchExtents& extents) const {
   if (fewColumns) return extents.segments <= kWarp;
   if (leastOfLongTiles > 0) return extents.elements >= leastOfLongTiles;
-  if (grid != Grid::Products) return together(extents) > 0;
+  if (grid != Grid::Products && grid != Grid::Shorts) return together(extents) > 0;
   if (extents.inner == 0) return false;
   const int64_t outers = extents.segments / extents.inner;
-  return productsSuit(shape, insteadOfColumns, static_cast<double>(outers),
-                      static_cast<double>(extents.inner), static_cast<double>(extents.length));
+  const bool tiles = grid == Grid::Products;
+  const ProductWay way =
+      productWay(tiles ? shape : TileShape(), insteadOfColumns, static_cast<double>(outers),
+                 static_cast<double>(extents.inner), static_cast<double>(extents.length));
+  // Tiles are asked before, with a shape of their own.
+  return tiles ? way == ProductWay::Tiles : way != ProductWay::AsOthers;
 }
 
 int64_t CudaPass::rangesAtOnce(const LaunchExtents& extents) const {
@@ -162,6 +199,7 @@ int64_t CudaPass::tiles(const LaunchExtents& extents) const {
   if (grid == Grid::Rows) return rowTiles(shape, extents);
   if (grid == Grid::Columns) return columnTiles(shape, extents, blocksAtOnce);
   if (grid == Grid::Products) return productTiles(shape, extents, blocksAtOnce);
+  if (grid == Grid::Shorts) return shortTiles(shape, extents);
   if (grid == Grid::Transposed) return transposedTiles(shape, extents);
   if (grid == Grid::Keys) return keyTiles(shape, extents);
   if (const int64_t each = together(extents)) return (extents.segments + each - 1) / each;

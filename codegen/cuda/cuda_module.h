@@ -41,6 +41,7 @@ enum class Grid : uint8_t {
   Rows,        ///< segments of a regular space, several to a thread or to a block (segment_rows.cuh)
   Columns,     ///< the same, neighbouring segments to neighbouring threads (segment_columns.cuh)
   Products,    ///< the same, tiles of segments with two indices (segment_products.cuh)
+  Shorts,      ///< the same, short ones, several to a thread (segment_shorts.cuh)
   Keys,        ///< the same, of elements whose segment a key tells (segment_keys.cuh)
   Transposed,  ///< tiles of segments and positions of a regular space (transposed_tile.cuh)
 };
@@ -71,7 +72,12 @@ struct TileShape {
   int places() const { return kThreadsOfPlaces * width; }
 };
 
-/// Of a fold by tiles (segment_products.cuh), how many tiles there are, and what they take.
+/// Ways to fold segments of two indices that load by one of these at a time: as other folds, that is by
+/// ranges of elements, or by columns where neighbouring segments load side by side; by tiles
+/// (segment_products.cuh); short ones by threads that have several each (segment_shorts.cuh).
+enum class ProductWay : uint8_t { AsOthers, Tiles, Shorts };
+
+/// What a fold by tiles takes, and how many there are.
 struct ProductTime {
   /// Nanoseconds of a tile on an H200, 264 at a time, and of each of its positions: all of it, half, a
   /// quarter.
@@ -82,8 +88,11 @@ struct ProductTime {
   ProductTime(const TileShape& shape, double outers, double places, double length);
 };
 
-/// Whether tiles take less time than ranges of elements do, or (`byColumns`) than a fold by columns does.
-bool productsSuit(const TileShape& shape, bool byColumns, double outers, double places, double length);
+/// Of Grid::Shorts: how many places the lanes have that have as many or fewer.
+double placesOfLanes(double places);
+
+/// What takes the least time. `byColumns`: that is how other folds go.
+ProductWay productWay(const TileShape& shape, bool byColumns, double outers, double places, double length);
 
 struct CudaPass {
   lcu::Kernel kernel;
@@ -107,8 +116,8 @@ struct CudaPass {
   /// Outputs, by number: offsets of filtered segments, each found by a table (segment_ranks.cuh).
   std::vector<uint32_t> ranked;
   /// What is launched instead for inputs that they suit, the first that does: products
-  /// (segment_products.cuh), warps and groups of threads (segment_warps.cuh, segment_groups.cuh), few
-  /// columns, tiles of many elements.
+  /// (segment_products.cuh), short ones (segment_shorts.cuh), warps and groups of threads
+  /// (segment_warps.cuh, segment_groups.cuh), few columns, tiles of many elements.
   std::vector<std::shared_ptr<const CudaPass>> alternatives;
   int64_t mostOfGroups = 0;       ///< of groups: elements of such inputs
   bool byWarps = false;           ///< groups are whole warps
@@ -122,8 +131,8 @@ struct CudaPass {
   bool refills = false;     ///< of Chunks: blocks should have several tiles each (lane_queue.cuh)
   int64_t nearBytes = 1;    ///< of Ranges: CudaOptions::nearBytes
   int blocksAtOnce = 1;     ///< of a multiprocessor, for which registers suffice
-  /// Of Columns and Products, segments of two indices: the constant number of places, or the parameter, by
-  /// number, that tells it. Neither: one index.
+  /// Of Columns, Products and Shorts, segments of two indices: the constant number of places, or the
+  /// parameter, by number, that tells it. Neither: one index.
   int64_t innerConstant = 0;
   std::optional<uint32_t> innerParameter;
   std::string text;
@@ -132,7 +141,7 @@ struct CudaPass {
   bool findsBegins() const { return grid == Grid::Heads; }
   bool segmented() const {
     return grid == Grid::Heads || grid == Grid::Rows || grid == Grid::Columns || grid == Grid::Keys ||
-           grid == Grid::Ranges || grid == Grid::Transposed || grid == Grid::Products;
+           grid == Grid::Ranges || grid == Grid::Transposed || grid == Grid::Products || grid == Grid::Shorts;
   }
   /// Elements of a tile, or entries of the merged list (Ranges): of those fewer than there are positions, so
   /// that the range of a warp may begin at an aligned element.

@@ -20,6 +20,7 @@
 #include "segment_ranks.cuh"
 #include "segment_reduce.cuh"
 #include "segment_rows.cuh"
+#include "segment_shorts.cuh"
 #include "segment_warps.cuh"
 #include "segments.cuh"
 #include "transposed_tile.cuh"

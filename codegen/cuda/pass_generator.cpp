@@ -102,7 +102,10 @@ CudaPass generate(KernelPart part, const lcu::Program& program, const std::strin
   };
   pass.fewColumns = plan.fewColumns;
   if (plan.longTiles) pass.leastOfLongTiles = options.leastOfLongTiles;
-  if (form == PassForm::General && plan.product) add(PassForm::Product, "_product");
+  if (form == PassForm::General && plan.product) {
+    add(PassForm::Product, "_product");
+    add(PassForm::Shorts, "_short");
+  }
   if (form == PassForm::General && plan.across && plan.shape.rows > 1) add(PassForm::FewColumns, "_few");
   if (form == PassForm::General && plan.lengthens) {
     add(PassForm::LongTiles, "_long");

@@ -287,8 +287,8 @@ class Planner {
       if (plan_.columns()) plan_.indices = twoIndices(kernel_, info_);
       plan_.across = plan_.columns() && !plan_.indices && regularReads(kernel_, info_).across;
       if (!plan_.keyed && foldsSegmentsOnly()) plan_.product = productOf(kernel_, info_, program_);
-      if (form_ == PassForm::Product) {
-        plan_.grid = Grid::Products;
+      if (form_ == PassForm::Product || form_ == PassForm::Shorts) {
+        plan_.grid = form_ == PassForm::Product ? Grid::Products : Grid::Shorts;
         plan_.indices = plan_.product->indices;
       }
     } else if (!plan_.needsLower() && !plan_.reductions.empty()) {

@@ -93,8 +93,9 @@ struct PassPlan {
   bool ranges() const { return grid == Grid::Ranges; }
   /// Whether ranges scan what they fold, or beside it (range_scans.h).
   bool scansRanges() const { return foldLevel > 0; }
-  bool rows() const { return grid == Grid::Rows || grid == Grid::Columns; }
+  bool rows() const { return grid == Grid::Rows || grid == Grid::Columns || shorts(); }
   bool columns() const { return grid == Grid::Columns; }
+  bool shorts() const { return grid == Grid::Shorts; }
   bool transposed() const { return grid == Grid::Transposed; }
   bool keys() const { return grid == Grid::Keys; }
   bool products() const { return grid == Grid::Products; }
@@ -114,7 +115,7 @@ struct PassPlan {
 };
 
 /// Ways to write a pass: for inputs of any kind, or an alternative for some.
-enum class PassForm : uint8_t { General, Groups, Warps, Product, FewColumns, LongTiles };
+enum class PassForm : uint8_t { General, Groups, Warps, Product, Shorts, FewColumns, LongTiles };
 
 /// `places`: CudaPass::placesOfSpace.
 PassPlan planPass(const lcu::Kernel& kernel, const KernelInfo& info, const lcu::Program& program,

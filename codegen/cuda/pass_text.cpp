@@ -139,6 +139,7 @@ void PassText::placeScratch() {
       }
     }
   }
+  if (plan.shorts()) return;
   if (plan.folds()) {  // a partial result, of whole words, for each segment of a tile
     const int segments = plan.keys()       ? plan.shape.keys
                          : plan.products() ? plan.shape.outers() * plan.shape.places()
@@ -186,6 +187,7 @@ std::string PassText::keyReduceType() const {
   return fmt::format("KeyReduce<S, Level1, {}>", plan.shape.keys);
 }
 std::string PassText::rowReduceType() const {
+  if (plan.shorts()) return "ShortReduce<S, Level1>";
   if (!plan.columns()) return "RowReduce<S, Level1>";
   return fmt::format("ColumnReduce<S, Level1, {}>", plan.indices.has_value());
 }

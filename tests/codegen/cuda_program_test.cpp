@@ -334,6 +334,20 @@ TEST(CudaPrograms, ProductsByTiles) {
     expectAgreement("rows = " + std::to_string(rows) + "; depth = " + std::to_string(depth) +
                     "; columns = " + std::to_string(columns) + "; " + products);
 }
+/// Of short rows: threads have several segments each, and the lanes of a warp that places leave over further
+/// outer indices (segment_shorts.cuh).
+TEST(CudaPrograms, ProductsOfShortRows) {
+  const std::string products =
+      "m = {{float(rem(i * 7 + j * 13, 16)) : j in [0:depth]} : i in [0:rows]};"
+      "w = {{float(rem(i * 5 + j * 3, 16)) : j in [0:depth]} : i in [0:columns]};"
+      "{{sum({x * y : x in a; y in b}) + float(j) : b in w; j in index(columns)} : a in m};"
+      "{{(min_val({x + y : x in a; y in b}), sum({(x - y) * (x - y) : x in a; y in b})) : b in w} : a in m};"
+      "tw = transpose(w); {{sum({m[i][k] * tw[k][j] : k in [0:depth]}) : j in [0:columns]} : i in [0:rows]};";
+  for (const auto& [rows, depth, columns] : std::vector<std::array<int, 3>>{
+           {300, 3, 12}, {100, 5, 2}, {1000, 2, 1}, {3, 7, 300}, {65, 1, 33}, {200, 32, 5}, {41, 4, 7}})
+    expectAgreement("rows = " + std::to_string(rows) + "; depth = " + std::to_string(depth) +
+                    "; columns = " + std::to_string(columns) + "; " + products);
+}
 /// Variables are named as the program names them, but not as generated code names its own.
 TEST(CudaPrograms, VariablesWithNamesOfGeneratedCode) {
   std::string program, sum = "0.0";

@@ -164,31 +164,36 @@ TEST_F(Regular, Products) {
 }
 
 /// Tiles are for launches that fill enough of them: ranges take their time for elements, tiles for positions.
+/// Threads that have several segments are for short ones.
 TEST_F(Regular, ProductsSuitWhatFillsTiles) {
-  codegen::cuda::CudaPass pass;
+  codegen::cuda::CudaPass pass, shorts;
   pass.grid = Grid::Products;
+  shorts.grid = Grid::Shorts;
   codegen::LaunchExtents extents;
-  extents.length = 16;
-  const auto suits = [&](int64_t outers, int64_t places) {
+  extents.length = 64;
+  const auto suits = [&](const codegen::cuda::CudaPass& way, int64_t outers, int64_t places) {
     extents.inner = places;
     extents.segments = outers * places;
     extents.elements = extents.segments * extents.length;
-    return pass.suits(extents);
+    return way.suits(extents);
   };
-  EXPECT_TRUE(suits(32, 16));
-  EXPECT_TRUE(suits(100000, 5));
-  EXPECT_TRUE(suits(5, 100000));
-  EXPECT_FALSE(suits(100000, 3));
-  EXPECT_FALSE(suits(16, 16));
-  EXPECT_FALSE(suits(1000, 0));
+  EXPECT_TRUE(suits(pass, 32, 16));
+  EXPECT_TRUE(suits(pass, 100000, 5));
+  EXPECT_TRUE(suits(pass, 5, 100000));
+  EXPECT_FALSE(suits(pass, 100000, 2));
+  EXPECT_FALSE(suits(pass, 16, 4));
+  EXPECT_FALSE(suits(pass, 1000, 0));
+  EXPECT_FALSE(suits(shorts, 100000, 2));
   extents.length = 3;
-  EXPECT_TRUE(suits(100, 100));
-  EXPECT_FALSE(suits(100, 9));
+  EXPECT_TRUE(suits(shorts, 100, 9));
+  EXPECT_TRUE(suits(shorts, 100000, 2));
+  EXPECT_FALSE(suits(shorts, 100000, 0));
+  EXPECT_FALSE(suits(pass, 100, 9));
   pass.insteadOfColumns = true;  // which take less time
-  EXPECT_FALSE(suits(100, 64));
+  EXPECT_FALSE(suits(pass, 100, 32));
   extents.length = 64;
-  EXPECT_TRUE(suits(100, 64));
-  EXPECT_FALSE(suits(100, 5));
+  EXPECT_TRUE(suits(pass, 100, 64));
+  EXPECT_FALSE(suits(pass, 100, 5));
 }
 
 /// Of columns that a warp has lanes for, threads have one each.

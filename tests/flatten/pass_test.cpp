@@ -64,6 +64,29 @@ TEST(Hoist, WhatCanFailIsGuarded) {
             "  mul .6 x.2\n");
 }
 
+/// Sequences of different lengths are an error, which comes first.
+TEST(Hoist, WhatCanFailIsNotReachedWhereLengthsDiffer) {
+  EXPECT_EQ(hoisted("let r = [1, 2, 3] in {sum({10 / z : z in r}) * x * y : x in r; y in r};"),
+            "let r.1: [int64] = constant [1, 2, 3]\n"
+            "let .11: int64 = length r.1\n"
+            "let .12: bool = gt .11 0\n"
+            "let .13: int64 = length r.1\n"
+            "let .14: bool = eq .11 .13\n"
+            "let .15: bool = and .12 .14\n"
+            "let .7: int64 =\n"
+            "  if .15\n"
+            "    let .16: [int64] =\n"
+            "      each (z.4: int64) in r.1\n"
+            "        checked div 10 z.4\n"
+            "    let .17: int64 = reduce add .16\n"
+            "    (.17)\n"
+            "  else\n"
+            "    (0)\n"
+            "each (x.2: int64) in r.1; (y.3: int64) in r.1\n"
+            "  let .8: int64 = mul .7 x.2\n"
+            "  mul .8 y.3\n");
+}
+
 TEST(Hoist, EffectsAndElementsStay) {
   const std::string nesl = "let r = [1, 2, 3] in {sum({x * y : y in r}) + sum({rand(y) : y in r}) : x in r};";
   const core::Program program = compiled(nesl);
@@ -109,7 +132,8 @@ TEST(Split, WhatVariesRecursesOrNeedsNoKernelStays) {
         "function near(p, v) = if p == 0 then 0 else let s = sum(v) in s + near(p - 1, v);"
         "let r = [1, 2] in {near(p, r) : p in r};",
         // what fails first would fail second
-        "function near(p, v) = let q = 1 / p; s = sum({10 / y : y in v}) in q + s; let r = [1, 2] in {near(p, r) : p in "
+        "function near(p, v) = let q = 1 / p; s = sum({10 / y : y in v}) in q + s; let r = [1, 2] in "
+        "{near(p, r) : p in "
         "r};"})
     EXPECT_EQ(split(nesl), "") << nesl;
 }

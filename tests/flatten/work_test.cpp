@@ -156,6 +156,11 @@ TEST(Work, FixedArgumentsAreWorkedOnOnce) {
       EXPECT_LE(cost.elements, 3e3) << form << cost.outcome.lcu;
   }
   EXPECT_LE(costOf(data + "{all(u, v) : u in [v, v, v]};").elements, 8e3);
+  // ... also where the rest has effects.
+  const std::string draws =
+      "function drawn(x, w) = let s = sum({y * y : y in w}); r = rand(x + 1) in s + r;"
+      "function doubled(x, w) = let r = drawn(x, w) in r * 2;";
+  EXPECT_LE(costOf(data + draws + "{doubled(x, v) : x in v};").elements, 8e3);
   const std::string words = "lines = {dist(`a, 3) ++ \", \" ++ dist(`b, rem(i, 5)) : i in [0:1000]};";
   const Cost cost = costOf(words + "{group_by_space(l, \", \") : l in lines};");
   EXPECT_LE(cost.elements, 40e3) << cost.outcome.lcu;
@@ -337,6 +342,33 @@ TEST(Work, WritesInALoopMoveNoOthers) {
 }
 
 // A place that several writers want is searched for among all places, once a step.
+/// One element that is replaced, however a program says so, and a few that a list spells.
+TEST(Work, ReplacedElementsInALoopMoveNoOthers) {
+  const std::string loop = "function lp(d, i) = if i == #d then d else let j = rem(i * i + 3, #d) in lp(";
+  const std::string end = ", i + 1); sum({x * i : x in lp([0:1000], 0); i in [0:1000]});";
+  for (const char* write : {"rep(d, d[j] + 1, i)", "{if k == i then i * 2 else x : x in d; k in [0:#d]}",
+                            "d <- [(i, d[j]), (j, d[i])]", "d <- [(j, 1), (j, 2), (i, d[j])]"}) {
+    const Cost cost = costOf(loop + write + end);
+    EXPECT_LE(cost.elements, 8e3) << write << cost.outcome.lcu;
+    EXPECT_LE(cost.written, 64e3) << write;
+  }
+  // The old one is needed.
+  const Cost both = costOf(
+      "function lp(d, i, s) = if i == #d then s else let e = rep(d, i, 5) in"
+      " lp(e, i + 1, s + sum({x * y : x in d; y in e})); lp([0:50], 0, 0);");
+  EXPECT_EQ(both.outcome.error, "");
+  // Which of several errors, and what is out of range.
+  for (const char* wrong :
+       {"let d = [1, 2, 3] in d <- [(0, 1), (3, 2)];", "rep([1, 2], 5, 2);",
+        "function g(d, i) = if i == 4 then d else g(rep(d, 7, i), i + 1); g([1, 2, 3], 0);",
+        "function g(d, i) = if i == 9 then d else g({if k == i then 0 else x : x in d; k in"
+        " [0:#d]}, i + 1); g([1, 2, 3], 0);"}) {
+    RunnerOptions options;
+    options.fused = options.reference = true;
+    for (const FormOutcome& outcome : runProgram(wrong, options)) EXPECT_EQ(outcome.difference, "") << wrong;
+  }
+}
+
 TEST(Work, WritesThatMayDisagreeKeepTheLast) {
   Cost cost = costOf(
       "function marked(d, i) = if i == 9 then d else"

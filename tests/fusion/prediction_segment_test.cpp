@@ -108,26 +108,35 @@ TEST(Prediction, TransposedReads) {
 }
 
 /// Of a fold of two indices, what one of them and the position tell serves a tile; of few, nothing does.
+/// Short segments go several to a thread.
 TEST(Prediction, Products) {
   TargetCosts costs = free();
   costs.lockStep = true;
   costs.productElement = 2;
-  const auto time = [&](const std::string& segments, const std::string& places, double m) {
-    const std::string kernel = "kernel k { let r: [int64; m] = REDUCE regular(" + segments +
-                               ", 20, n) { i, s, p => xs[s / " + places + " * 20 + p] * ys[s % " + places +
-                               " * 20 + p] } (0) { x, y => x + y } return r }";
-    return predicted(costs, (kernel + "\n  let first: int64 = r[0]\n  return first").c_str(), 20 * m, m);
+  const auto time = [&](const std::string& segments, const std::string& places, double m, int length = 40) {
+    const std::string at = " * " + std::to_string(length) + " + p]";
+    const std::string kernel = "kernel k { let r: [int64; m] = REDUCE regular(" + segments + ", " +
+                               std::to_string(length) + ", n) { i, s, p => xs[s / " + places + at +
+                               " * ys[s % " + places + at + " } (0) { x, y => x + y } return r }";
+    return predicted(costs, (kernel + "\n  let first: int64 = r[0]\n  return first").c_str(), length * m, m);
   };
   // Tiles have 64 of either index; where half of one suffices, it takes 0.7 of the time.
-  EXPECT_DOUBLE_EQ(time("4096", "64", 4096), 2 * 20 * 64 * 64);
-  EXPECT_DOUBLE_EQ(time("1600", "40", 1600), 2 * 20 * 64 * 64);
-  EXPECT_NEAR(time("576", "24", 576), 2 * 20 * 44.8 * 44.8, 1);
-  EXPECT_NEAR(time("6400", "80", 6400), 2 * 20 * 108.8 * 108.8, 1);
-  EXPECT_DOUBLE_EQ(time("225", "15", 225), 0);
+  EXPECT_DOUBLE_EQ(time("4096", "64", 4096), 2 * 40 * 64 * 64);
+  EXPECT_DOUBLE_EQ(time("1600", "40", 1600), 2 * 40 * 64 * 64);
+  EXPECT_NEAR(time("576", "24", 576), 2 * 40 * 44.8 * 44.8, 1);
+  EXPECT_NEAR(time("6400", "80", 6400), 2 * 40 * 108.8 * 108.8, 1);
+  EXPECT_DOUBLE_EQ(time("100", "10", 100), 0);
   EXPECT_DOUBLE_EQ(time("1601", "40", 1601), 0);
+  EXPECT_DOUBLE_EQ(time("1200", "12", 1200, 3), 0);
   costs.productElement = 0;
+  costs.shortSegment = 5;
+  costs.shortElement = 2;
+  EXPECT_DOUBLE_EQ(time("4096", "64", 4096), 0);
+  // 16 lanes for 12 places.
+  EXPECT_NEAR(time("1200", "12", 1200, 3), 1600 * (5 + 3 * 2), 1e-6);
+  costs.shortSegment = costs.shortElement = 0;
   costs.integerProduct = 64;  // of the product once for each element, of the places in memory once for a tile
-  EXPECT_NEAR(time("1600", "40", 1600), 20 * (64 * 64 * 64 + 2 * 1600), 20 * 1600);
+  EXPECT_NEAR(time("1600", "40", 1600), 40 * (64 * 64 * 64 + 2 * 1600), 40 * 1600);
 }
 
 TEST(Prediction, SegmentsThatGoThroughThePositionsTogether) {
