@@ -212,7 +212,34 @@ class Scatterer {
   }
 
   bool mayScatter(const Written& w, const Soac& permute) {
-    return permute.unique || permute.space.extent == arena_.index(1) || followsDestination(w.value, permute);
+    return isUnique(permute) || followsDestination(w.value, permute);
+  }
+
+  /// Whether no two writers have one destination.
+  bool isUnique(const Soac& permute) {
+    return permute.unique || permute.space.extent == arena_.index(1) ||
+           (!permute.space.segmented() &&
+            differsEverywhere(resolved(permute.destination, permute.space.extent)));
+  }
+
+  /// Whether an integer is another one for each element of a flat space: a sum of its number and of what is
+  /// the same for all. (Sums that wrap differ, too; those of 32 bits do of fewer than 2^32 elements.)
+  static bool differsEverywhere(ExprRef e) {
+    switch (e->kind) {
+      case ExprKind::Param:
+        return true;
+      case ExprKind::Check:  // elsewhere there is an error
+        return differsEverywhere(e->operands[1]);
+      case ExprKind::Convert:
+        return isInt(e->type) && isInt(e->operands[0]->type) && differsEverywhere(e->operands[0]);
+      case ExprKind::Op:
+        if (e->op != ScalarOp::Add && e->op != ScalarOp::Sub) return false;
+        for (size_t k : {0, 1})
+          if (!e->operands[1 - k]->usesParam) return differsEverywhere(e->operands[k]);
+        return false;
+      default:
+        return false;
+    }
   }
 
   /// So many writes are made one after the other, of which the last stays; 0: they are more, or unknown.
@@ -356,7 +383,7 @@ class Scatterer {
     soac.results = map.results;
     soac.span = map.span;
     soac.origin = map.origin;
-    soac.unique = permute.unique || permute.space.extent == arena_.index(1);
+    soac.unique = isUnique(permute);
     soac.agreeing = !soac.unique;
     soac.pull.clear();
     soac.fill.clear();

@@ -347,7 +347,9 @@ TEST(Work, ReplacedElementsInALoopMoveNoOthers) {
   const std::string loop = "function lp(d, i) = if i == #d then d else let j = rem(i * i + 3, #d) in lp(";
   const std::string end = ", i + 1); sum({x * i : x in lp([0:1000], 0); i in [0:1000]});";
   for (const char* write : {"rep(d, d[j] + 1, i)", "{if k == i then i * 2 else x : x in d; k in [0:#d]}",
-                            "d <- [(i, d[j]), (j, d[i])]", "d <- [(j, 1), (j, 2), (i, d[j])]"}) {
+                            "d <- [(i, d[j]), (j, d[i])]", "d <- [(j, 1), (j, 2), (i, d[j])]",
+                            "d <- zip([i / 2:i / 2 + 3], [d[i], 2, 3])",
+                            "d <- {(i / 2 + k, u + d[i]) : u in [1, 2, 3]; k in [0:3]}"}) {
     const Cost cost = costOf(loop + write + end);
     EXPECT_LE(cost.elements, 8e3) << write << cost.outcome.lcu;
     EXPECT_LE(cost.written, 64e3) << write;
