@@ -11,7 +11,8 @@
 // The first takes |r|^2 additions by NESL's own cost model (and did in every earlier implementation), the
 // second |r|. Scalar operations and views stay inside, where they cost nothing and need no array; those that
 // a hoisted expression uses go with it. Effects never move. Nothing is evaluated for no elements
-// (language.md 4.6.5): an expression that can fail or recurse is moved under a test that there are some:
+// (language.md 4.6.5): an expression that can fail or recurse is moved under a test that there are some (and
+// that all sequences of the apply-to-each are equally long, as it fails first otherwise):
 //
 //   let n = #r; c = n > 0; s = if c then g(r) else 0 in {... : x in r}
 //

@@ -13,7 +13,6 @@ namespace {
 using core::Atom;
 using core::Call;
 using core::Each;
-using core::Exp;
 using core::ExpPtr;
 using core::FunctionId;
 using core::Var;
@@ -50,7 +49,7 @@ class Splitting {
 
   ExpPtr part(const ExpPtr& e) {
     const auto same = [](const Atom& a) { return a; };
-    const ExpPtr result = rebuilt(e, same, [this](const ExpPtr& inner) { return inside(inner); });
+    ExpPtr result = rebuilt(e, same, [this](const ExpPtr& inner) { return inside(inner); });
     const auto* each = std::get_if<Each>(&result->node);
     if (!each) return result;
     std::unordered_set<VarId> varying;
@@ -109,7 +108,7 @@ class Splitting {
   std::optional<Halves> halvesOf(FunctionId f, const std::vector<bool>& varies) {
     const auto known = halves_.find({f, varies});
     if (known != halves_.end()) return known->second;
-    const std::optional<Halves> halves = makeHalves(f, varies);
+    std::optional<Halves> halves = makeHalves(f, varies);
     halves_.emplace(std::pair(f, varies), halves);
     return halves;
   }
