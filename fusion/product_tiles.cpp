@@ -48,7 +48,7 @@ ProductTiles productTiles(const codegen::Product& product, const lcu::Space& spa
     result.serves = kSide;
   }
   if (result.way == ProductWay::Shorts) {
-    result.empty = codegen::cuda::placesOfLanes(places) / std::max(1.0, places);
+    result.empty = codegen::cuda::segmentsOfShorts(outers, places) / std::max(1.0, segments);
     result.serves = kRowsOfShorts;
   }
   return result;

@@ -96,7 +96,7 @@ int64_t keyTiles(const TileShape& shape, const LaunchExtents& extents) {
 double timeOfShorts(double outers, double places, double length) {
   constexpr double kSegment = 2.6e-3, kElement = 0.52e-3, kRead = 2e-3, kReadApart = 8e-3;
   constexpr double kFewPlaces = 2;
-  return outers * placesOfLanes(places) * (kSegment + length * kElement) +
+  return segmentsOfShorts(outers, places) * (kSegment + length * kElement) +
          outers * length * (places <= kFewPlaces ? kReadApart : kRead);
 }
 
@@ -116,9 +116,11 @@ ProductTime::ProductTime(const TileShape& shape, double outers, double places, d
   nanoseconds = tiles * (kTile + position * length);
 }
 
-double placesOfLanes(double places) {
+double segmentsOfShorts(double outers, double places) {
+  constexpr double kRows = 8;  // of a thread, unless what it folds is wide
   const auto lanes = static_cast<double>(lanesFor(static_cast<int64_t>(places)));
-  return std::ceil(places / lanes) * lanes;
+  const double beside = kRows * kWarp / lanes;
+  return std::ceil(places / lanes) * lanes * std::ceil(outers / beside) * beside;
 }
 
 ProductWay productWay(const TileShape& shape, bool byColumns, double outers, double places, double length) {

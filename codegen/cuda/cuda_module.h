@@ -88,8 +88,8 @@ struct ProductTime {
   ProductTime(const TileShape& shape, double outers, double places, double length);
 };
 
-/// Of Grid::Shorts: how many places the lanes have that have as many or fewer.
-double placesOfLanes(double places);
+/// Of Grid::Shorts: how many segments threads have, those included that there are not.
+double segmentsOfShorts(double outers, double places);
 
 /// What takes the least time. `byColumns`: that is how other folds go.
 ProductWay productWay(const TileShape& shape, bool byColumns, double outers, double places, double length);

@@ -187,6 +187,7 @@ TEST_F(Regular, ProductsSuitWhatFillsTiles) {
   extents.length = 3;
   EXPECT_TRUE(suits(shorts, 100, 9));
   EXPECT_TRUE(suits(shorts, 100000, 2));
+  EXPECT_FALSE(suits(shorts, 1, 100000));  // a thread has eight outer indices
   EXPECT_FALSE(suits(shorts, 100000, 0));
   EXPECT_FALSE(suits(pass, 100, 9));
   pass.insteadOfColumns = true;  // which take less time

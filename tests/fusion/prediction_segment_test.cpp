@@ -132,8 +132,8 @@ TEST(Prediction, Products) {
   costs.shortSegment = 5;
   costs.shortElement = 2;
   EXPECT_DOUBLE_EQ(time("4096", "64", 4096), 0);
-  // 16 lanes for 12 places.
-  EXPECT_NEAR(time("1200", "12", 1200, 3), 1600 * (5 + 3 * 2), 1e-6);
+  // 16 lanes for 12 places, and seven times 16 outer indices for 100.
+  EXPECT_NEAR(time("1200", "12", 1200, 3), 7 * 16 * 16 * (5 + 3 * 2), 1e-6);
   costs.shortSegment = costs.shortElement = 0;
   costs.integerProduct = 64;  // of the product once for each element, of the places in memory once for a tile
   EXPECT_NEAR(time("1600", "40", 1600), 40 * (64 * 64 * 64 + 2 * 1600), 40 * 1600);
