@@ -96,6 +96,7 @@ class Scatterer {
       if (std::optional<Stmt> base = writeOnto(stmt, permute, written[k])) before.push_back(std::move(*base));
       if (readers.size() == 1) std::get<lcu::Launch>(stmt.node).kernel.name = name;
       if (inTurn) writeInTurn(stmt, fewWrites(permute), before);
+      // One by one: to insert an empty range, a deque moves what is before it onto itself, which empties it.
       for (; !before.empty(); before.pop_back())
         block.stmts.insert(block.stmts.begin() + static_cast<ptrdiff_t>(readers[k]),
                            std::move(before.back()));
