@@ -57,6 +57,7 @@ class Positions {
   enum class Made : uint8_t {
     Unknown,
     Offsets,   ///< of sequences from outside, or of a filter
+    Draws,     ///< of 31 bits
     Scan,      ///< with its total
     Constant,  ///< of elements that fit
     Else,
@@ -66,7 +67,7 @@ class Positions {
     return program_.vars[v].kind == lcu::VarKind::Array && program_.vars[v].type == ScalarType::Int64;
   }
   bool canBe(VarId v) const {
-    return made_[v] == Made::Offsets || made_[v] == Made::Constant ||
+    return made_[v] == Made::Offsets || made_[v] == Made::Draws || made_[v] == Made::Constant ||
            (made_[v] == Made::Scan && divides_[v]) || (made_[v] == Made::Unknown && !sources_[v].empty());
   }
 
@@ -127,6 +128,7 @@ class Positions {
   void statement(const lcu::Stmt& s, const lcu::Service& service) {
     size_t next = 0;
     for (const CoreType& type : service.resultTypes) columns(type, true, s.results, next);
+    if (service.name == "random_draws") made_[s.results[1]] = Made::Draws;
   }
   void statement(const lcu::Stmt& s, const lcu::HostIf& branch) {
     block(*branch.thenBlock);

@@ -11,6 +11,8 @@
 //      whatever variables they go through. Others may still come across one (a session's value, say), so
 //      which arrays of a launch are short is only known when it happens.
 //
+// So are random draws, which have 31 bits.
+//
 // Where a sequence may be empty, as at the end of a recursion, its offsets may be a constant: it is as short
 // as what it meets.
 //

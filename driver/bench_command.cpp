@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <unordered_set>
 
 #include "driver/data_set.h"
 #include "driver/interrupt.h"
@@ -32,11 +33,19 @@ class Bench {
         runner_(sources, backend, services, nowhere_,
                 {0, options.verbose, isatty(STDERR_FILENO) != 0, &interrupted()}) {}
 
-  /// The variables of the program.
+  /// The variables of the program, and expressions that these read as `it`.
   bool bind(const std::vector<FormResult>& forms) {
+    std::unordered_set<uint32_t> read;  // cells, by the forms behind
     std::vector<FormResult> bindings;
-    for (const FormResult& form : forms)
-      if (form.kind == FormKind::Binding || form.kind == FormKind::FileBinding) bindings.push_back(form);
+    for (auto form = forms.rbegin(); form != forms.rend(); ++form) {
+      const bool isRead = std::any_of(form->assignments.begin(), form->assignments.end(),
+                                      [&](const CellAssignment& a) { return read.erase(a.cell) != 0; });
+      if (form->kind != FormKind::Binding && form->kind != FormKind::FileBinding && !isRead) continue;
+      if (form->program)
+        for (const core::Global& global : form->program->globals) read.insert(global.cell);
+      bindings.push_back(*form);
+    }
+    std::reverse(bindings.begin(), bindings.end());
     return runner_.run(bindings);
   }
 
@@ -49,7 +58,11 @@ class Bench {
     }
     const auto& [source, expression] = std::get<DataSet>(set);
     const auto binding = analyse(source, fmt::format("{} = {};", kArguments, expression));
-    return binding && runner_.run(*binding);
+    if (binding && binding->size() != 1) {
+      fmt::print(stderr, "kelpie: {} is not one expression\n", data);
+      return false;
+    }
+    return binding && canRun(binding->front(), data) && runner_.run(*binding);
   }
   std::optional<BenchResult> measureOn(const std::string& entry, const std::string& data) {
     return measureCall(fmt::format("{}({})", entry, kArguments), entry, data);
@@ -63,7 +76,7 @@ class Bench {
                                          const std::string& data) {
     const auto forms = analyse("--entry", call + ";");
     if (!forms) return std::nullopt;
-    if (forms->size() != 1 || !forms->front().program) {
+    if (forms->size() != 1 || forms->front().kind != FormKind::Expression || !forms->front().program) {
       fmt::print(stderr, "kelpie: --entry {} is not one expression\n", entry);
       return std::nullopt;
     }
@@ -72,6 +85,7 @@ class Bench {
       fmt::print(stderr, "kelpie: {} is a function; --data says what to call it with\n", entry);
       return std::nullopt;
     }
+    if (!canRun(form, entry)) return std::nullopt;
     const CellValues cells = [this](uint32_t cell) { return runner_.values().at(cell); };
     const std::unique_ptr<PreparedForm> prepared = backend_.prepare(*form.program, cells);
     BenchResult result{entry, data, {}, {}, 0};
@@ -100,6 +114,17 @@ class Bench {
     for (const runtime::KernelStatistics& kernel : accounted.kernels)
       result.bytes += kernel.work.bytesRead + kernel.work.bytesWritten;
     return result;
+  }
+
+  /// Whether what it reads has been evaluated: variables, but not what `it` may name.
+  bool canRun(const FormResult& form, const std::string& text) const {
+    if (!form.program ||
+        std::all_of(form.program->globals.begin(), form.program->globals.end(),
+                    [&](const core::Global& g) { return runner_.values().contains(g.cell); }))
+      return true;
+    fmt::print(stderr, "kelpie: {} reads `it`, which bench has not evaluated: give the expression a name\n",
+               text);
+    return false;
   }
 
   std::optional<std::vector<FormResult>> analyse(const std::string& name, std::string text) {
@@ -133,7 +158,9 @@ BenchOutcome bench(const std::vector<FormResult>& forms, const Options& options,
                    SourceManager& sources, const Pipeline& pipeline, Backend& backend, Services& services,
                    Output& output) {
   Bench bench(options, session, sources, pipeline, backend, services);
-  BenchOutcome outcome{{options.file, backend.name(), 0, {}}, bench.bind(forms)};
+  BenchOutcome outcome;
+  outcome.results = {options.file, backend.name(), 0, {}};
+  outcome.good = bench.bind(forms);
   if (!outcome.good) return outcome;
   BenchResults& results = outcome.results;
   results.copyBandwidth = backend.copyBandwidth();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -135,7 +136,8 @@ std::string BenchResults::toJson() const {
 
 std::optional<BenchResults> BenchResults::read(const std::string& path, std::string& problem) {
   std::ifstream file(path);
-  if (!file) {
+  std::error_code none;
+  if (!file || std::filesystem::is_directory(path, none)) {
     problem = "cannot read it";
     return std::nullopt;
   }
@@ -147,6 +149,10 @@ std::optional<BenchResults> BenchResults::read(const std::string& path, std::str
     BenchResults results{json.at("program"), json.at("target"), json.at("copyBytesPerSecond"), {}};
     for (const Json& r : json.at("results")) results.results.push_back(fromJson(r));
     return results;
+  } catch (const Json::exception& error) {
+    const std::string text = error.what();  // "[json.exception.out_of_range.403] key 'results' not found"
+    problem = "no results of kelpie bench: " + text.substr(std::min(text.size(), text.find("] ") + 2));
+    return std::nullopt;
   } catch (const std::exception& error) {
     problem = fmt::format("no results of kelpie bench: {}", error.what());
     return std::nullopt;

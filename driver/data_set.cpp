@@ -133,7 +133,8 @@ class RandomTypes {
     const std::string digits(text_.substr(at_, end - at_));
     char* rest = nullptr;
     const double value = std::strtod(digits.c_str(), &rest);
-    if (digits.empty() || *rest != 0 || value > 1e15) throw DataProblem{"a number is expected"};
+    if (digits.empty() || *rest != 0) throw DataProblem{"a number is expected"};
+    if (value > 1e15) throw DataProblem{"the number is too large"};
     at_ = end;
     return value;
   }
@@ -179,6 +180,7 @@ std::variant<DataSet, DataProblem> readDataSet(const std::string& text) {
     content << std::ifstream(text, std::ios::binary).rdbuf();
     return DataSet{text, content.str()};
   }
+  if (std::filesystem::is_directory(text, none)) return DataProblem{text + " is a directory"};
   if (namesFile(text)) return DataProblem{fmt::format("there is no file {}", text)};
   const std::string_view random = "random ";
   if (text.starts_with(random)) return RandomTypes(std::string_view(text).substr(random.size() - 1)).read();

@@ -262,6 +262,11 @@ std::unique_ptr<Services> Driver::services(std::function<void(std::string_view)>
   return makeServices(std::move(options));
 }
 
+bool isSameFile(const std::string& a, const std::string& b) {
+  std::error_code none;
+  return std::filesystem::weakly_canonical(a, none) == std::filesystem::weakly_canonical(b, none);
+}
+
 /// Whether all results can be written, each to a file of its own, and none over the program.
 bool Driver::canWriteResults() const {
   std::vector<std::pair<const char*, std::string>> results{
@@ -269,18 +274,14 @@ bool Driver::canWriteResults() const {
   if (options_.command == Command::Fusion)
     results.emplace_back("-o", options_.outputFile);  // of build: a folder
   std::erase_if(results, [](const auto& result) { return result.second.empty() || result.second == "-"; });
-  const auto same = [](const std::string& a, const std::string& b) {
-    std::error_code none;
-    return std::filesystem::weakly_canonical(a, none) == std::filesystem::weakly_canonical(b, none);
-  };
   for (auto result = results.begin(); result != results.end(); ++result) {
     const auto& [option, path] = *result;
-    if (same(path, options_.file)) {
+    if (isSameFile(path, options_.file)) {
       fmt::print(stderr, "kelpie: {} would write over the program, {}\n", option, path);
       return false;
     }
     for (auto other = results.begin(); other != result; ++other) {
-      if (!same(path, other->second)) continue;
+      if (!isSameFile(path, other->second)) continue;
       fmt::print(stderr, "kelpie: {} and {} would both write {}\n", other->first, option, path);
       return false;
     }
@@ -359,6 +360,12 @@ int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
                                 const fusion::PairTable& pairs) {
       if (!concerns(region, options_.function)) return;
       const std::string path = numbered(options_.lpFile, ++regions);
+      for (const std::string& other : {options_.file, options_.profileFile, options_.outputFile}) {
+        if (regions == 1 || !isSameFile(path, other)) continue;  // the first is looked at before
+        fmt::print(stderr, "kelpie: --emit-lp would write region {} over {}\n", regions, other);
+        good = false;
+        return;
+      }
       if (fusion::emitLp(problem, pairs, "region of " + region.function, path)) return;
       fmt::print(stderr, "kelpie: cannot write {}\n", path);
       good = false;

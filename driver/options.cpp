@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <filesystem>
 #include <iostream>
+#include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "frontend/text.h"
@@ -30,12 +33,30 @@ CLI::Validator oneOf(const std::map<std::string, Value>& values) {
   return CLI::Validator(translate, "");
 }
 
+std::optional<int64_t> wholeNumber(const std::string& text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
 /// A whole number, `least` or more.
 CLI::Validator atLeast(int64_t least) {
   const auto check = [least](const std::string& text) -> std::string {
-    int64_t value = 0;
-    const bool whole = CLI::detail::lexical_cast(text, value);
-    return whole && value >= least ? "" : fmt::format("{} is not a whole number from {} on", text, least);
+    const auto value = wholeNumber(text);
+    return value && *value >= least ? "" : fmt::format("{} is not a whole number from {} on", text, least);
+  };
+  return CLI::Validator(check, "");
+}
+
+/// The random stream has seeds of 32 bits (language.md 4.9).
+CLI::Validator seedNumber() {
+  static constexpr int64_t kLeast = std::numeric_limits<int32_t>::min(),
+                           kMost = std::numeric_limits<uint32_t>::max();
+  const auto check = [](const std::string& text) -> std::string {
+    const auto value = wholeNumber(text);
+    if (value && *value >= kLeast && *value <= kMost) return "";
+    return fmt::format("{} is not a whole number from {} to {}", text, kLeast, kMost);
   };
   return CLI::Validator(check, "");
 }
@@ -91,7 +112,9 @@ void addRunOptions(CLI::App& app, Options& options) {
                   {"reference", "interp", "cpu", "cuda"});
   addFusionOption(app, options);
   addLanguageOptions(app, options);
-  app.add_option("--seed", options.seed, "First seed of the random stream (default 1)")->type_name("N");
+  app.add_option("--seed", options.seed, "First seed of the random stream (default 1)")
+      ->check(seedNumber())
+      ->type_name("N");
   const std::map<std::string, RandomGenerator> generators = {{"additive", RandomGenerator::Additive},
                                                              {"philox", RandomGenerator::Philox}};
   app.add_option("--rng", options.generator, "Random numbers: additive (NESL's own, default) or philox")

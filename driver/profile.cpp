@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -336,7 +337,8 @@ std::string Profile::toText(const Machine& machine) const {
 bool Profile::read(const std::string& path, SizesByForm& sizes, codegen::DeviceFigures& device,
                    std::string& problem) {
   std::ifstream file(path);
-  if (!file) {
+  std::error_code none;
+  if (!file || std::filesystem::is_directory(path, none)) {
     problem = "cannot read it";
     return false;
   }

@@ -145,8 +145,11 @@ bool Runner::fail(const FormResult& form, const RuntimeError& error) {
     values_.erase(assignment.cell);
     failed_[assignment.cell] = {form.span, form.name};
   }
-  report(form,
-         {Severity::Error, "K0501", error.span.known() ? error.span : form.span, error.message, "", {}});
+  const Span place = error.span.known() ? error.span : form.span;
+  Diagnostic diagnostic{Severity::Error, "K0501", place, error.message, "", {}};
+  if (place.file != form.span.file || place.begin < form.span.begin || place.end > form.span.end)
+    diagnostic.notes.push_back({form.span, "in the evaluation of this form"});
+  report(form, diagnostic);
   return false;
 }
 

@@ -53,8 +53,8 @@ Values Flattener::random(const core::Exp& e, const core::Prim& node, ExprRef bou
   if (!integer) {
     ExprRef low = arena().op(ScalarOp::And, draw, arena().index((int64_t{1} << 30) - 1));
     const auto wide = [&](ExprRef x) { return arena().convert(x, ScalarType::Float64); };
-    ExprRef scale = arena().constant(Scalar::ofFloat(ScalarType::Float64, 1073741824.0));
-    ExprRef value = arena().op(ScalarOp::Div, arena().mul(wide(bound), wide(low)), scale);
+    ExprRef part = arena().constant(Scalar::ofFloat(ScalarType::Float64, 1.0 / 1073741824.0));
+    ExprRef value = arena().mul(wide(bound), arena().mul(wide(low), part));
     return {{arena().convert(value, bound->type)}};
   }
   ExprRef wide = toIndex(bound);

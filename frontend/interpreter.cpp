@@ -454,7 +454,7 @@ class Interpreter {
     Indices words;
     for (int64_t k = 0; k < instances; ++k) {
       const auto draw = static_cast<double>(raw.word(k) % kDrawLimit);
-      words.push_back(Scalar::ofFloat(type, bounds.at(k).f * draw / static_cast<double>(kDrawLimit)).i);
+      words.push_back(Scalar::ofFloat(type, bounds.at(k).f * (draw / static_cast<double>(kDrawLimit))).i);
     }
     return scalarVector(type, std::move(words));
   }

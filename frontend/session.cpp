@@ -69,11 +69,12 @@ std::vector<FormResult> Session::processFile(uint32_t file) {
   std::vector<FormResult> results;
   struct Open {
     Session& session;
-    explicit Open(Session& own) : session(own) { ++session.openTexts_; }
+    Open(Session& own, uint32_t file) : session(own) { session.open_.push_back(file); }
     ~Open() {
-      if (--session.openTexts_ == 0) session.environment_.forgetHidden();
+      session.open_.pop_back();
+      if (session.open_.empty()) session.environment_.forgetHidden();
     }
-  } const open(*this);
+  } const open(*this, file);
   auto diagnostic = parsed.diagnostics.begin();
   auto lost = parsed.lost.begin();
   auto syntaxErrorsBefore = [&](uint32_t position) {
@@ -438,16 +439,15 @@ void Session::load(const ast::Command& command, Span span, std::vector<FormResul
   for (const std::string& candidate : candidates) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(candidate, error)) continue;
-    if (std::find(loading_.begin(), loading_.end(), candidate) != loading_.end()) {
-      return fail("`" + candidate + "` loads itself");
-    }
+    const auto isCandidate = [&](uint32_t open) {
+      return std::filesystem::equivalent(sources_.name(open), candidate, error);
+    };
+    if (std::any_of(open_.begin(), open_.end(), isCandidate)) return fail("`" + candidate + "` loads itself");
     std::optional<uint32_t> file = sources_.load(candidate, problem);
     if (!file) return fail("cannot load `" + candidate + "`: " + problem);
     bool outer = shown_;
     shown_ = print;
-    loading_.push_back(candidate);
     for (FormResult& result : processFile(*file)) results.push_back(std::move(result));
-    loading_.pop_back();
     shown_ = outer;
     return;
   }

@@ -102,9 +102,8 @@ class Session {
   GroundTypes grounds_;
   std::vector<typed::ExpPtr> kept_;  ///< types refer to their lambdas
   std::unordered_map<const Cell*, std::string>
-      knownStrings_;                  ///< variables with a value known here, for `load`
-  int openTexts_ = 0;                 ///< files that are gone through, one loading the next
-  std::vector<std::string> loading_;  ///< files being loaded, to refuse cycles
+      knownStrings_;            ///< variables with a value known here, for `load`
+  std::vector<uint32_t> open_;  ///< files that are gone through, one loading the next
   bool shown_ = true;
 };
 

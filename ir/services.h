@@ -37,6 +37,8 @@
 
 namespace kelpie {
 
+class RandomStream;  // runtime/random_stream.h
+
 class Services {
  public:
   virtual ~Services() = default;
@@ -50,6 +52,9 @@ class Services {
   /// Runs the service `name`. `resultTypes` gives the row of the result; `span` is where errors are reported.
   virtual std::variant<Columns, RuntimeError> call(std::string_view name, const Columns& arguments,
                                                    const Row& resultTypes, Span span) = 0;
+
+  /// random_draws for who makes the draws himself: the stream where it is, which then passes over `count`.
+  virtual RandomStream passOver(uint64_t count) = 0;
 };
 
 }  // namespace kelpie

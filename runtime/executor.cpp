@@ -171,7 +171,9 @@ class Run final : public Environment {
   }
 
   void expectExtents() const {
-    if (extents_.elements >= 0 && extents_.segments >= 0) return;
+    constexpr int64_t kMost = int64_t{1} << 62;  // targets round up, and count elements and segments together
+    const auto countable = [](int64_t n) { return n >= 0 && n < kMost; };
+    if (countable(extents_.elements) && countable(extents_.segments)) return;
     // Instances that double with every call: where they have no elements, numbers end before memory does.
     if (stack_.depth() > 1)
       context_.stop(context_.span, fmt::format("recursion too deep: {} calls are active", stack_.depth()));
@@ -311,8 +313,8 @@ class Run final : public Environment {
     return true;
   }
 
-  /// A loop or recursion that computes nothing from what the device computes goes on after a check has failed.
-  /// So, now and then, the host waits; the longer it has not had to, the less often.
+  /// A loop or recursion that computes nothing from what the device computes goes on after a check has
+  /// failed. So, now and then, the host waits; the longer it has not had to, the less often.
   void lookForErrors() {
     nextLook_ *= 2;
     ahead_.settle();
@@ -334,6 +336,12 @@ class Run final : public Environment {
   void service(const PlanInstruction& i) {
     const auto& node = std::get<lcu::Service>(i.stmt->node);
     ++context_.statistics.services;
+    if (node.name == "random_draws") {
+      PlanValue& count = stack_.value(i.operands[0]);
+      context_.bring(count);
+      const int64_t draws = count.scalar.i;
+      return launcher_.draw(i, services_.passOver(static_cast<uint64_t>(draws)), draws);
+    }
     const auto& sites = context_.program.sites;
     std::optional<Columns> arguments = columns_.toColumns(node.argumentTypes, stack_.copies(i.operands));
     const Span span = node.site != 0 && node.site < sites.size() ? sites[node.site].span : context_.span;

@@ -68,7 +68,7 @@ struct KernelStatistics {
 };
 
 struct RunStatistics {
-  uint64_t launches = 0;          ///< kernels and grades
+  uint64_t launches = 0;          ///< kernels, grades, and random draws on the device
   uint64_t fetches = 0;           ///< scalars and elements that the host waited for
   uint64_t synchronisations = 0;  ///< waits for the device, of any kind
   uint64_t foretold = 0;          ///< conditions that the host did not wait for (runtime/run_ahead.h)

@@ -27,6 +27,7 @@ class HostTarget : public Target {
   void release(const ProgramKernels& program) override;
   Failure launch(const LaunchRequest& request) final;
   Failure grade(const GradeRequest& request) override;
+  Failure draw(const RandomStream& stream, ScalarType type, DevicePointer to, int64_t count) override;
   Failure synchronise(std::optional<DeviceError>& error) override;
   void clearError() override { error_.reset(); }
   TargetStatistics statistics() const override { return statistics_; }
@@ -44,6 +45,9 @@ class HostTarget : public Target {
                  std::optional<Deadline> deadline = std::nullopt, Postpone postpone = nullptr);
 
  private:
+  template <typename Work>
+  void timed(const Work& work);
+
   size_t memoryLimit_;
   ThreadTeam team_;
   std::optional<DeviceError> error_;

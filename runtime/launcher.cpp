@@ -291,6 +291,38 @@ void Launcher::grade(const PlanInstruction& i, const codegen::LaunchExtents& ext
   if (sorted) stack_.value(i.results[node.order ? 1 : 0]) = {{}, std::move(sorted)};
 }
 
+void Launcher::draw(const PlanInstruction& i, const RandomStream& stream, int64_t count) {
+  Target& target = context_.target;
+  const auto& isShort = plan_.shortArrays;
+  const ScalarType type =
+      target.storesShort() && std::binary_search(isShort.begin(), isShort.end(), i.stmt->results[1])
+          ? ScalarType::Int32
+          : ScalarType::Int64;
+  DeviceRef draws = context_.allocate(type, count, "rand");
+  if (count >= kManyDraws || target.hostAddressable()) {
+    context_.pending = true;
+    context_.check(target.draw(stream, type, draws->buffer->pointer(), count));
+    recorder_.drew(i.stmt, count, type);
+  } else {
+    upload(stream, *draws);
+  }
+  stack_.value(i.results[0]) = {{.i = count}, nullptr};
+  stack_.value(i.results[1]) = {{}, std::move(draws)};
+}
+
+/// Few draws, made by the host.
+void Launcher::upload(RandomStream stream, DeviceValue& draws) {
+  std::vector<int64_t> made(static_cast<size_t>(*draws.count));
+  stream.draw(made);
+  const std::vector<int32_t> narrow(made.begin(), made.end());
+  const bool isShort = draws.type == ScalarType::Int32;
+  const size_t bytes = made.size() * static_cast<size_t>(sizeOf(draws.type));
+  const void* from = isShort ? static_cast<const void*>(narrow.data()) : made.data();
+  context_.check(context_.target.upload(draws.buffer->pointer(), from, bytes));
+  context_.statistics.uploadedBytes += bytes;
+  if (made.size() == 1) draws.remember(0, {.i = made[0]});
+}
+
 void Launcher::join(const PlanInstruction& i) {
   std::vector<DeviceRef> parts;
   const auto& arrays = std::get<lcu::Join>(i.stmt->node).arrays;

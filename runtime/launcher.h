@@ -20,10 +20,16 @@ class Launcher {
   /// Whether launches over so many elements as the cell says need not wait for what it says.
   bool mayCount(const DeviceValue& counter) const;
   void grade(const PlanInstruction& i, const codegen::LaunchExtents& extents);
+  /// lcu::Service random_draws: the next `count` draws of the stream.
+  void draw(const PlanInstruction& i, const RandomStream& stream, int64_t count);
   void join(const PlanInstruction& i);
   RunRecorder& recorder() { return recorder_; }
 
  private:
+  /// From here on the device makes random numbers, instead of the host for it.
+  static constexpr int64_t kManyDraws = 4096;
+
+  void upload(RandomStream stream, DeviceValue& draws);
   void sample(const PlanInstruction& i, LaunchRequest request);
   /// Of the array that is a parameter, as far as it is in use; of those whose elements are gathered.
   int64_t bytesOf(const PlanInstruction& i, size_t parameter);

@@ -87,7 +87,7 @@ class Reader {
       open('[');
       while (const std::string* token = next(']')) {
         const int64_t length = number(*token, ScalarType::Int64).i;
-        if (length < 0) fail("a length");
+        if (length < 0 || length > std::numeric_limits<int64_t>::max() - offsets.back()) fail("a length");
         offsets.push_back(offsets.back() + length);
       }
       expectCount(static_cast<int64_t>(offsets.size()) - 1, n);

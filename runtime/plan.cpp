@@ -214,6 +214,7 @@ class Planner {
               return false;
             },
             [&](const lcu::Service& service) {
+              plan_.kernels.draws |= service.name == "random_draws";
               simple(PlanOp::Service, stmt, service.arguments, nullptr, dying);
               return false;
             },

@@ -8,38 +8,9 @@ namespace kelpie {
 
 namespace {
 
-constexpr size_t kDegree = 31, kShortTap = 28;  // x^31 = x^28 + 1, because r[i] = r[i-3] + r[i-31]
-constexpr uint64_t kDiscarded = 310;            // r[34] .. r[343] are never drawn
+constexpr size_t kShortTap = 28;      // x^31 = x^28 + 1, because r[i] = r[i-3] + r[i-31]
+constexpr uint64_t kDiscarded = 310;  // r[34] .. r[343] are never drawn
 constexpr size_t kParallelBlock = size_t{1} << 18;
-
-using Polynomial = std::array<uint32_t, kDegree>;
-
-/// a * b mod (x^31 - x^28 - 1), coefficients mod 2^32.
-Polynomial multiply(const Polynomial& a, const Polynomial& b) {
-  std::array<uint32_t, 2 * kDegree - 1> product{};
-  for (size_t i = 0; i < kDegree; ++i) {
-    for (size_t j = 0; j < kDegree; ++j) product[i + j] += a[i] * b[j];
-  }
-  for (size_t i = product.size() - 1; i >= kDegree; --i) {
-    product[i - kDegree + kShortTap] += product[i];
-    product[i - kDegree] += product[i];
-  }
-  Polynomial result;
-  std::copy_n(product.begin(), kDegree, result.begin());
-  return result;
-}
-
-/// x^n mod (x^31 - x^28 - 1).
-Polynomial power(uint64_t n) {
-  Polynomial result{}, square{};
-  result[0] = 1;
-  square[1] = 1;
-  for (; n != 0; n >>= 1) {
-    if (n & 1) result = multiply(result, square);
-    square = multiply(square, square);
-  }
-  return result;
-}
 
 /// One draw of Philox 4x32-10: word `number % 4` of the block `number / 4`.
 uint32_t philox(uint32_t key, uint64_t number) {
@@ -58,6 +29,32 @@ uint32_t philox(uint32_t key, uint64_t number) {
 
 }  // namespace
 
+/// a * b mod (x^31 - x^28 - 1), coefficients mod 2^32.
+RandomStream::Jump RandomStream::both(const Jump& a, const Jump& b) {
+  std::array<uint32_t, 2 * kTaps - 1> product{};
+  for (size_t i = 0; i < kTaps; ++i) {
+    for (size_t j = 0; j < kTaps; ++j) product[i + j] += a[i] * b[j];
+  }
+  for (size_t i = product.size() - 1; i >= kTaps; --i) {
+    product[i - kTaps + kShortTap] += product[i];
+    product[i - kTaps] += product[i];
+  }
+  Jump result;
+  std::copy_n(product.begin(), kTaps, result.begin());
+  return result;
+}
+
+RandomStream::Jump RandomStream::jumpOver(uint64_t count) {
+  Jump result{}, square{};
+  result[0] = 1;
+  square[1] = 1;
+  for (; count != 0; count >>= 1) {
+    if (count & 1) result = both(result, square);
+    square = both(square, square);
+  }
+  return result;
+}
+
 void RandomStream::seed(int64_t value) {
   const auto word = static_cast<int32_t>(value);
   key_ = static_cast<uint32_t>(word);
@@ -75,17 +72,19 @@ void RandomStream::seed(int64_t value) {
   if (generator_ == RandomGenerator::Additive) skip(kDiscarded);
 }
 
-uint32_t RandomStream::step(State& state, size_t& oldest) {
-  uint32_t& word = state[oldest];
-  word += state[(oldest + kTaps - 3) % kTaps];
-  oldest = (oldest + 1) % kTaps;
-  return word;
-}
-
+/// By rounds of 31 draws, after each of which the oldest word is the first again.
 void RandomStream::drawSerially(std::span<int64_t> draws) {
-  size_t oldest = 0;
-  for (int64_t& draw : draws) draw = step(state_, oldest) >> 1;
-  std::rotate(state_.begin(), state_.begin() + static_cast<std::ptrdiff_t>(oldest), state_.end());
+  const auto round = [this](int64_t* to, size_t count) {
+    for (size_t j = 0; j < count; ++j) {
+      state_[j] += j < 3 ? state_[j + kShortTap] : state_[j - 3];
+      to[j] = state_[j] >> 1;
+    }
+  };
+  size_t done = 0;
+  for (; done + kTaps <= draws.size(); done += kTaps) round(draws.data() + done, kTaps);
+  const size_t left = draws.size() - done;
+  round(draws.data() + done, left);
+  std::rotate(state_.begin(), state_.begin() + static_cast<std::ptrdiff_t>(left), state_.end());
 }
 
 void RandomStream::skip(uint64_t count) {
@@ -94,7 +93,7 @@ void RandomStream::skip(uint64_t count) {
     return;
   }
   // r[n+j] is the sum of c[k] * r[j+k], where x^n = sum of c[k] x^k: needs r[0] .. r[60].
-  const Polynomial c = power(count);
+  const Jump c = jumpOver(count);
   std::array<uint32_t, 2 * kTaps> r{};
   std::copy(state_.begin(), state_.end(), r.begin());
   for (size_t i = kTaps; i < r.size(); ++i) r[i] = r[i - 3] + r[i - kTaps];

@@ -26,11 +26,19 @@ class RandomStream {
   /// Passes over `count` draws in O(log count) steps.
   void skip(uint64_t count);
 
- private:
+  // For those who make draws elsewhere (codegen/cuda/random_draws.cuh).
   static constexpr size_t kTaps = 31;
   using State = std::array<uint32_t, kTaps>;  ///< the last 31 words r[i-31] .. r[i-1]
+  /// Coefficients c of x^n mod (x^31 - x^28 - 1): n steps on, word j is the sum over k of c[k] r[j+k].
+  using Jump = std::array<uint32_t, kTaps>;
+  static Jump jumpOver(uint64_t count);
+  static Jump both(const Jump& a, const Jump& b);  ///< one after the other
+  RandomGenerator generator() const { return generator_; }
+  const State& state() const { return state_; }  ///< additive
+  uint32_t key() const { return key_; }          ///< Philox: the seed
+  uint64_t position() const { return position_; }
 
-  static uint32_t step(State& state, size_t& oldest);
+ private:
   void drawSerially(std::span<int64_t> draws);
 
   RandomGenerator generator_;

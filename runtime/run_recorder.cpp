@@ -60,19 +60,33 @@ void RunRecorder::launched(uint32_t kernel, const codegen::LaunchExtents& extent
 }
 
 void RunRecorder::graded(const lcu::Stmt* stmt, const codegen::LaunchExtents& extents, ScalarType keys) {
-  const auto [known, isNew] = grades_.try_emplace(stmt, context_.statistics.kernels.size());
-  if (isNew) {
-    KernelStatistics& s = context_.statistics.kernels.emplace_back();
-    s.name = grades_.size() == 1 ? "grade" : fmt::format("grade_{}", grades_.size());
-    s.span = stmt->span;
-  }
   const auto& grade = std::get<lcu::Grade>(stmt->node);
   LaunchWork least;  // keys once, results once
   least.elements = static_cast<uint64_t>(extents.elements);
   least.bytesRead = least.elements * static_cast<uint64_t>(sizeOf(keys));
   least.bytesWritten = (grade.order ? least.elements * sizeof(int64_t) : 0) +
                        (grade.sorted ? least.elements * static_cast<uint64_t>(sizeOf(keys)) : 0);
-  record(known->second, extents, least);
+  record(placeOf(stmt, "grade"), extents, least);
+}
+
+void RunRecorder::drew(const lcu::Stmt* stmt, int64_t draws, ScalarType type) {
+  codegen::LaunchExtents extents;
+  extents.elements = draws;
+  LaunchWork work;
+  work.elements = static_cast<uint64_t>(draws);
+  work.bytesWritten = work.elements * static_cast<uint64_t>(sizeOf(type));
+  record(placeOf(stmt, "random_draws"), extents, work);
+}
+
+size_t RunRecorder::placeOf(const lcu::Stmt* stmt, const std::string& name) {
+  const auto [known, isNew] = others_.try_emplace(stmt, context_.statistics.kernels.size());
+  if (isNew) {
+    KernelStatistics& s = context_.statistics.kernels.emplace_back();
+    const int number = ++named_[name];
+    s.name = number == 1 ? name : fmt::format("{}_{}", name, number);
+    s.span = stmt->span;
+  }
+  return known->second;
 }
 
 void RunRecorder::record(size_t kernel, const codegen::LaunchExtents& extents, const LaunchWork& work) {

@@ -26,6 +26,7 @@ class RunRecorder {
   /// Not launched: it has no elements.
   void leftOut(uint32_t kernel) { ++context_.statistics.kernels[kernel].empty; }
   void graded(const lcu::Stmt* stmt, const codegen::LaunchExtents& extents, ScalarType keys);
+  void drew(const lcu::Stmt* stmt, int64_t draws, ScalarType type);
 
   /// From now on, or no longer, launches can be taken back.
   void keepJournal(bool keep) {
@@ -38,6 +39,8 @@ class RunRecorder {
   void takeBack(size_t journal);
 
  private:
+  /// Of a statement that is no launch, in statistics.kernels.
+  size_t placeOf(const lcu::Stmt* stmt, const std::string& name);
   void record(size_t kernel, const codegen::LaunchExtents& extents, const LaunchWork& work);
   int64_t peek(const codegen::KernelInfo& info, const codegen::LaunchExtents& extents,
                const std::vector<DeviceRef>& results, lcu::VarId counter);
@@ -54,7 +57,8 @@ class RunRecorder {
   std::vector<Entry> journal_;
   std::vector<LaunchAccount> accounts_;                  ///< by kernel, when launches are timed
   std::vector<size_t> timed_;                            ///< whose times are to come, by statistics.kernels
-  std::unordered_map<const lcu::Stmt*, size_t> grades_;  ///< in statistics.kernels
+  std::unordered_map<const lcu::Stmt*, size_t> others_;  ///< by statement that is no launch
+  std::unordered_map<std::string, int> named_;           ///< how many of them have the name
 };
 
 }  // namespace kelpie::runtime

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -129,6 +130,13 @@ class HostServices final : public Services {
     return std::get<Columns>(std::move(reply));
   }
 
+  RandomStream passOver(uint64_t count) override {
+    ensureSeeded();
+    const RandomStream stream = random_;
+    random_.skip(count);
+    return stream;
+  }
+
  private:
   using Reply = std::variant<Columns, std::string>;  ///< the string is a run-time error
   using Method = Reply (HostServices::*)(const Columns&, const Row&);
@@ -165,11 +173,14 @@ class HostServices final : public Services {
     } catch (const std::exception&) {  // bad_alloc, or length_error
       return fmt::format("out of memory: {} random numbers need {} bytes each", count, sizeof(int64_t));
     }
-    if (!seeded_) seed(options_.seed);
+    ensureSeeded();
     random_.draw({reinterpret_cast<int64_t*>(bytes.data()), bytes.size() / sizeof(int64_t)});
     return Columns{sequenceOf(scalarColumn(ScalarType::Int64, std::move(bytes)))};
   }
 
+  void ensureSeeded() {
+    if (!seeded_) seed(options_.seed);
+  }
   void seed(int64_t seed) {
     random_.seed(seed);
     seeded_ = true;
@@ -274,7 +285,9 @@ class HostServices final : public Services {
     Stream stream;
     stream.name = text(arguments[0]);
     stream.input = openForReading(stream.name);
-    const std::string problem = stream.input ? "" : std::strerror(errno);
+    std::string problem = stream.input ? "" : std::strerror(errno);
+    std::error_code none;
+    if (std::filesystem::is_directory(stream.name, none)) problem = std::strerror(EISDIR);
     return open(resultTypes, std::move(stream), problem);
   }
   Reply openForWriting(const Columns& arguments, const Row& resultTypes, OutputFile::Mode mode) {
@@ -294,7 +307,7 @@ class HostServices final : public Services {
     const auto stream = streams_.find(arguments[0].at(0).i);
     std::string problem;
     if (stream == streams_.end()) {
-      problem = kNotOpen;
+      problem = "the stream is not open";
     } else {
       if (stream->second.output.file()) problem = stream->second.output.commit();
       streams_.erase(stream);

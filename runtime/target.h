@@ -24,6 +24,7 @@
 #include "codegen/kernel_analysis.h"
 #include "codegen/streams.h"
 #include "ir/lcu.h"
+#include "runtime/random_stream.h"
 
 namespace kelpie::runtime {
 
@@ -51,6 +52,7 @@ struct KernelEntry {
 struct ProgramKernels {
   const lcu::Program* program;
   std::vector<KernelEntry> kernels;  ///< launches refer to them by number
+  bool draws = false;                ///< it may ask for random numbers
 };
 
 /// One argument, in the order of KernelInfo::parameters.
@@ -174,6 +176,9 @@ class Target {
   virtual Failure launch(const LaunchRequest& request) = 0;
   virtual codegen::Streams streams(const LaunchRequest& /*request*/) { return {}; }
   virtual Failure grade(const GradeRequest& request) = 0;
+  /// The next `count` draws of the stream to to[count], whatever errors there were; of Int64, or Int32 where
+  /// storesShort().
+  virtual Failure draw(const RandomStream& stream, ScalarType type, DevicePointer to, int64_t count) = 0;
 
   /// Waits for everything; gives the recorded error.
   virtual Failure synchronise(std::optional<DeviceError>& error) = 0;

@@ -4,9 +4,11 @@
 
 #include "codegen/cuda/cuda_module.h"
 #include "codegen/short_arrays.h"
+#include "runtime/cuda/device_draws.h"
 #include "runtime/cuda/host_reader.h"
 #include "runtime/cuda/kernel_compiler.h"
 #include "runtime/cuda/nvrtc_compiler.h"
+#include "runtime/plan.h"
 #include "runtime/runtime.h"
 
 namespace kelpie::runtime {
@@ -17,7 +19,9 @@ std::vector<std::string> cudaSources(const lcu::Program& program) {
   bool support = false;
   CudaOptions options;
   options.shortArrays = codegen::shortArrays(program);
-  for (const lcu::Kernel* kernel : kernelsOf(program)) {
+  const ProgramKernels kernels = makePlan(program).kernels;
+  if (kernels.draws) sources.push_back(cuda::DeviceDraws::source());
+  for (const auto& [kernel, info, shortArrays] : kernels.kernels) {
     const CudaKernel generated = generateKernel(*kernel, program, entryOf(*kernel), options);
     for (const CudaPass& pass : generated.passes) {
       sources.push_back(sourceOf(pass));

@@ -73,6 +73,7 @@ CudaTarget::CudaTarget(std::unique_ptr<Device> device, codegen::cuda::CudaOption
     : device_(std::move(device)),
       reader_(*device_),
       board_(*device_, reader_),
+      draws_(*device_),
       options_(std::move(options)) {}
 
 CudaTarget::~CudaTarget() {
@@ -81,6 +82,7 @@ CudaTarget::~CudaTarget() {
   loaded_.clear();
   support_.reset();
   reader_.unload();
+  draws_.unload();
   for (DevicePointer p : {error_, counters_, states_})
     if (p) device_->deallocate(p);
 }
@@ -114,6 +116,12 @@ Failure CudaTarget::grade(const GradeRequest& request) {
     ++statistics_.launches;
     return device_->grade(request);
   });
+}
+
+Failure CudaTarget::draw(const RandomStream& stream, ScalarType type, DevicePointer to, int64_t count) {
+  if (auto failure = draws_.load()) return failure;
+  ++statistics_.launches;
+  return timed([&] { return draws_.draw(stream, type, to, count); });
 }
 
 template <typename Work>
@@ -231,6 +239,7 @@ Failure CudaTarget::prepare(const ProgramKernels& program, bool soon) {
   if (!support_ && std::any_of(kernels.begin(), kernels.end(),
                                [](const PreparedKernel& k) { return needsSupport(k.text); }))
     sources.push_back(codegen::cuda::supportSource());
+  if (program.draws && !draws_.loaded()) sources.push_back(DeviceDraws::source());
   device_->announce(sources, soon);
   return std::nullopt;
 }

@@ -14,6 +14,7 @@
 #include "codegen/cuda/cuda_module.h"
 #include "runtime/cuda/argument_block.h"
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/device_draws.h"
 #include "runtime/cuda/host_evaluation.h"
 #include "runtime/cuda/host_reader.h"
 #include "runtime/cuda/outcome_board.h"
@@ -39,6 +40,7 @@ class CudaTarget final : public Target {
   Failure launch(const LaunchRequest& request) override;
   codegen::Streams streams(const LaunchRequest& request) override;
   Failure grade(const GradeRequest& request) override;
+  Failure draw(const RandomStream& stream, ScalarType type, DevicePointer to, int64_t count) override;
   Failure synchronise(std::optional<DeviceError>& error) override;
   Failure read(std::span<const HostRead> reads, std::optional<DeviceError>& error) override;
   void clearError() override;
@@ -130,6 +132,7 @@ class CudaTarget final : public Target {
   std::unique_ptr<Device> device_;
   HostReader reader_;
   OutcomeBoard board_;
+  DeviceDraws draws_;
   codegen::cuda::CudaOptions options_;
   std::unordered_map<const ProgramKernels*, std::vector<PreparedKernel>> programs_;
   std::unordered_map<std::string, std::shared_ptr<const Loaded>> loaded_;  ///< by source

@@ -6,6 +6,7 @@ target_sources(kelpie_runtime PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/compiler_process.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_target.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/device_draws.cpp
   ${CMAKE_CURRENT_LIST_DIR}/device_grade.cpp
   ${CMAKE_CURRENT_LIST_DIR}/driver_device.cpp
   ${CMAKE_CURRENT_LIST_DIR}/host_evaluation.cpp

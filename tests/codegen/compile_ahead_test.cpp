@@ -65,15 +65,15 @@ TEST(CompileAhead, ARunFindsEveryKernel) {
   SourceManager sources;
   std::set<std::string> asked, known;
   auto services = makeServices();
-  // Segmented sums and writes to computed places also need the kernels of the support library; comments in
-  // the code of the run name places of the program.
+  // Segmented sums and writes to computed places also need the kernels of the support library, random numbers
+  // theirs; comments in the code of the run name places of the program.
   codegen::cuda::CudaOptions options;
   options.describe = [](Span) { return "a place"; };
   runtime::Executor executor(
       std::make_unique<runtime::cuda::CudaTarget>(std::make_unique<RecordingDevice>(asked), options));
   for (const FormResult& form :
        forms(sources,
-             "let xs = {rem(i * 7, 13) : i in [0:5000]}; ys = {x in xs | x > 3} in"
+             "let xs = {rand(i) : i in dist(13, 5000)}; ys = {x in xs | x > 3} in"
              "  ({sum({i * j : j in [0:i]}) : i in ys}, {(rem(y, 50), y) : y in ys} -> dist(0, 50));")) {
     ASSERT_TRUE(form.program);
     const lcu::Program program = compiled(*form.program);

@@ -27,6 +27,7 @@ kelpie_test(gpu SOURCES
 kelpie_test(cuda_programs SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/compile_ahead_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_program_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/device_draws_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/host_reader_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/launch_memory_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/launch_queue_test.cpp

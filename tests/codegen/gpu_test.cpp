@@ -472,6 +472,33 @@ TEST_F(Gpu, SortsStablyBySegment) {
   }
 }
 
+TEST_F(Gpu, RandomNumbersAreThoseOfTheHost) {
+  for (const RandomGenerator generator : {RandomGenerator::Additive, RandomGenerator::Philox}) {
+    RandomStream stream(generator);
+    stream.seed(static_cast<int64_t>(random_()));
+    for (const size_t most : {40, 5'000, 300'000, 12'000'000}) {
+      std::vector<int64_t> expected(1 + random_() % most);
+      const auto count = static_cast<int64_t>(expected.size());
+      std::vector<int64_t> wide(expected.size());
+      std::vector<int32_t> narrow(expected.size());
+      HeldScratch memory(*cuda_);
+      const runtime::DevicePointer words[] = {memory.take(expected.size() * 8),
+                                              memory.take(expected.size() * 4)};
+      for (const auto& [type, draws] :
+           {std::pair(ScalarType::Int64, words[0]), {ScalarType::Int32, words[1]}}) {
+        const auto failure = cuda_->draw(stream, type, draws, count);
+        ASSERT_EQ(failure, std::nullopt) << *failure;
+      }
+      ASSERT_EQ(cuda_->download(wide.data(), words[0], expected.size() * 8), std::nullopt);
+      ASSERT_EQ(cuda_->download(narrow.data(), words[1], expected.size() * 4), std::nullopt);
+      stream.draw(expected);
+      EXPECT_TRUE(wide == expected) << count << " draws, KELPIE_SEED=" << seed_;
+      EXPECT_TRUE(std::ranges::equal(narrow, expected)) << count << " draws, KELPIE_SEED=" << seed_;
+      stream.skip(random_() % 1'000'000);
+    }
+  }
+}
+
 /// Long arrays, of 65,536 and more, are sorted by the bits in which keys differ.
 TEST_F(Gpu, SortsByTheBitsThatDiffer) {
   runtime::InterpTarget interp;

@@ -159,6 +159,15 @@ TEST_F(BenchCommand, ResultsMayBeTheOutput) {
   EXPECT_EQ(json::parse(outcome.output)["results"].size(), 1u);
 }
 
+/// Expressions are evaluated only where a variable reads one.
+TEST_F(BenchCommand, VariablesMayReadIt) {
+  const std::string program = "print_string(\"a\"); 5 + 6; r = it + 1; s = r; print_string(\"b\");";
+  const Outcome outcome = bench("-e r -e s", program);
+  EXPECT_EQ(outcome.status, 0) << outcome.messages;
+  EXPECT_EQ(outcome.output.find('"'), std::string::npos);
+  EXPECT_THAT(bench("-e it", "r = 1; 2;").messages, HasSubstr("give the expression a name"));
+}
+
 TEST_F(BenchCommand, ReferenceHasNoKernels) {
   const Outcome outcome = kelpie("bench --target=reference --entry sum --data '[1, 2]' --runs 2 -", " ");
   EXPECT_EQ(outcome.status, 0) << outcome.messages;
@@ -193,6 +202,10 @@ TEST_F(BenchCommand, FailuresAreReported) {
   EXPECT_THAT(failure("-e first --data points.data", program), HasSubstr("there is no file points.data"));
   EXPECT_THAT(kelpie("bench -e first --runs 0 --data '[1]' -", program).messages,
               HasSubstr("--runs: 0 is not a whole number from 1 on"));
+  EXPECT_THAT(failure("-e first --data '[1]; [2]'", program), HasSubstr("[1]; [2] is not one expression"));
+  EXPECT_THAT(failure("-e 'a = 3'", program), HasSubstr("a = 3 is not one expression"));
+  EXPECT_THAT(failure("-e first --data " + folder_.string(), program), HasSubstr("is a directory"));
+  EXPECT_THAT(failure("-e first --data 'random [1e30]int'", program), HasSubstr("the number is too large"));
   EXPECT_EQ(kelpie("bench -", program).status, 2);
   EXPECT_EQ(kelpie("bench --entry first").status, 2);
   EXPECT_EQ(kelpie("bench --entry first --runs 0 --data '[1]' -", program).status, 2);
@@ -225,7 +238,9 @@ TEST_F(BenchCommand, ComparesResults) {
   EXPECT_THAT(kelpie("bench --compare " + path("before") + " " + path("text")).messages,
               HasSubstr("no results of kelpie bench: it is not JSON\n"));
   write("broken", "{}");
-  EXPECT_EQ(kelpie("bench --compare " + path("before") + " " + path("broken")).status, 2);
+  const Outcome broken = kelpie("bench --compare " + path("before") + " " + path("broken"));
+  EXPECT_EQ(broken.status, 2);
+  EXPECT_THAT(broken.messages, HasSubstr("no results of kelpie bench: key 'kelpieBench' not found"));
   EXPECT_EQ(kelpie("bench --compare " + path("before")).status, 2);
 }
 

@@ -54,6 +54,21 @@ TEST_F(Command, RandomFloatsOf32BitsAreBelowTheirBound) {
     EXPECT_EQ(run(program, std::string("--float=32 --target=") + target).output, expected.output) << target;
 }
 
+TEST_F(Command, RandomFloatsAreBelowTheirBound) {
+  const std::string program = "{rand(x) : x in dist(1.7e308, 5)}; rand(1e308) < 1e308;";
+  const Outcome expected = run(program);
+  EXPECT_EQ(expected.output.find("INF"), std::string::npos);
+  EXPECT_THAT(expected.output, HasSubstr("it = T"));
+  for (const char* target : {"interp", "cpu"})
+    EXPECT_EQ(run(program, std::string("--target=") + target).output, expected.output) << target;
+}
+
+TEST_F(Command, ErrorsInFunctionsTellTheForm) {
+  const Outcome outcome = run("function part(s, k) = s[k];\npart([1], 0);\npart([1], 1);\n[1][2];");
+  EXPECT_THAT(outcome.messages, HasSubstr("<stdin>:3:1: note: in the evaluation of this form"));
+  EXPECT_THAT(outcome.messages, Not(HasSubstr("<stdin>:4:1: note")));
+}
+
 TEST_F(Command, StaticErrorsAreAllReportedAndNothingRuns) {
   const Outcome outcome = run("print_string(\"ran\"); 1 + ; undefined_name; 1 + 2.0; 4;");
   EXPECT_EQ(outcome.output, "");
@@ -90,6 +105,15 @@ TEST_F(Command, MoreElementsThanCanBeCountedAreOutOfMemory) {
     EXPECT_THAT(outcome.messages, HasSubstr("out of memory: an apply-to-each has more elements")) << target;
     EXPECT_EQ(outcome.status, 1) << target;
   }
+  // Rounded up to whole blocks, or counted with their segments, these are more than 2^63.
+  for (const char* target : {"interp", "cpu"})
+    for (const char* form :
+         {"sum(dist(1, max_int));", "max_val([0:max_int]);", "any({i == 3 : i in [0:max_int]});",
+          "#{i in [0:max_int] | i < 5};", "max_index([0:max_int]);"}) {
+      const Outcome outcome = kelpie(std::string("run --target=") + target + " -", form);
+      EXPECT_EQ(outcome.output, "") << target << ' ' << form;
+      EXPECT_THAT(outcome.messages, HasSubstr("out of memory")) << target << ' ' << form;
+    }
 }
 
 TEST_F(Command, CountsOfOneAreSingular) {
@@ -276,6 +300,12 @@ TEST_F(Command, WrongUsageIsStatus2) {
   EXPECT_EQ(kelpie("run").status, 2);
   EXPECT_EQ(kelpie("run --target=quantum -").status, 2);
   EXPECT_EQ(kelpie("run --int=16 -").status, 2);
+  for (const char* seed : {"99999999999999999999", "4294967296", "-2147483649", "0x10", "1.5", "''"})
+    EXPECT_THAT(kelpie(std::string("run --seed ") + seed + " -").messages,
+                HasSubstr("not a whole number from"))
+        << seed;
+  EXPECT_EQ(kelpie("run --target=reference --seed 4294967295 -", "1;").status, 0);
+  EXPECT_THAT(kelpie("run --fusion-sizes=" + folder_.string() + " -").messages, HasSubstr("cannot read it"));
   EXPECT_EQ(kelpie("run " + path("missing.nesl")).status, 2);
   EXPECT_THAT(kelpie("run " + path("missing.nesl")).messages, HasSubstr("No such file or directory"));
   const Outcome help = kelpie("--help");
@@ -300,6 +330,17 @@ TEST_F(Command, LoadsFilesBesideTheMainOne) {
   EXPECT_EQ(run("load \"nowhere\";").status, 1);
 }
 
+TEST_F(Command, FilesThatLoadThemselvesAreLoadedOnce) {
+  write("self.nesl", "load \"self\"; print_string(\"hi\");");
+  const Outcome self = kelpie("run --target=reference --keep-going " + path("self.nesl"));
+  EXPECT_EQ(self.output, "hi\nit = T : bool\n");
+  EXPECT_THAT(self.messages, HasSubstr("self.nesl:1:1: error"));
+  write("one.nesl", "load \"two\";");
+  write("two.nesl", "load \"one\";");
+  EXPECT_THAT(kelpie("run --target=reference " + path("one.nesl")).messages,
+              HasSubstr("two.nesl:1:1: error: `" + path("one.nesl") + "` loads itself"));
+}
+
 TEST_F(Command, TooLargeValuesLeaveTheOtherForms) {
   for (const char* target : {"interp", "cpu"}) {
     const Outcome outcome =
@@ -309,8 +350,7 @@ TEST_F(Command, TooLargeValuesLeaveTheOtherForms) {
             "a + 1;",
             std::string("--target=") + target);
     EXPECT_EQ(outcome.status, 1);
-    EXPECT_THAT(outcome.messages,
-                HasSubstr("out of memory: 30000000000000 random numbers need 8 bytes each"));
+    EXPECT_THAT(outcome.messages, HasSubstr("out of memory: rand needs 30000000000000 elements of 8 bytes"));
     EXPECT_THAT(outcome.messages, HasSubstr("needs 100000000000000 elements of 8 bytes"));
     EXPECT_THAT(outcome.output, HasSubstr("it = 499501 : int"));
   }

@@ -616,6 +616,12 @@ TEST_F(FusionCommand, IntegerProgramsOfOneFunction) {
   ASSERT_EQ(kelpie("fusion --function=scale --emit-lp " + path("model.lp") + " -", program).status, 0);
   EXPECT_THAT(read("model.lp"), HasSubstr("Minimize"));
   EXPECT_FALSE(std::filesystem::exists(path("model-2.lp")));
+  // The file of the second region has a name that nobody typed.
+  write("model-2.lp", program);
+  const Outcome over = kelpie("fusion --emit-lp " + path("model.lp") + " " + path("model-2.lp"));
+  EXPECT_EQ(over.status, 1);
+  EXPECT_THAT(over.messages, HasSubstr("--emit-lp would write region 2 over " + path("model-2.lp")));
+  EXPECT_EQ(read("model-2.lp"), program);
   EXPECT_EQ(kelpie("fusion --emit-lp " + path("no/such/folder.lp") + " -", program).status, 2);
 }
 

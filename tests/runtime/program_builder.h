@@ -11,6 +11,7 @@
 
 #include "ir/lcu.h"
 #include "runtime/executor.h"
+#include "runtime/random_stream.h"
 
 namespace kelpie::testing {
 
@@ -31,6 +32,7 @@ class NoServices : public Services {
     for (int64_t k = 0; k < text.length(); ++k) printed += static_cast<char>(text.at(k).i);
     return Columns{scalarColumn(ScalarType::Bool, {Scalar::ofBool(true)})};
   }
+  RandomStream passOver(uint64_t) override { return RandomStream(); }
   std::string printed;
   bool succeeded = false;
 };

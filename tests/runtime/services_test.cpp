@@ -94,6 +94,14 @@ TEST_F(ServicesTest, UnreadableObjectsGiveTheIdentityAndAMessage) {
   const Columns read = call("read_object_from_file", {zeroColumn(ints, 1), text(path("bad"))}, {ints});
   EXPECT_TRUE(read[0] == zeroColumn(ints, 1));
   EXPECT_THAT(messages_, HasSubstr("expected an integer, found 'x'"));
+
+  // Lengths whose sum is 2 modulo 2^64.
+  const std::string lengths = "[ 3 ]\n[ 9223372036854775807 9223372036854775807 4 ]\n( 1 2 )\n";
+  call("write_string_to_file", {text(lengths), text(path("lengths"))}, {ScalarType::Bool});
+  const CoreType rows = CoreType::sequence({ints});
+  const Columns nested = call("read_object_from_file", {zeroColumn(rows, 1), text(path("lengths"))}, {rows});
+  EXPECT_TRUE(nested[0] == zeroColumn(rows, 1));
+  EXPECT_THAT(messages_, HasSubstr("expected a length, found '9223372036854775807'"));
 }
 
 TEST_F(ServicesTest, NumberSequences) {
@@ -167,6 +175,10 @@ TEST_F(ServicesTest, FailedOperationsReportWhy) {
       call("open_in_file", {text(path("none"))}, {ScalarType::Int64, ScalarType::Bool, kString});
   EXPECT_EQ(opened[0].at(0).i, 0);
   EXPECT_EQ(textOf(opened[2]), "No such file or directory");
+  const Columns folder =
+      call("open_in_file", {text(path(""))}, {ScalarType::Int64, ScalarType::Bool, kString});
+  EXPECT_EQ(folder[0].at(0).i, 0);
+  EXPECT_EQ(textOf(folder[2]), "Is a directory");
   EXPECT_FALSE(call("write_string_to_file", {text("x"), text(path("no/such/place"))}, {ScalarType::Bool})[0]
                    .at(0)
                    .isTrue());
