@@ -31,7 +31,7 @@ struct ExpressionEmitter::Run {
   std::unordered_map<uint32_t, Function> functions;    ///< of recursions, by id
   Function* inFrames = nullptr;                        ///< the one at hand, if it keeps frames
   std::unordered_map<std::string, ScalarType> locals;  ///< of it, in scope
-  std::unordered_set<ExprRef> inRecords;               ///< loads that have come with others
+  std::unordered_set<ExprRef> inRecords;               ///< loads that have come with others, in scope
   struct Frame {
     uint32_t block;
     int indent;
@@ -42,6 +42,7 @@ struct ExpressionEmitter::Run {
     std::string condition;
     std::vector<std::string> declared;  ///< of `locals`
     std::vector<ExprRef> divided;       ///< of `divided`
+    std::vector<ExprRef> inRecords;     ///< of `inRecords`
     /// In a block that ends a step of a loop that is left at its leaves (loop_exits.h):
     ExprRef loop = nullptr;
     std::vector<ExprRef> ends;     ///< its variables' next values
@@ -81,6 +82,8 @@ struct ExpressionEmitter::Run {
   void named(Frame& f, ExprRef quotient);
   /// Whether `e` is a number loaded in a step of a loop beside others from the same position.
   bool isColumn(const Frame& f, ExprRef e) const;
+  /// Appends the loads of 8 bytes at a position in a block; `inside`: and in those inside of it.
+  void addColumns(uint32_t block, ExprRef position, bool inside, std::vector<ExprRef>& loads) const;
   /// Loads all columns of an element with the first one.
   bool recorded(Frame& f, ExprRef e);
   void check(Frame& f, ExprRef e);

@@ -33,6 +33,7 @@ kelpie_test(cuda_programs SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/launch_queue_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/long_places_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/out_of_memory_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/records_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/refilled_loop_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run_ahead_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/short_arrays_test.cpp
