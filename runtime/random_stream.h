@@ -26,7 +26,7 @@ class RandomStream {
   /// Passes over `count` draws in O(log count) steps.
   void skip(uint64_t count);
 
-  // For those who make draws elsewhere (codegen/cuda/random_draws.cuh).
+  // For those who make draws elsewhere (runtime/cuda/device_draws.h).
   static constexpr size_t kTaps = 31;
   using State = std::array<uint32_t, kTaps>;  ///< the last 31 words r[i-31] .. r[i-1]
   /// Coefficients c of x^n mod (x^31 - x^28 - 1): n steps on, word j is the sum over k of c[k] r[j+k].

@@ -20,7 +20,9 @@ std::vector<std::string> cudaSources(const lcu::Program& program) {
   CudaOptions options;
   options.shortArrays = codegen::shortArrays(program);
   const ProgramKernels kernels = makePlan(program).kernels;
-  if (kernels.draws) sources.push_back(cuda::DeviceDraws::source());
+  if (kernels.draws)
+    for (const RandomGenerator generator : {RandomGenerator::Additive, RandomGenerator::Philox})
+      sources.push_back(cuda::DeviceDraws::source(generator));
   for (const auto& [kernel, info, shortArrays] : kernels.kernels) {
     const CudaKernel generated = generateKernel(*kernel, program, entryOf(*kernel), options);
     for (const CudaPass& pass : generated.passes) {

@@ -119,7 +119,7 @@ Failure CudaTarget::grade(const GradeRequest& request) {
 }
 
 Failure CudaTarget::draw(const RandomStream& stream, ScalarType type, DevicePointer to, int64_t count) {
-  if (auto failure = draws_.load()) return failure;
+  if (auto failure = draws_.load(stream.generator())) return failure;
   ++statistics_.launches;
   return timed([&] { return draws_.draw(stream, type, to, count); });
 }
@@ -239,7 +239,8 @@ Failure CudaTarget::prepare(const ProgramKernels& program, bool soon) {
   if (!support_ && std::any_of(kernels.begin(), kernels.end(),
                                [](const PreparedKernel& k) { return needsSupport(k.text); }))
     sources.push_back(codegen::cuda::supportSource());
-  if (program.draws && !draws_.loaded()) sources.push_back(DeviceDraws::source());
+  constexpr RandomGenerator kUsual = RandomGenerator::Additive;  // the other one is waited for
+  if (program.draws && !draws_.loaded(kUsual)) sources.push_back(DeviceDraws::source(kUsual));
   device_->announce(sources, soon);
   return std::nullopt;
 }

@@ -7,7 +7,7 @@ namespace kelpie::runtime::cuda {
 
 namespace {
 
-// Mirrors of codegen/cuda/random_draws.cuh.
+// Mirrors of codegen/cuda/additive_draws.cuh and philox_draws.cuh.
 constexpr int kThreads = 128;
 constexpr int64_t kDrawsOfThread = 16 * int64_t{RandomStream::kTaps},
                   kDrawsOfBlock = kThreads * kDrawsOfThread;
@@ -35,19 +35,20 @@ std::vector<uint32_t> jumps() {
 
 }  // namespace
 
-std::string DeviceDraws::source() { return "#include \"random_draws.cuh\"\n"; }
+std::string DeviceDraws::source(RandomGenerator generator) {
+  return generator == RandomGenerator::Additive ? "#include \"additive_draws.cuh\"\n"
+                                                : "#include \"philox_draws.cuh\"\n";
+}
 
-Failure DeviceDraws::load() {
-  if (jumps_) return std::nullopt;
-  if (!module_) {
-    const std::vector<std::string> entries = {"kelpie_draw_additive", "kelpie_draw_philox",
-                                              "kelpie_draw_short_additive", "kelpie_draw_short_philox"};
-    if (auto failure = device_.compile(source(), entries, module_)) return failure;
-    additive_ = module_->function(entries[0]);
-    philox_ = module_->function(entries[1]);
-    shortAdditive_ = module_->function(entries[2]);
-    shortPhilox_ = module_->function(entries[3]);
+Failure DeviceDraws::load(RandomGenerator generator) {
+  const size_t k = place(generator);
+  const bool additive = generator == RandomGenerator::Additive;
+  if (!modules_[k]) {
+    const std::string entry = additive ? "kelpie_draw_additive" : "kelpie_draw_philox";
+    if (auto failure = device_.compile(source(generator), {entry}, modules_[k])) return failure;
+    functions_[k] = modules_[k]->function(entry);
   }
+  if (!additive || jumps_) return std::nullopt;
   const std::vector<uint32_t> table = jumps();
   const size_t bytes = table.size() * sizeof(uint32_t);
   DevicePointer memory = device_.allocate(bytes);
@@ -61,25 +62,25 @@ Failure DeviceDraws::load() {
 }
 
 Failure DeviceDraws::draw(const RandomStream& stream, ScalarType type, DevicePointer to, int64_t count) {
-  const bool isShort = type == ScalarType::Int32;
+  int64_t isShort = type == ScalarType::Int32 ? 1 : 0;
+  const Function function = functions_[place(stream.generator())];
   if (stream.generator() == RandomGenerator::Additive) {
     RandomStream::State state = stream.state();
-    std::array<void*, 4> arguments = {&state, &jumps_, &count, &to};
-    return device_.launch(isShort ? shortAdditive_ : additive_, blocksFor(count, kDrawsOfBlock), kThreads,
-                          arguments.data());
+    std::array<void*, 5> arguments = {&state, &jumps_, &count, &isShort, &to};
+    return device_.launch(function, blocksFor(count, kDrawsOfBlock), kThreads, arguments.data());
   }
   uint32_t key = stream.key();
   uint64_t position = stream.position();
-  std::array<void*, 4> arguments = {&key, &position, &count, &to};
-  const int64_t fromBlock = count + static_cast<int64_t>(position) % kDrawsOfPhilox;
-  return device_.launch(isShort ? shortPhilox_ : philox_, blocksFor(fromBlock, kDrawsOfPhilox * kThreads),
-                        kThreads, arguments.data());
+  std::array<void*, 5> arguments = {&key, &position, &count, &isShort, &to};
+  const int64_t fromBlock = count + static_cast<int64_t>(position % kDrawsOfPhilox);
+  return device_.launch(function, blocksFor(fromBlock, kDrawsOfPhilox * kThreads), kThreads,
+                        arguments.data());
 }
 
 void DeviceDraws::unload() {
   if (jumps_) device_.deallocate(jumps_);
   jumps_ = nullptr;
-  module_.reset();
+  for (auto& module : modules_) module.reset();
 }
 
 }  // namespace kelpie::runtime::cuda

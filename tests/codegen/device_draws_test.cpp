@@ -25,7 +25,7 @@ class DeviceDraws : public ::testing::TestWithParam<RandomGenerator> {
   void expectDraws(RandomStream stream, ScalarType type, int64_t count) {
     const size_t bytes = static_cast<size_t>(count) * sizeof(Draw);
     runtime::DevicePointer memory = device_.allocate(bytes);
-    runtime::Failure failure = draws_.load();
+    runtime::Failure failure = draws_.load(stream.generator());
     if (!failure) failure = draws_.draw(stream, type, memory, count);
     ASSERT_EQ(failure, std::nullopt) << *failure;
     std::vector<Draw> drawn(static_cast<size_t>(count));

@@ -1,6 +1,6 @@
-// Draws of a random stream (runtime/random_stream.h); a module of its own.
+// Draws of the additive random stream (runtime/random_stream.h); a module of its own.
 //
-// The additive generator, r[i] = r[i-3] + r[i-31] mod 2^32, is linear: the words that follow n steps after a
+// The generator, r[i] = r[i-3] + r[i-31] mod 2^32, is linear: the words that follow n steps after a
 // state are sums of its words, word j being the sum over k of c[k] r[j+k], where x^n = sum of c[k] x^k modulo
 // x^31 - x^28 - 1. So every thread jumps to where its draws begin (first its block, by the bits of its number,
 // then itself), and steps on alone. What the threads of a warp have drawn goes through shared memory, so that
@@ -43,10 +43,15 @@ KELPIE_DEVICE void jump(uint32_t* word, const uint32_t* c) {
   __syncwarp();
 }
 
+}  // namespace kelpie
+
 /// `count` draws after `start`. `jumps`: of every thread of a block its jump from the beginning of the block,
 /// the coefficients of one power of all threads in a row; then jumps over 1, 2, 4, ... blocks, row by row.
-template <class Draw>
-KELPIE_DEVICE void drawAdditive(const RandomState& start, const uint32_t* jumps, int64_t count, Draw* out) {
+/// `isShort`: draws are stored in 32 bits (codegen/short_arrays.h).
+extern "C" __global__ void kelpie_draw_additive(const kelpie::RandomState start, const uint32_t* jumps,
+                                                int64_t count, int64_t isShort, void* out) {
+  kelpie::followEarlierLaunches();
+  using namespace kelpie;
   KELPIE_SHARED(DrawMemory, memory);
   if (warpIndex() == 0) {
     if (laneIndex() < kTaps) memory.word[laneIndex()] = start.word[laneIndex()];
@@ -83,69 +88,15 @@ KELPIE_DEVICE void drawAdditive(const RandomState& start, const uint32_t* jumps,
       KELPIE_UNROLL_8
       for (int lane = 0; lane < kWarpLanes; ++lane) {
         const int64_t at = first + lane * kDrawsOfThread;
-        if (at < count) out[at] = Draw(drawn[lane * kTaps + laneIndex()]);
+        if (at >= count) continue;
+        const uint32_t draw = drawn[lane * kTaps + laneIndex()];
+        if (isShort) {
+          static_cast<uint32_t*>(out)[at] = draw;
+        } else {
+          static_cast<int64_t*>(out)[at] = draw;
+        }
       }
     }
     __syncwarp();
   }
-}
-
-/// `count` draws of Philox 4x32-10 from number `position` on: draw n is word n % 4 of block n / 4. A thread
-/// makes a block.
-template <class Draw>
-KELPIE_DEVICE void drawPhilox(uint32_t key, uint64_t position, int64_t count, Draw* out) {
-  const uint64_t block = position / 4 + uint64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  uint32_t c[4] = {uint32_t(block), uint32_t(block >> 32), 0, 0};
-  uint32_t k0 = key, k1 = 0;
-  KELPIE_UNROLL
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t(0xD2511F53u) * c[0], p1 = uint64_t(0xCD9E8D57u) * c[2];
-    c[0] = uint32_t(p1 >> 32) ^ c[1] ^ k0;
-    c[1] = uint32_t(p1);
-    c[2] = uint32_t(p0 >> 32) ^ c[3] ^ k1;
-    c[3] = uint32_t(p0);
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  struct alignas(16) Chunk {
-    Draw draw[16 / sizeof(Draw)];
-  };
-  constexpr int kOfChunk = 16 / sizeof(Draw);
-  const int64_t at = int64_t(block * 4 - position);  // of the first word; the first block may begin before 0
-  if (at >= 0 && at % kOfChunk == 0 && at + 4 <= count) {
-    KELPIE_UNROLL
-    for (int k = 0; k < 4; k += kOfChunk) {
-      Chunk chunk;
-      KELPIE_UNROLL
-      for (int j = 0; j < kOfChunk; ++j) chunk.draw[j] = Draw(c[k + j] >> 1);
-      *reinterpret_cast<Chunk*>(out + at + k) = chunk;
-    }
-    return;
-  }
-  KELPIE_UNROLL
-  for (int k = 0; k < 4; ++k)
-    if (at + k >= 0 && at + k < count) out[at + k] = Draw(c[k] >> 1);
-}
-
-}  // namespace kelpie
-
-// As Int64, and as a short array (codegen/short_arrays.h).
-extern "C" __global__ void kelpie_draw_additive(const kelpie::RandomState start, const uint32_t* jumps,
-                                                int64_t count, int64_t* out) {
-  kelpie::followEarlierLaunches();
-  kelpie::drawAdditive(start, jumps, count, out);
-}
-extern "C" __global__ void kelpie_draw_short_additive(const kelpie::RandomState start, const uint32_t* jumps,
-                                                      int64_t count, uint32_t* out) {
-  kelpie::followEarlierLaunches();
-  kelpie::drawAdditive(start, jumps, count, out);
-}
-extern "C" __global__ void kelpie_draw_philox(uint32_t key, uint64_t position, int64_t count, int64_t* out) {
-  kelpie::followEarlierLaunches();
-  kelpie::drawPhilox(key, position, count, out);
-}
-extern "C" __global__ void kelpie_draw_short_philox(uint32_t key, uint64_t position, int64_t count,
-                                                    uint32_t* out) {
-  kelpie::followEarlierLaunches();
-  kelpie::drawPhilox(key, position, count, out);
 }
