@@ -102,7 +102,9 @@ std::vector<std::string> Environment::similarNames(const std::string& name, bool
   const auto consider = [&](const std::string& candidate, Whose whose) {
     if (!isUserName(candidate) && !(fromLibrary && isInternalName(candidate))) return;
     const size_t distance = editDistance(name, candidate, limit);
-    if (distance <= limit && candidate != name) near.emplace_back(distance, whose, candidate);
+    const bool sharesLetters = distance < std::max(name.size(), candidate.size());
+    if (distance <= limit && sharesLetters && candidate != name)
+      near.emplace_back(distance, whose, candidate);
   };
   for (const std::string& candidate : local) consider(candidate, Local);
   if (!fromLibrary)

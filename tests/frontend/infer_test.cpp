@@ -156,6 +156,8 @@ TEST_F(InferTest, FormsWithoutTheirSemicolonAreHintedAt) {
 
 TEST_F(InferTest, NamesInScopeAreSuggestedBeforeTheLibrarys) {
   EXPECT_EQ(mistake("let abc = 5 in abcd;").hint, "did you mean `abc`?");
+  EXPECT_EQ(mistake("let x = 5 in y;").hint, "");  // every other letter is as near
+  EXPECT_EQ(mistake("let xs = 5 in x;").hint, "did you mean `xs`?");
   EXPECT_EQ(mistake("let number = 5 in numbers;").hint, "did you mean `number`?");
   EXPECT_EQ(mistake("{item : itm in [1]};").hint, "did you mean `itm`?");
   EXPECT_EQ(mistake("function fac(n) = if n == 0 then 1 else n * fact(n - 1);").hint, "did you mean `fac`?");
