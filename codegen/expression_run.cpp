@@ -300,7 +300,7 @@ void ExpressionEmitter::Run::addColumns(uint32_t block, ExprRef position, bool i
         std::find(loads.begin(), loads.end(), e) == loads.end() &&
         (e->type == ScalarType::Int64 || e->type == ScalarType::Float64))
       loads.push_back(e);
-    if (!inside) continue;
+    if (!inside || e->kind == ExprKind::Recursion) continue;  // whose frames have names of their own
     for (const uint32_t other : {step.first, step.second})
       if (other != 0) addColumns(other, position, inside, loads);
   }

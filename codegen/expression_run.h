@@ -82,7 +82,8 @@ struct ExpressionEmitter::Run {
   void named(Frame& f, ExprRef quotient);
   /// Whether `e` is a number loaded in a step of a loop beside others from the same position.
   bool isColumn(const Frame& f, ExprRef e) const;
-  /// Appends the loads of 8 bytes at a position in a block; `inside`: and in those inside of it.
+  /// Appends the loads of 8 bytes at a position in a block; `inside`: and in branches and loops
+  /// inside of it.
   void addColumns(uint32_t block, ExprRef position, bool inside, std::vector<ExprRef>& loads) const;
   /// Loads all columns of an element with the first one.
   bool recorded(Frame& f, ExprRef e);
