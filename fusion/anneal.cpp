@@ -6,6 +6,7 @@
 #include <random>
 
 #include "fusion/deadline.h"
+#include "fusion/work_time.h"
 
 namespace kelpie::fusion {
 namespace {
@@ -39,7 +40,8 @@ class Annealer {
 
  private:
   static constexpr double kFine = 0.2;
-  static constexpr int64_t kRound = 1024;  ///< moves between two looks at the clock
+  static constexpr int64_t kRound = 1024;  ///< moves between two looks at the time
+  static constexpr int64_t kNanosecondsOfAMove = 180, kNanosecondsOfAStep = 15;
   static constexpr int64_t kMovesOfANodeByNodes = 30, kMostMovesOfANode = 10'000, kMostMoves = 20'000'000;
 
   /// `unit`: what a decision typically costs.
@@ -56,6 +58,8 @@ class Annealer {
       if (move % kRound == 0) {
         renumberPlaces();
         temperature *= cooling;
+        WorkTime::spend(kNanosecondsOfAMove * kRound + kNanosecondsOfAStep * steps_);
+        steps_ = 0;
         if (deadline.passed()) break;
       }
       const int kind = number(0, 15);
@@ -179,6 +183,7 @@ class Annealer {
   double costOfAccess(size_t k) {
     const Access& a = problem_.accesses[k];
     ++now_;
+    steps_ += static_cast<int64_t>(a.readers.size()) + 4;
     if (a.producer >= 0) stamp_[cluster_[a.producer]] = now_;
     int loads = 0;
     for (int r : a.readers) {
@@ -279,6 +284,7 @@ class Annealer {
     for (int v : nodes) {
       weight += problem_.weight[v];
       for (int u : members_[to]) {
+        ++steps_;
         if (!pairs_.canShare(u, v)) return false;
       }
     }
@@ -367,6 +373,7 @@ class Annealer {
   std::vector<double> newAccessCost_, newStoreCost_;
   std::vector<int64_t> stamp_;
   int64_t now_ = 0;
+  int64_t steps_ = 0;  ///< readers and members looked at since time was counted
 };
 
 }  // namespace

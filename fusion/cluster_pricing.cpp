@@ -5,11 +5,13 @@
 #include <optional>
 
 #include "fusion/priced_network.h"
+#include "fusion/work_time.h"
 
 namespace kelpie::fusion {
 namespace {
 
 constexpr int64_t kStepsForAQuestion = 20;
+constexpr int64_t kNanosecondsOfALook = 1'000, kNanosecondsOfALookAtANode = 65;
 constexpr int kMostBudgetPrices = 8;       ///< tried in one place of a search
 constexpr double kGreatestPrice = 0x1p44;  ///< whole costs for one of weight
 
@@ -263,6 +265,7 @@ class ClusterPricing::Search {
 
   /// Nothing if no cluster here is below the limit, or the one that is has been recorded.
   std::optional<Open> look() {
+    WorkTime::spend(kNanosecondsOfALook + kNanosecondsOfALookAtANode * network_.size());
     const int64_t enough = roomInWhole();
     if (enough <= 0) return std::nullopt;
     if (priced_.budgetPrice() > 0 && priced_.takenAtMost() < priced_.budget()) priced_.forgetBudgetPrice();

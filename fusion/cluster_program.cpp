@@ -4,12 +4,14 @@
 #include <cmath>
 #include <map>
 
-#include "fusion/silent_simplex.h"
+#include "fusion/counted_simplex.h"
+#include "fusion/work_time.h"
 
 namespace kelpie::fusion {
 namespace {
 
 constexpr double kTiny = 1e-7;
+constexpr int64_t kNanosecondsOfATerm = 150;
 constexpr double kNoPartition = 1e300;  ///< the bound where there is none
 
 bool contains(const std::vector<int>& members, int v) {
@@ -32,6 +34,7 @@ double coefficientOf(const OrderCut& cut, const std::vector<int>& members) {
 
 void addColumn(glp_prob* lp, const std::vector<int>& members, double cost, const std::vector<OrderCut>& cuts,
                int nodes) {
+  WorkTime::spend(kNanosecondsOfATerm * static_cast<int64_t>(members.size() + 4 * cuts.size()));
   std::vector<int> rows{0, nodes + 1};
   std::vector<double> values{0, 1};
   for (int v : members) {
@@ -53,6 +56,8 @@ void addColumn(glp_prob* lp, const std::vector<int>& members, double cost, const
 /// `members(k)` are those of column k.
 template <typename Members>
 void addCutRow(glp_prob* lp, const OrderCut& cut, const Members& members) {
+  WorkTime::spend(kNanosecondsOfATerm * glp_get_num_cols(lp) *
+                  static_cast<int64_t>(cut.pairs.size() + 2 * cut.stars.size()) / 8);
   std::vector<int> columns(1);
   std::vector<double> values(1);
   for (int k = 0; k < glp_get_num_cols(lp); ++k) {
@@ -122,11 +127,11 @@ void ClusterProgram::needAtLeast(int clusters) {
   rowsChanged_ = true;
 }
 
-std::optional<double> ClusterProgram::relax(int milliseconds) {
-  glp_smcp simplex = silentSimplex(rowsChanged_ ? GLP_DUALP : GLP_PRIMAL);
-  simplex.tm_lim = milliseconds;
+std::optional<double> ClusterProgram::relax(const Deadline& deadline) {
+  const glp_smcp simplex = silentSimplex(rowsChanged_ ? GLP_DUALP : GLP_PRIMAL);
   rowsChanged_ = false;
-  if (glp_simplex(lp_.get(), &simplex) != 0 || glp_get_status(lp_.get()) != GLP_OPT) return std::nullopt;
+  if (solveSimplex(lp_.get(), simplex, deadline) != 0 || glp_get_status(lp_.get()) != GLP_OPT)
+    return std::nullopt;
   return glp_get_obj_val(lp_.get());
 }
 
@@ -260,6 +265,7 @@ struct WholeSearch {
   double below;
   int programsLeft;
   double bound;
+  CountedTree counted;
 
   void at(glp_tree* tree) {
     if (const int best = glp_ios_best_node(tree); best > 0) {
@@ -267,6 +273,7 @@ struct WholeSearch {
       if (std::isfinite(open) && open < kNoPartition) bound = std::max(bound, open);
       if (bound >= below) return glp_ios_terminate(tree);
     }
+    if (!counted.goesOn(tree)) return;
     if (glp_ios_reason(tree) != GLP_IROWGEN) return;
     if (--programsLeft < 0) return glp_ios_terminate(tree);
     glp_prob* lp = glp_ios_get_prob(tree);
@@ -293,14 +300,13 @@ ClusterProgram::Whole ClusterProgram::solveWhole(const std::vector<int>& columns
     glp_set_col_kind(lp.get(), glp_get_num_cols(lp.get()), GLP_BV);
   }
   Whole result;
-  glp_smcp simplex = silentSimplex();
-  simplex.tm_lim = deadline.millisecondsLeft();
-  if (glp_simplex(lp.get(), &simplex) != 0) return result;
+  if (solveSimplex(lp.get(), silentSimplex(), deadline) != 0) return result;
   if (glp_get_status(lp.get()) != GLP_OPT) {
     if (glp_get_status(lp.get()) == GLP_NOFEAS) result.bound = kNoPartition;
     return result;
   }
-  WholeSearch whole{orderCuts, clusters_, columns, below, mostPrograms, glp_get_obj_val(lp.get())};
+  WholeSearch whole{
+      orderCuts, clusters_, columns, below, mostPrograms, glp_get_obj_val(lp.get()), CountedTree(deadline)};
   glp_iocp search;
   glp_init_iocp(&search);
   search.msg_lev = GLP_MSG_OFF;

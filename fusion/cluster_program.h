@@ -37,7 +37,7 @@ class ClusterProgram {
   int cuts() const { return static_cast<int>(cuts_.size()); }
 
   /// Solves the relaxation over the columns known; nothing when the time did not suffice.
-  std::optional<double> relax(int milliseconds);
+  std::optional<double> relax(const Deadline& deadline);
 
   // ---- after relax ----
 

@@ -16,6 +16,7 @@ constexpr int64_t kManySteps = 5000,
                   kSteps[] = {40, 1000, kManySteps};  ///< minimum cuts for one representative
 constexpr int kRoundsToABound = 10;                   ///< a good bound is worth more steps now and then
 constexpr int64_t kStepsForACandidate = 40;
+constexpr int kForcedAtATime = 8, kForcedAThread = 4;
 
 // Of the ascent before the first program:
 constexpr double kShareOfAscent = 0.3;  ///< of the time left, at most
@@ -32,7 +33,7 @@ constexpr double kNew = 0.3;  ///< share of the last answer in the direction
 // node: too much of it lowers its price, too little raises it.
 void ClusterRelaxation::ascend(double enough, const Deadline& deadline) {
   const Deadline mine(kShareOfAscent * deadline.secondsLeft());
-  if (!program_.relax(deadline.millisecondsLeft())) return;
+  if (!program_.relax(deadline)) return;
   const int n = problem_.nodes;
   std::vector<double> duals(program_.rows(), 0), alone(n), direction(n, 0);
   for (int v = 0; v < n; ++v) alone[v] = pricing_.costOf({v});
@@ -78,7 +79,7 @@ bool ClusterRelaxation::generate(double enough, const Deadline& deadline) {
   };
   for (int round = 1;; ++round) {
     if (deadline.passed()) return false;
-    const std::optional<double> value = program_.relax(deadline.millisecondsLeft());
+    const std::optional<double> value = program_.relax(deadline);
     if (!value) return false;
     value_ = *value;
     if (close()) return true;
@@ -156,8 +157,15 @@ std::vector<ClusterPricing::Forced> ClusterRelaxation::forced(double cost, const
     for (int v : program_.clusters()[k]) known[v].push_back(&program_.clusters()[k]);
   }
   std::vector<ClusterPricing::Forced> result(problem_.nodes);
-  forEachNumber(problem_.nodes,
-                [&](int v) { result[v] = pricing_.forced(v, prices, room, known[v], deadline); });
+  // By few at a time, which all see what time is left: they do not see how much of it the others take.
+  for (int first = 0; first < problem_.nodes; first += kForcedAtATime) {
+    forEachNumber(
+        std::min(kForcedAtATime, problem_.nodes - first),
+        [&](int k) {
+          result[first + k] = pricing_.forced(first + k, prices, room, known[first + k], deadline);
+        },
+        kForcedAThread);
+  }
   return result;
 }
 

@@ -1,48 +1,47 @@
-// A moment after which a search stops.
+// A moment after which a search stops, in time that the thread counts (work_time.h).
 //
-// Time is what the thread that made it has spent computing, so that a search finds the same on a machine that
-// is busy with other things: with the clock of the wall, a program's kernels, and with them the last bits of
-// its float sums, depended on what ran beside the compiler. Where others take the processor for long, or
-// other threads ask, the wall's clock counts.
+// Only where that is far from what a clock says does the clock stop the search: on a machine many times as
+// slow, or as busy, people would not wait for so long.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
-#include <thread>
+#include <cstdint>
+
+#include "fusion/work_time.h"
 
 namespace kelpie::fusion {
 
 class Deadline {
  public:
   explicit Deadline(double seconds)
-      : thread_(std::this_thread::get_id()),
-        start_(Clock::now()),
-        computedBefore_(secondsComputed()),
-        seconds_(seconds) {}
-  double secondsSpent() const {
-    constexpr double kMostSlowdown = 4;
-    const double wall = std::chrono::duration<double>(Clock::now() - start_).count();
-    if (std::this_thread::get_id() != thread_) return wall;
-    return std::max(secondsComputed() - computedBefore_, wall / kMostSlowdown);
+      : start_(Clock::now()), before_(WorkTime::spent()), allowed_(static_cast<int64_t>(1e9 * seconds)) {}
+  double secondsSpent() const { return 1e-9 * static_cast<double>(std::max(counted(), ofClock())); }
+  double secondsLeft() const { return 1e-9 * static_cast<double>(allowed_) - secondsSpent(); }
+  bool passed() const { return counted() >= allowed_ || ofClock() >= allowed_; }
+
+  /// To be counted; 0 at least.
+  int64_t nanosecondsLeft() const { return std::max(int64_t{0}, allowed_ - counted()); }
+  /// Of the clock, for GLPK, which takes 0 as no time at all.
+  int millisecondsLeft() const {
+    const int64_t left = kGrace + kMostSlowdown * allowed_ - elapsed();
+    return static_cast<int>(std::clamp(left / 1'000'000, int64_t{1}, kLongest));
   }
-  double secondsLeft() const { return seconds_ - secondsSpent(); }
-  bool passed() const { return secondsLeft() <= 0; }
-  /// For GLPK, which takes 0 as no time at all.
-  int millisecondsLeft() const { return std::max(1, static_cast<int>(1000 * secondsLeft())); }
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// By this thread.
-  static double secondsComputed() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  static constexpr int64_t kMostSlowdown = 8, kGrace = 1'000'000'000;  ///< times and nanoseconds
+  static constexpr int64_t kLongest = 1'000'000'000;                   ///< milliseconds
+  int64_t counted() const { return WorkTime::spent() - before_; }
+  int64_t elapsed() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count();
   }
-  std::thread::id thread_;
+  /// What the clock says, as what is counted is compared with.
+  int64_t ofClock() const { return (elapsed() - kGrace) / kMostSlowdown; }
+
   Clock::time_point start_;
-  double computedBefore_;
-  double seconds_;
+  int64_t before_;
+  int64_t allowed_;  ///< nanoseconds
 };
 
 }  // namespace kelpie::fusion

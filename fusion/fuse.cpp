@@ -87,7 +87,7 @@ Partition solveOnce(Strategy strategy, const RegionProblem& region, const PairTa
   const double allowed = strategy == Strategy::Ilp ? seconds : 0;
   if (const Partition* partition = known.partition(way, allowed)) {
     Partition again = *partition;
-    again.seconds = 0;
+    again.seconds = again.counted = 0;
     return again;
   }
   Partition partition = solve(strategy, region, pairs, seconds);
@@ -205,7 +205,7 @@ class Fuser {
       if (s != options_.strategy && !options_.compare) continue;
       const double left = std::max(0.0, options_.totalSeconds - searched_);
       const Partition partition = solveOnce(s, problem, pairs, std::min(options_.seconds, left), known);
-      if (s == Strategy::Ilp) searched_ += partition.seconds;
+      if (s == Strategy::Ilp) searched_ += partition.counted;
       report.strategies.push_back(
           describeStrategy(s, partition, predicted, options_.predict ? &predictor : nullptr));
       if (s == options_.strategy) chosen = partition;
@@ -394,7 +394,7 @@ class Fuser {
   std::optional<CostModel> evaluator_;
   std::set<std::string> names_;
   SolvedProblems solved_;  ///< where no program came before
-  double searched_ = 0;    ///< seconds of the integer programs so far
+  double searched_ = 0;    ///< counted seconds of the integer programs so far
 };
 
 }  // namespace

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "fusion/counted_simplex.h"
 #include "fusion/link_cuts.h"
 #include "fusion/lower_bound.h"
-#include "fusion/silent_simplex.h"
 
 namespace kelpie::fusion {
 namespace {
@@ -33,11 +33,10 @@ class LinkProgram {
 
   double bound(const Deadline& deadline) {
     glp_term_out(GLP_OFF);
-    glp_smcp simplex = silentSimplex(GLP_DUALP);
+    const glp_smcp simplex = silentSimplex(GLP_DUALP);
     double best = least();
     for (int idle = 0; idle < kIdleRounds && !deadline.passed();) {
-      simplex.tm_lim = deadline.millisecondsLeft();
-      if (glp_simplex(lp_.get(), &simplex) != 0 || glp_get_status(lp_.get()) != GLP_OPT) break;
+      if (solveSimplex(lp_.get(), simplex, deadline) != 0 || glp_get_status(lp_.get()) != GLP_OPT) break;
       const double found = glp_get_obj_val(lp_.get()) / scale_;
       idle = found < best * (1 + kWorthARound) ? idle + 1 : 0;
       best = std::max(best, found);

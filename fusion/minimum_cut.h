@@ -46,6 +46,7 @@ class MinimumCut {
   std::vector<Arc> arcs_;   ///< arc ^ 1 is the reverse
   State state_;
   std::vector<int> level_, at_;
+  int64_t arcsLookedAt_ = 0;  ///< by an `augment`
 };
 
 }  // namespace kelpie::fusion

@@ -6,10 +6,13 @@
 #include <set>
 #include <tuple>
 
+#include "fusion/work_time.h"
+
 namespace kelpie::fusion {
 namespace {
 
 constexpr double kTiny = 1e-7;
+constexpr int64_t kNanosecondsOfAStep = 20;
 
 /// Shortest cycles through the states (node, whether the step that pays has been chosen).
 class Separation {
@@ -36,6 +39,8 @@ class Separation {
   }
 
   std::vector<OrderCut> run() {
+    WorkTime::spend(kNanosecondsOfAStep * (int64_t{nodes_} * nodes_ + looks_));
+    looks_ = 0;
     std::vector<OrderCut> cuts = crossings();
     std::set<std::vector<int>> known;
     for (int start = 0; start < nodes_; ++start) {
@@ -50,6 +55,7 @@ class Separation {
         cuts.back().violation = 1 - cost_[2 * start + 1];
       }
     }
+    WorkTime::spend(kNanosecondsOfAStep * looks_);
     return cuts;
   }
 
@@ -74,6 +80,7 @@ class Separation {
     std::vector<std::vector<double>> ahead(nodes_, std::vector<double>(nodes_, 0.0)), behind = ahead;
     for (const ClusterShare& c : clusters) {
       if (c.members.size() < 2) continue;
+      looks_ += int64_t{nodes_} * static_cast<int64_t>(c.members.size());
       for (int v = 0; v < nodes_; ++v) {
         bool hasBefore = false, hasBehind = false;
         for (int m : c.members) {
@@ -138,6 +145,7 @@ class Separation {
       if (cost > cost_[state]) continue;
       if (state == 2 * start + 1) break;
       const int chosen = state % 2;
+      looks_ += 2 * static_cast<int64_t>(steps_[state / 2].size());
       for (const Step& step : steps_[state / 2]) {
         relax({state, &step}, 2 * step.to + chosen, cost + step.cost);
         if (!chosen) relax({state, &step}, 2 * step.to + 1, cost + step.cost + step.together);
@@ -242,6 +250,7 @@ class Separation {
   std::vector<OrderCut::Star> stars_;
   std::vector<double> cost_;  ///< by state
   std::vector<Via> via_;      ///< by state
+  int64_t looks_ = 0;         ///< whose time is not counted yet
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 // The same work for many numbers, on several threads if they are worth it.
 //
 // What `work(k)` writes has a place of its own for every k, so the result does not depend on who does what.
+// Nor does the time that is counted (work_time.h): each k counts from where the caller was, who then counts
+// the sum over the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +11,8 @@
 #include <functional>
 #include <thread>
 #include <vector>
+
+#include "fusion/work_time.h"
 
 namespace kelpie::fusion {
 
@@ -21,10 +25,16 @@ void forEachNumber(int count, const Work& work, int worthAThread = 16, int mostT
     for (int k = 0; k < count; ++k) work(k);
     return;
   }
+  const int64_t start = WorkTime::spent();
+  std::atomic<int64_t> spent = 0;
   std::atomic<int> next = 0;
   const auto take = [&](std::exception_ptr& failure) {
     try {
-      for (int k = next++; k < count; k = next++) work(k);
+      for (int k = next++; k < count; k = next++) {
+        WorkTime::set(start);
+        work(k);
+        spent += WorkTime::spent() - start;
+      }
     } catch (...) {
       failure = std::current_exception();
     }
@@ -35,6 +45,7 @@ void forEachNumber(int count, const Work& work, int worthAThread = 16, int mostT
     for (int k = 1; k < threads; ++k) others.emplace_back(take, std::ref(failures[static_cast<size_t>(k)]));
     take(failures[0]);
   }
+  WorkTime::set(start + spent / threads);
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);
 }

@@ -5,7 +5,14 @@
 #include <queue>
 #include <tuple>
 
+#include "fusion/work_time.h"
+
 namespace kelpie::fusion {
+namespace {
+
+constexpr int64_t kNanosecondsOfAPair = 50;
+
+}  // namespace
 
 void BitMatrix::uniteRow(int row, int other) {
   for (size_t w = 0; w < words_; ++w) bits_[row * words_ + w] |= bits_[other * words_ + w];
@@ -56,6 +63,7 @@ PairTable::PairTable(const PartitionProblem& problem)
     : nodes_(problem.nodes), rank_(problem.nodes), share_(problem.nodes), reach_(problem.nodes) {
   using Kind = PairVerdict::Kind;
   const int n = nodes_;
+  WorkTime::spend(kNanosecondsOfAPair * n * n);
   for (int a = 0; a < n; ++a) {
     for (int b = 0; b < n; ++b) share_.set(a, b);
   }

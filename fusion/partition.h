@@ -83,7 +83,8 @@ struct Partition {
   Assignment cluster;
   double cost = 0;
   double bound = 0;                     ///< no legal partition costs less
-  double seconds = 0;                   ///< to find it
+  double seconds = 0;                   ///< to find it, by the clock
+  double counted = 0;                   ///< the same as searches count it (work_time.h)
   int contracted = 0;                   ///< nodes merged by proof, before any search
   int components = 0;                   ///< parts solved apart from each other
   int columns = 0, rows = 0, cuts = 0;  ///< of the integer programs; 0 when none was needed

@@ -4,7 +4,14 @@
 #include <cmath>
 #include <utility>
 
+#include "fusion/work_time.h"
+
 namespace kelpie::fusion {
+namespace {
+
+constexpr int64_t kNanosecondsOfANode = 60, kNanosecondsOfAPair = 20;
+
+}  // namespace
 
 PricedNetwork::PricedNetwork(const PartitionProblem& problem, double scale, const ClusterNetwork& network,
                              const ClusterPrices& prices)
@@ -26,6 +33,8 @@ PricedNetwork::PricedNetwork(const PartitionProblem& problem, double scale, cons
       if (v > 0) cut_.raise(network_.in[v], -cost);
     }
   }
+  WorkTime::spend(kNanosecondsOfANode * (size() + problem.nodes / 8) +
+                  kNanosecondsOfAPair * static_cast<int64_t>(prices.pairs.size() + 4 * prices.stars.size()));
   std::vector<int> number(problem.nodes, -1);
   for (int v = 0; v < size(); ++v) number[network_.nodes[v]] = v;
   for (const ClusterPrices::Pair& p : prices.pairs) addPair(number[p.a], number[p.b], p.cost);

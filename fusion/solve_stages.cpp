@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "fusion/counted_simplex.h"
 #include "fusion/link_bound.h"
-#include "fusion/silent_simplex.h"
 #include "fusion/stage_program.h"
 
 namespace kelpie::fusion {
@@ -45,10 +45,9 @@ class Dive {
   }
 
   std::optional<Assignment> run(const Deadline& deadline) {
-    glp_smcp simplex = silentSimplex(GLP_DUALP);
+    const glp_smcp simplex = silentSimplex(GLP_DUALP);
     while (!deadline.passed()) {
-      simplex.tm_lim = deadline.millisecondsLeft();
-      if (glp_simplex(lp_.get(), &simplex) != 0) return std::nullopt;
+      if (solveSimplex(lp_.get(), simplex, deadline) != 0) return std::nullopt;
       if (glp_get_status(lp_.get()) != GLP_OPT) {
         if (!stepBack()) return std::nullopt;
       } else if (!program_.addBrokenRequirements(lp_.get()) && !decideMore()) {
@@ -116,6 +115,7 @@ struct StageSearch {
   double below;                                  ///< and nothing else is looked for
   double bound;                                  ///< of all that is open
   std::optional<std::vector<double>> incumbent;  ///< what it begins with: others need be no better
+  CountedTree counted;
   int programsLeft = kMostPrograms;
 
   bool nothingLeft() const { return bound >= below; }
@@ -125,6 +125,7 @@ struct StageSearch {
       if (std::isfinite(open) && std::abs(open) < kNoPartition) bound = std::max(bound, open);
       if (nothingLeft()) return glp_ios_terminate(tree);
     }
+    if (!counted.goesOn(tree)) return;
     if (glp_ios_reason(tree) == GLP_IBRANCH && --programsLeft < 0) return glp_ios_terminate(tree);
     if (glp_ios_reason(tree) == GLP_IHEUR && incumbent) {
       glp_ios_heur_sol(tree, incumbent->data());
@@ -144,8 +145,7 @@ Relaxed relax(glp_prob* lp, const Deadline& deadline) {
   // feasible, its answer is undefined.
   for (const int presolve : {GLP_ON, GLP_OFF}) {
     simplex.presolve = presolve;
-    simplex.tm_lim = deadline.millisecondsLeft();
-    const int status = glp_simplex(lp, &simplex);
+    const int status = solveSimplex(lp, simplex, deadline);
     if (status == GLP_ENOPFS || (status == 0 && glp_get_status(lp) == GLP_NOFEAS))
       return Relaxed::NoPartition;
     if (status == 0 && glp_get_status(lp) == GLP_OPT) return Relaxed::Optimal;
@@ -213,13 +213,12 @@ class StageSolver {
   /// returned.
   double tighten(const StageProgram& program, const Deadline& deadline) const {
     glp_prob* lp = program.lp();
-    glp_smcp simplex = silentSimplex(GLP_DUALP);
+    const glp_smcp simplex = silentSimplex(GLP_DUALP);
     double bound = program.cost(glp_get_obj_val(lp));
     for (int idle = 0; idle < kIdleRounds && bound < enough() && !deadline.passed();) {
       const bool requirements = program.addBrokenRequirements(lp);
       if (!program.addBrokenCuts(lp) && !requirements) break;
-      simplex.tm_lim = deadline.millisecondsLeft();
-      if (glp_simplex(lp, &simplex) != 0) break;  // what it came to may be no bound
+      if (solveSimplex(lp, simplex, deadline) != 0) break;  // what it came to may be no bound
       if (glp_get_status(lp) == GLP_NOFEAS) return kNoPartition;
       if (glp_get_status(lp) != GLP_OPT) break;
       const double before = bound;
@@ -248,9 +247,12 @@ class StageSolver {
       if (std::optional<Assignment> found = Dive(program).run(mine)) offer(std::move(*found));
       if (std::max(root, lower_) >= enough()) return kNoPartition;
     }
-    StageSearch stages{program, program.objective(lower_ + kNothing * (1 + lower_)),
-                       program.objective(enough()), program.objective(std::max(root, lower_)),
-                       program.solution(result_.cluster)};
+    StageSearch stages{program,
+                       program.objective(lower_ + kNothing * (1 + lower_)),
+                       program.objective(enough()),
+                       program.objective(std::max(root, lower_)),
+                       program.solution(result_.cluster),
+                       CountedTree(deadline)};
     glp_iocp search;
     glp_init_iocp(&search);
     search.msg_lev = GLP_MSG_OFF;

@@ -5,11 +5,13 @@
 #include <numeric>
 
 #include "fusion/budget_weights.h"
+#include "fusion/work_time.h"
 
 namespace kelpie::fusion {
 namespace {
 
 constexpr double kGreatestCost = 1e4;  ///< costs are scaled to that: GLPK's tolerances are absolute
+constexpr int64_t kNanosecondsOfATerm = 220;
 
 }  // namespace
 
@@ -107,6 +109,7 @@ void StageProgram::atMost(glp_prob* lp, const Sum& sum, double most) {
     values.push_back(value);
     greatest += std::max(0.0, value);
   }
+  WorkTime::spend(kNanosecondsOfATerm * static_cast<int64_t>(columns.size()));
   if (greatest <= most) return;
   const int row = glp_add_rows(lp, 1);
   glp_set_row_bnds(lp, row, GLP_UP, 0, most - sum.constant);

@@ -1,11 +1,14 @@
 // The scale of the fusion solver: random regions of growing size, and the regions of NESL programs, solved
 // with Kelpie's formulation and with the textbook's side by side. Writes one line of CSV for each region.
 //
-//   fusion-solver random [largest number of nodes] [regions of each size]
-//   fusion-solver nesl FILE...
+//   fusion-solver [--only-ours] random [largest number of nodes] [regions of each size]
+//   fusion-solver [--only-ours] nesl FILE...
+//   fusion-solver [--only-ours] stated [number of nodes] [problems of each shape]
 //
 // Both see the same dependences, index spaces and shared inputs. The objectives differ (modelled time there,
-// counted weights here), so what is compared is how long it takes to prove the optimum.
+// counted weights here), so what is compared is how long it takes to prove the optimum. `counted` is the time
+// that the solver counts (fusion/work_time.h), beside the seconds that it takes. `stated` problems come from
+// no program: they have shapes of regions, and are denser.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -19,6 +22,7 @@
 #include "fusion/textbook.h"
 #include "ir/deep_stack.h"
 #include "tests/fusion/random_program.h"
+#include "tests/fusion/shaped_problem.h"
 
 namespace kelpie {
 namespace {
@@ -48,6 +52,8 @@ TextbookProblem textbookOf(const PartitionProblem& problem, const PairTable& pai
   return result;
 }
 
+bool onlyOurs = false;
+
 void measure(const std::string& source, const PartitionProblem& problem, const PairTable& pairs) {
   const double seconds = problem.nodes <= 100 ? 5 : problem.nodes <= 300 ? 28 : 45;
   const Partition ours = solveIlp(problem, pairs, {seconds, true, true});
@@ -56,15 +62,15 @@ void measure(const std::string& source, const PartitionProblem& problem, const P
   int clusters = 0;
   for (int c : ours.cluster) clusters = std::max(clusters, c + 1);
   std::string textbook = ",,,";
-  if (problem.nodes <= kTextbookNodes) {
+  if (problem.nodes <= kTextbookNodes && !onlyOurs) {
     const TextbookSolution t = solveTextbook(textbookOf(problem, pairs), kTextbookSeconds);
     int count = 0;
     for (int c : t.cluster) count = std::max(count, c + 1);
     textbook = fmt::format("{:.4f},{},{},{:.0f}", t.seconds, t.optimal ? 1 : 0, count, t.objective);
   }
-  fmt::print("{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.5f},{:.4f},{},{},{},{},{}\n", source, problem.nodes, none,
-             greedy, ours.cost, ours.bound, ours.gap(), ours.seconds, clusters, ours.columns, ours.rows,
-             ours.cuts, textbook);
+  fmt::print("{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.5f},{:.4f},{:.4f},{},{},{},{},{}\n", source, problem.nodes,
+             none, greedy, ours.cost, ours.bound, ours.gap(), ours.seconds, ours.counted, clusters,
+             ours.columns, ours.rows, ours.cuts, textbook);
   std::fflush(stdout);
 }
 
@@ -82,6 +88,15 @@ void randomRegions(int largest, int regions) {
       // Only `none` is solved here, but the passes before it are those of the other strategies.
       options.prepare = true;
       fuse(program.b.program, options);
+    }
+  }
+}
+
+void statedProblems(int nodes, int problems) {
+  for (const RegionShape shape : kRegionShapes) {
+    for (int seed = 0; seed < problems; ++seed) {
+      const PartitionProblem problem = ShapedProblem(shape, nodes, static_cast<uint32_t>(seed)).problem();
+      measure(toString(shape), problem, PairTable(problem));
     }
   }
 }
@@ -114,16 +129,28 @@ int programRegions(int count, char** files) {
 }
 
 int run(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "--only-ours") {
+    onlyOurs = true;
+    ++argv;
+    --argc;
+  }
   const std::string mode = argc > 1 ? argv[1] : "";
-  if (mode != "random" && !(mode == "nesl" && argc > 2)) {
-    fmt::print(stderr, "usage: fusion-solver random [nodes] [regions] | fusion-solver nesl FILE...\n");
+  if (mode != "random" && mode != "stated" && !(mode == "nesl" && argc > 2)) {
+    fmt::print(stderr,
+               "usage: fusion-solver [--only-ours] random [nodes] [regions] | stated [nodes] [problems] | "
+               "nesl FILE...\n");
     return 2;
   }
   fmt::print(
-      "source,nodes,none_us,greedy_us,ilp_us,bound_us,gap,seconds,clusters,columns,rows,cuts,textbook_"
+      "source,nodes,none_us,greedy_us,ilp_us,bound_us,gap,seconds,counted,clusters,columns,rows,cuts,"
+      "textbook_"
       "seconds,"
       "textbook_optimal,textbook_clusters,textbook_objective\n");
   if (mode == "nesl") return programRegions(argc - 2, argv + 2);
+  if (mode == "stated") {
+    statedProblems(argc > 2 ? std::atoi(argv[2]) : 100, argc > 3 ? std::atoi(argv[3]) : 10);
+    return 0;
+  }
   randomRegions(argc > 2 ? std::atoi(argv[2]) : 300, argc > 3 ? std::atoi(argv[3]) : 5);
   return 0;
 }

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <thread>
 
 #include "fusion/anneal.h"
 #include "fusion/deadline.h"
@@ -22,19 +21,6 @@
 
 namespace kelpie::fusion {
 namespace {
-
-/// Other processes may take the processor for a while; other threads have clocks of their own.
-TEST(Deadline, CountsWhatItsThreadComputes) {
-  const Deadline mine(0.2);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  EXPECT_FALSE(mine.passed());
-  bool passed = false;
-  std::thread([&] { passed = mine.passed(); }).join();
-  EXPECT_TRUE(passed);
-  while (!mine.passed()) {
-  }
-  EXPECT_EQ(mine.millisecondsLeft(), 1);
-}
 
 /// The clusters of a mixture of partitions, of which each has the same part.
 std::vector<ClusterShare> mixtureOf(const std::vector<Assignment>& partitions) {
