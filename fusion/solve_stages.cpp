@@ -159,6 +159,7 @@ class StageSolver {
               double lower, const Deadline& deadline)
       : problem_(problem),
         pairs_(pairs),
+        exclusions_(exclusions(problem, pairs)),
         lower_(lower),
         cost_(costOf(problem, incumbent)),
         result_{incumbent, 0, lower} {
@@ -175,7 +176,7 @@ class StageSolver {
     double open = kNoPartition;  // the least bound of a number of stages of which something is left
     int stages = result_.fewest;
     for (; !nothingLeft(stages) && stages <= most && !deadline.passed(); ++stages) {
-      const StageProgram program(problem_, pairs_, stages);
+      const StageProgram program(problem_, pairs_, exclusions_, stages);
       if (program.rows() > kMostRows) break;
       // What is not finished for this number is no bound for more stages, of which little is known but their
       // launches: so all numbers get some time.
@@ -274,6 +275,7 @@ class StageSolver {
 
   const PartitionProblem& problem_;
   const PairTable& pairs_;
+  const std::vector<std::vector<int>> exclusions_;
   const double lower_;  ///< nothing costs less
   double always_ = 0;   ///< what every partition pays beside launches
   double cost_;         ///< of the best known

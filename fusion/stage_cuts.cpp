@@ -3,12 +3,14 @@
 #include <utility>
 
 #include "fusion/stage_program.h"
+#include "fusion/work_time.h"
 
 namespace kelpie::fusion {
 namespace {
 
 constexpr double kBroken = 1e-5;     ///< by more than that: a requirement
 constexpr double kCutBroken = 1e-2;  ///< a cut, which has to be worth its row
+constexpr int64_t kNanosecondsOfATerm = 3;
 
 }  // namespace
 
@@ -35,7 +37,32 @@ bool StageProgram::addBrokenRequirements(glp_prob* lp) const {
       if (valueOf(lp, sum) > 1 + kBroken) atMost(lp, sum, 1);
     }
   }
+  size_t terms = 0;
+  for (const std::vector<int>& set : exclusions_) terms += set.size();
+  WorkTime::spend(kNanosecondsOfATerm * stages_ * static_cast<int64_t>(terms));
+  for (int k = 1; k <= stages_; ++k) {
+    std::vector<double> in(static_cast<size_t>(problem_.nodes), 0);  // how much of each node is in the stage
+    for (int v = 0; v < problem_.nodes; ++v) {
+      if (mayBeIn(v, k)) in[static_cast<size_t>(v)] = afterIn(lp, v, k - 1) - afterIn(lp, v, k);
+    }
+    for (const std::vector<int>& set : exclusions_) {
+      double total = 0;
+      for (int v : set) total += in[static_cast<size_t>(v)];
+      if (total <= 1 + kBroken) continue;
+      Sum sum;
+      for (int v : set)
+        if (mayBeIn(v, k)) addIn(sum, v, k, 1);
+      atMost(lp, sum, 1);
+    }
+  }
   return glp_get_num_rows(lp) > before;
+}
+
+/// How much of a node is behind stage k.
+double StageProgram::afterIn(glp_prob* lp, int node, int k) const {
+  if (k < windows_.first[node]) return 1;
+  if (k >= windows_.last[node]) return 0;
+  return glp_get_col_prim(lp, after_[static_cast<size_t>(node) * stages_ + k]);
 }
 
 bool StageProgram::addBrokenCuts(glp_prob* lp) const {

@@ -38,11 +38,33 @@ bool StageWindows::possible() const {
 
 int StageWindows::fewest() const { return first.empty() ? 0 : *std::max_element(first.begin(), first.end()); }
 
-StageProgram::StageProgram(const PartitionProblem& problem, const PairTable& pairs, int stages)
+std::vector<std::vector<int>> exclusions(const PartitionProblem& problem, const PairTable& pairs) {
+  std::vector<std::vector<int>> result;
+  BitMatrix covered(problem.nodes);
+  for (int a = 0; a < problem.nodes; ++a) {
+    for (int b = 0; b < a; ++b) {
+      if (pairs.canShare(a, b) || pairs.reaches(a, b) || pairs.reaches(b, a) || covered.get(a, b)) continue;
+      std::vector<int> apart{a, b};
+      for (int c = 0; c < problem.nodes; ++c) {
+        const auto excludes = [&](int d) { return c != d && !pairs.canShare(c, d); };
+        if (std::all_of(apart.begin(), apart.end(), excludes)) apart.push_back(c);
+      }
+      for (int c : apart)
+        for (int d : apart) covered.set(c, d);
+      std::sort(apart.begin(), apart.end());
+      result.push_back(std::move(apart));
+    }
+  }
+  return result;
+}
+
+StageProgram::StageProgram(const PartitionProblem& problem, const PairTable& pairs,
+                           const std::vector<std::vector<int>>& exclusions, int stages)
     : problem_(problem),
       pairs_(pairs),
       stages_(stages),
       windows_(problem, pairs, stages),
+      exclusions_(exclusions),
       share_(pairs.shareMatrix()),
       launches_(stages * problem.launch[0]),
       lp_(glp_create_prob(), glp_delete_prob),
@@ -156,29 +178,10 @@ void StageProgram::addOrder() {
   }
 }
 
-/// About who shares a stage: sets of nodes that exclude each other, which have all pairs that no path decides
-/// about, and the budget.
+/// The budget of each stage.
 void StageProgram::addRules() {
   const std::vector<std::vector<double>> budgets = budgetWeights(problem_);
   for (int k = 1; k <= stages_; ++k) {
-    BitMatrix covered(problem_.nodes);
-    for (int a = 0; a < problem_.nodes; ++a) {
-      for (int b = 0; b < a; ++b) {
-        if (pairs_.canShare(a, b) || pairs_.reaches(a, b) || pairs_.reaches(b, a)) continue;
-        if (covered.get(a, b) || !mayBeIn(a, k) || !mayBeIn(b, k)) continue;
-        std::vector<int> apart{a, b};
-        for (int c = 0; c < problem_.nodes; ++c) {
-          const auto excludes = [&](int d) { return c != d && !pairs_.canShare(c, d); };
-          if (mayBeIn(c, k) && std::all_of(apart.begin(), apart.end(), excludes)) apart.push_back(c);
-        }
-        Sum sum;
-        for (int c : apart) {
-          addIn(sum, c, k, 1);
-          for (int d : apart) covered.set(c, d);
-        }
-        atMost(sum, 1);
-      }
-    }
     for (const std::vector<double>& weights : budgets) {
       Sum taken;
       for (int v = 0; v < problem_.nodes; ++v) addIn(taken, v, k, weights[v]);

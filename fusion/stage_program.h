@@ -1,10 +1,10 @@
 // The integer program of clusterings into a number of stages, as a GLPK problem; see solve_stages.h for its
 // variables.
 //
-// Rows: a stage is behind all before it; order along edges and blocking paths; sets of nodes that exclude
-// each other, and the budget, in each stage; a load is paid in each stage that has a reader and not the
-// producer; a store, if a reader is in a later stage than the producer. Requirements are many, of which few
-// would ever be broken: they are added where they are. So are cuts (stage_cuts.cpp), which every partition
+// Rows: a stage is behind all before it; order along edges and blocking paths; the budget in each stage; a
+// load is paid in each stage that has a reader and not the producer; a store, if a reader is in a later stage
+// than the producer. Requirements, and sets of nodes that exclude each other in each stage, are many, of which
+// few would ever be broken: they are added where they are (stage_cuts.cpp). So are cuts, which every partition
 // obeys: arrays that are stored or loaded in fractions only look as if nothing were parted (link_cuts.h).
 #pragma once
 
@@ -30,9 +30,15 @@ struct StageWindows {
   int fewest() const;
 };
 
+/// Sets of nodes of which no two can share a cluster. Every pair that cannot, and that no path decides about,
+/// is in one of them.
+std::vector<std::vector<int>> exclusions(const PartitionProblem& problem, const PairTable& pairs);
+
 class StageProgram {
  public:
-  StageProgram(const PartitionProblem& problem, const PairTable& pairs, int stages);
+  /// `exclusions`: see there; they must live as long, as must the others.
+  StageProgram(const PartitionProblem& problem, const PairTable& pairs,
+               const std::vector<std::vector<int>>& exclusions, int stages);
 
   /// False if some node has no stage: there is no program then.
   bool possible() const { return windows_.possible(); }
@@ -77,12 +83,14 @@ class StageProgram {
   void addStores();
   void addLinks();
   static double valueOf(glp_prob* lp, const Sum& sum);
+  double afterIn(glp_prob* lp, int node, int k) const;
   Sum requirement(const Requirement& r, int k) const;
 
   const PartitionProblem& problem_;
   const PairTable& pairs_;
   const int stages_;
   const StageWindows windows_;
+  const std::vector<std::vector<int>>& exclusions_;
   BitMatrix share_;  ///< pairs that can share a stage here
   const double launches_;
   std::unique_ptr<glp_prob, void (*)(glp_prob*)> lp_;

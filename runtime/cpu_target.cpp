@@ -118,6 +118,8 @@ void CpuTarget::generate(const ProgramKernels& program, Compiled& compiled) {
     }
     auto module = codegen::cpu::generateModule(kernels, *program.program);
     unit.source = std::move(module.source);
+    unit.goodKey = good_.keyOf(unit.source);
+    unit.quickKey = quick_.keyOf(unit.source);
     unit.entries = std::move(module.entries);
     compiled.units.push_back(std::move(unit));
   }
@@ -127,12 +129,12 @@ void CpuTarget::generate(const ProgramKernels& program, Compiled& compiled) {
 void CpuTarget::load(Compiled& compiled) {
   for (Unit& unit : compiled.units) {
     if (unit.good) continue;
-    if (void* handle = good_.find(unit.source)) {
+    if (void* handle = good_.find(unit.goodKey)) {
       unit.good = true;
       if (unit.loaded) ++cpuStatistics_.improvedUnits;
       take(compiled, unit, handle);
     } else if (!unit.loaded && options_.jit == Jit::Auto) {
-      if (void* quick = quick_.find(unit.source)) take(compiled, unit, quick);
+      if (void* quick = quick_.find(unit.quickKey)) take(compiled, unit, quick);
     }
   }
 }

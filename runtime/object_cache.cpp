@@ -143,12 +143,13 @@ bool ObjectCache::locate() {
 }
 
 std::string ObjectCache::keyOf(const std::string& source) {
+  locate();
   return "cpu-" + contentHash(environment_ + "\n" + source);
 }
 
-void* ObjectCache::find(const std::string& source) {
+void* ObjectCache::find(const std::string& key) {
   if (!locate()) return nullptr;
-  const std::string path = pathOf(source);
+  const std::string path = pathOf(key);
   if (auto it = loaded_.find(path); it != loaded_.end()) return it->second;
   if (::access(path.c_str(), R_OK) != 0) return nullptr;
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -167,14 +168,14 @@ std::optional<std::string> ObjectCache::start(const std::vector<std::string>& wa
   if (!busy()) begun_.clear();
   std::vector<std::string> sources;
   for (const std::string& source : wanted)
-    if (begun_.insert(pathOf(source)).second) sources.push_back(source);
+    if (begun_.insert(pathOf(keyOf(source))).second) sources.push_back(source);
   // One shell for each core works through its share; a finished object gets its name in one step.
   const size_t shells = std::min<size_t>(sources.size(), std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::string> scripts(shells);
   std::string command = shellWord(compiler_);
   for (const auto& flag : flags(options_.quick)) command += " " + flag;
   for (size_t k = 0; k < sources.size(); ++k) {
-    const std::string target = pathOf(sources[k]);
+    const std::string target = pathOf(keyOf(sources[k]));
     const std::string stem = fmt::format("{}.{}.{}", target, getpid(), started_++);
     std::ofstream file(stem + ".cpp");
     file << sources[k];
@@ -222,7 +223,7 @@ void ObjectCache::wait() {
 
 std::optional<std::string> ObjectCache::failureOf(const std::string& source) {
   if (!locate()) return std::nullopt;
-  const std::string log = pathOf(source) + ".failed";
+  const std::string log = pathOf(keyOf(source)) + ".failed";
   if (::access(log.c_str(), R_OK) != 0) return std::nullopt;
   std::string text = firstLines(log);
   ::unlink(log.c_str());

@@ -27,8 +27,10 @@ class ObjectCache {
   ObjectCache(const ObjectCache&) = delete;
   ObjectCache& operator=(const ObjectCache&) = delete;
 
+  /// Names the object of a source. Reads all of it: who asks often keeps the key.
+  std::string keyOf(const std::string& source);
   /// The handle of a loaded shared object (for dlsym), from this process or the disk. Null: not there.
-  void* find(const std::string& source);
+  void* find(const std::string& key);
   /// Begins to compile the sources in the background, as many at a time as there are cores. A compiler that
   /// is still at work when the process ends finishes alone, for the next time. Gives what went wrong at once,
   /// if anything.
@@ -41,8 +43,7 @@ class ObjectCache {
   std::optional<std::string> failureOf(const std::string& source);
 
  private:
-  std::string keyOf(const std::string& source);
-  std::string pathOf(const std::string& source) { return directory_ + "/" + keyOf(source) + ".so"; }
+  std::string pathOf(const std::string& key) const { return directory_ + "/" + key + ".so"; }
   bool locate();  ///< finds compiler and directory, once
 
   ObjectCacheOptions options_;

@@ -163,8 +163,9 @@ TEST(StageProgram, HasNoRowThatAPartitionBreaks) {
                                                     .problem()
                                               : randomProblem(random, {7, 0.4, 0.2, 0.05, 1, round % 2 == 0});
     const PairTable pairs(p);
+    const std::vector<std::vector<int>> apart = exclusions(p, pairs);
     for (int stages = 1; stages <= 4; ++stages) {
-      const StageProgram program(p, pairs, stages);
+      const StageProgram program(p, pairs, apart, stages);
       if (!program.possible()) continue;
       const int rows = program.rows();
       addCuts(program);
