@@ -36,6 +36,14 @@ std::string operatorFunction(const std::string& op, bool unary) {
   return op;
 }
 
+/// Whether this is a pair of a sequence and a condition: what `x in v, x > 1` binds x to.
+bool endsWithCondition(const typed::Exp& source) {
+  const Type* type = resolve(source.type);
+  if (type->kind != TypeKind::Pair || resolve(type->arguments[0])->kind != TypeKind::Sequence) return false;
+  const Type* condition = resolve(type->arguments[1]);
+  return condition->kind == TypeKind::Scalar && condition->scalar == ScalarType::Bool;
+}
+
 }  // namespace
 
 Inference::Scope::~Scope() {
@@ -344,8 +352,10 @@ ExpPtr Inference::call(ExpPtr function, ExpPtr argument, Span span, const std::s
   if (type->kind != TypeKind::Function) {
     std::string hint =
         "two values side by side are a call; between elements goes a comma, behind a form a `;`";
-    if (auto* literal = std::get_if<typed::Literal>(&function->node);
-        literal && literal->value.type == ScalarType::Bool)
+    const auto* literal = std::get_if<typed::Literal>(&function->node);
+    if (literal && isFloat(literal->value.type) && argument->span.begin == function->span.end)
+      hint = "a range of integers is [start:end]";
+    if (literal && literal->value.type == ScalarType::Bool)
       hint = literal->value.isTrue() ? "`t` is the constant true" : "`f` is the constant false";
     report("K0305", function->span, "this is not a function: it has type " + show(type), std::move(hint));
     return failed(span);
@@ -458,7 +468,10 @@ ExpPtr Inference::inferEach(const ast::ApplyToEach& each, Span span) {
     if (auto conflict = types_.unify(source.type, types_.sequence(made->type))) {
       if (resolve(source.type)->kind != TypeKind::Sequence) {
         report("K0306", source.span,
-               "an apply-to-each runs over a sequence, but this has type " + show(source.type));
+               "an apply-to-each runs over a sequence, but this has type " + show(source.type),
+               endsWithCondition(source)
+                   ? "a filter stands behind a bar: {ELEMENT : X in SEQUENCE | CONDITION}"
+                   : "");
       } else {
         reportConflict("K0307", each.bindings[i].pattern->span,
                        "the pattern does not match the elements, which have type " +

@@ -1,5 +1,9 @@
 // What inference says about mistakes: both types, where each came from, and names that may have been meant.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "frontend/infer.h"
@@ -174,6 +178,9 @@ std::string operatorAdvice(const std::string& what, const Conflict& conflict, bo
     return conflict.kind == Conflict::Shape ? "it is SEQUENCE <- [(INDEX, VALUE), ...]" : "";
   constexpr std::string_view kArithmetic = "+-*/^";
   const Type* operand = resolve(conflict.right);
+  const auto isFunction = [](const Type* type) { return resolve(type)->kind == TypeKind::Function; };
+  if (what == "`-`" && (isFunction(conflict.left) || isFunction(conflict.right)))
+    return "a negative number is an argument in parentheses: g(-x)";
   if (conflict.kind == Conflict::Shape) {
     const Type* given = resolve(conflict.left);
     if (what == "the subscript" && given->kind == TypeKind::Pair)
@@ -195,6 +202,55 @@ std::string operatorAdvice(const std::string& what, const Conflict& conflict, bo
   if (unary) return std::string("{") + op + "a : a in v} does this to the elements of a sequence v";
   return std::string("{a ") + op + " b : a in v; b in w} does this to the elements of sequences v and w" +
          (op == '+' ? "; v ++ w joins them" : "");
+}
+
+/// The first argument where a pair meets a record, or something else that is none; empty where there is none.
+/// Numbers of arguments say nothing then: the parts of a last pair count as arguments.
+std::string partAdvice(const std::string& what, const Type* expected, const Type* given) {
+  const auto isOther = [](const Type* type) {
+    return type->kind != TypeKind::Pair && type->kind != TypeKind::Variable;
+  };
+  for (int number = 1;; ++number) {
+    expected = resolve(expected);
+    given = resolve(given);
+    const bool last = expected->kind != TypeKind::Pair || given->kind != TypeKind::Pair;
+    const Type* wanted = last ? expected : resolve(expected->arguments[0]);
+    const Type* part = last ? given : resolve(given->arguments[0]);
+    const std::string argument = "argument " + std::to_string(number) + " of " + what;
+    if (wanted->kind == TypeKind::Record && part->kind == TypeKind::Pair)
+      return fmt::format("a `{0}` is made by {0}(...)", wanted->datatype->name);
+    if (wanted->kind == TypeKind::Pair && part->kind == TypeKind::Record)
+      return fmt::format("the parts of a `{0}` have names in a pattern {0}(...)", part->datatype->name);
+    if (last) return "";
+    if (wanted->kind == TypeKind::Pair && isOther(part)) return argument + " is a pair: ((A, B), ...)";
+    if (part->kind == TypeKind::Pair && isOther(wanted)) return argument + " is no pair";
+    expected = expected->arguments[1];
+    given = given->arguments[1];
+  }
+}
+
+/// What is written for what other languages call so; empty where that is not known.
+std::string writtenFor(std::string_view name) {
+  constexpr std::pair<std::string_view, const char*> kNames[] = {
+      {"len", "the length of a sequence v is #v"},
+      {"size", "the length of a sequence v is #v"},
+      {"str", "the text of a value x is @x"},
+      {"show", "the text of a value x is @x"},
+      {"to_string", "the text of a value x is @x"},
+      {"filter", "{x in v | CONDITION} has the elements x of v with the condition"},
+      {"foldl", "reduce(g, identity, v) folds a sequence with an associative g"},
+      {"foldr", "reduce(g, identity, v) folds a sequence with an associative g"},
+      {"fold", "reduce(g, identity, v) folds a sequence with an associative g"},
+      {"range", "[start:end] is a range of integers"},
+      {"push", "v ++ [x] puts x behind v"},
+      {"append", "v ++ w joins two sequences"},
+      {"concat", "v ++ w joins two sequences, flatten(v) those in a sequence"},
+      {"fst", "the parts of a pair have names in a pattern: (a, b) = PAIR"},
+      {"snd", "the parts of a pair have names in a pattern: (a, b) = PAIR"},
+  };
+  const auto* found = std::find_if(std::begin(kNames), std::end(kNames),
+                                   [&](const auto& known) { return known.first == name; });
+  return found == std::end(kNames) ? "" : found->second;
 }
 
 /// Whether an argument that is not the last one is a tuple.
@@ -233,6 +289,9 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
   } else if (conflict.kind == Conflict::Shape && resolve(conflict.left)->kind == TypeKind::Function &&
              resolve(argument.type)->kind == TypeKind::Function) {
     hint = "g h x calls g with h: what calls h first is g(h(x))";
+  } else if (std::string advice = partAdvice(what, parameter, argument.type);
+             !advice.empty() && !(given < expected && hasPairBeforeLast(argument))) {
+    hint = std::move(advice);
   } else if (given < expected || (given > expected && !open)) {
     hint = what + " takes " + std::to_string(expected) + (expected == 1 ? " argument, " : " arguments, ") +
            std::to_string(given) + (given == 1 ? " is given" : " are given");
@@ -283,6 +342,11 @@ void Inference::reportUnknown(const std::string& name, Span span) {
     if (!entries.empty()) local.push_back(known);
   if (self_) local.push_back(self_->name);
   const std::vector<std::string> similar = environment_.similarNames(name, fromLibrary_, local);
+  const bool meansLocal = std::any_of(similar.begin(), similar.end(), [&](const std::string& known) {
+    return std::find(local.begin(), local.end(), known) != local.end();
+  });
+  if (std::string other = writtenFor(name); !other.empty() && !meansLocal)
+    return report("K0201", span, "`" + name + "` is not defined", std::move(other));
   std::string hint;
   for (size_t i = 0; i < similar.size(); ++i) {
     hint += (i == 0 ? "did you mean " : i + 1 == similar.size() ? " or " : ", ") + ("`" + similar[i] + "`");

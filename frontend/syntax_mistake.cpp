@@ -158,6 +158,13 @@ struct Surroundings {
     }
     return false;
   }
+  /// Whether what is found comes right after a name that is to be bound in an apply-to-each: `{x : x` or
+  /// `{x + y : x in v; y`.
+  bool bindsElementBefore() const {
+    if (type(found - 1) != NeslParser::NAME) return false;
+    return type(found - 2) == NeslParser::COLON ||
+           (type(found - 2) == NeslParser::SEMICOLON && hasBehindOpen(NeslParser::IN));
+  }
   /// For `function g x y`, found at the y: "g(x, y)"; otherwise empty.
   std::string headWithoutParentheses() const {
     if (type(formBegin) != NeslParser::FUNCTION || found != formBegin + 3) return "";
@@ -247,12 +254,24 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
                              around.type(around.found + 1) == NeslParser::STAR))
         return kComment;
       break;
+    case NeslParser::GREATER:
+      if (around.type(around.found - 1) == NeslParser::LESS) return "inequality is written /=";
+      break;
     case NeslParser::THEN:
       for (const char* word : {"elseif", "elsif", "elif"})
         if (around.hasWord(word)) return "these are two words: else if CONDITION then A else B";
       break;
     case NeslParser::EQUAL:
+      if (around.type(around.formBegin) == NeslParser::DATATYPE)
+        return "the types of a record's parts follow its name: datatype NAME(TYPE, ...)";
       if (operandMissing) return "";
+      if (around.type(around.found - 2) == NeslParser::THEN ||
+          around.type(around.found - 2) == NeslParser::ELSE)
+        return "nothing is assigned in the branches of an `if`: NAME = if CONDITION then A else B";
+      if (around.type(around.found - 2) == NeslParser::AND && around.inBindingsOfLet())
+        return "the bindings of a `let` are separated by `;`";
+      if (inBraces && around.bindsElementBefore())
+        return "what a name of an apply-to-each is bound to comes behind `in`: {BODY : X in SEQUENCE}";
       if ((around.type(around.found - 2) == NeslParser::COMMA || around.followsNameOnNewLine() ||
            around.followsNameBehindValue()) &&
           around.inBindingsOfLet())
@@ -298,6 +317,9 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       if (inBraces && mistake.fits(NeslParser::IN) && around.inBindingsOfLet())
         return "a `let` in an apply-to-each ends with `in`, too: {let NAME = VALUE in ELEMENT : X in "
                "SEQUENCE}";
+      if (inBraces && around.type(around.found - 2) == NeslParser::IN &&
+          (around.type(around.found - 1) == NeslParser::INT || around.hasBehindOpen(NeslParser::COLON)))
+        return "a range is [start:end] or [start:end:stride]";
       if (inBraces && around.hasBehindOpen(NeslParser::IN))
         return "the filter of an apply-to-each stands behind a bar: {NAME in SEQUENCE | CONDITION}";
       break;

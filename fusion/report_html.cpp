@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "fusion/report_dot.h"
 
@@ -68,16 +70,17 @@ class Page {
                          [&](const StrategyReport& s) { return s.strategy == region.chosen; });
   }
 
-  void region(const FormReport& of, size_t form, size_t number) {
+  /// Whether it is shown in full: others have no kernels, or are the same as one above.
+  bool region(const FormReport& of, size_t form, size_t number) {
     const RegionReport& region = of.report.regions[number];
     const auto kernels =
         std::count_if(region.nodes.begin(), region.nodes.end(), [](const NodeReport& n) { return n.kernel; });
     const auto chosen = std::find_if(region.strategies.begin(), region.strategies.end(),
                                      [&](const StrategyReport& s) { return s.strategy == region.chosen; });
-    if (kernels == 0 || chosen == region.strategies.end()) return;
-    out += fmt::format("<section class=\"region\" data-region=\"{},{}\">\n<h2>region of {}</h2>\n", form,
-                       number, escaped(region.function));
-    out +=
+    if (kernels == 0 || chosen == region.strategies.end()) return false;
+    const std::string id = fmt::format("r{}-{}", form, number);
+    const std::string heading = fmt::format("<h2>region of {}</h2>\n", escaped(region.function));
+    const std::string summary =
         fmt::format("<p>{} {} before fusion, {} after ({}{}).</p>\n", kernels,
                     kernels == 1 ? "kernel" : "kernels", chosen->launches, toString(region.chosen),
                     region.chosen != Strategy::Ilp ? ""
@@ -90,7 +93,36 @@ class Page {
         if (other.regions[number].chosen == s.strategy) view = &other.regions[number];
       views.push_back(view);
     }
-    drawings(region, views, fmt::format("r{}-{}", form, number));
+    // Every form is compiled with the functions that it calls, so their regions come again and again.
+    solverTimes_ = false;  // which differ, as what is known needs no solver
+    const auto [same, isNew] = shown_.emplace(details(region, views), id);
+    if (!isNew) {
+      out += fmt::format(
+          "<section class=\"same\">\n{}{}<p>The same as <a href=\"#{}\">above</a>.</p>\n</section>\n",
+          heading, summary, same->second);
+      return false;
+    }
+    solverTimes_ = true;
+    out += fmt::format("<section class=\"region\" id=\"{}\" data-region=\"{},{}\">\n{}{}{}</section>\n", id,
+                       form, number, heading, summary, replaced(details(region, views), kPlace, id));
+    return true;
+  }
+
+  std::string out;
+
+ private:
+  static constexpr const char* kPlace = "@region@";  ///< stands for the id of a region
+
+  static std::string replaced(std::string text, const std::string& what, const std::string& by) {
+    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+      text.replace(at, what.size(), by);
+    return text;
+  }
+
+  /// All below the heading of a region, with `kPlace` for its id.
+  std::string details(const RegionReport& region, const std::vector<const RegionReport*>& views) {
+    const std::string before = std::exchange(out, "");
+    drawings(region, views, kPlace);
     strategies(region);
     for (size_t s = 0; s < views.size(); ++s) {
       const StrategyReport& strategy = region.strategies[s];
@@ -105,12 +137,16 @@ class Page {
       whyNot(region, strategy);
       out += "</div>\n";
     }
-    out += "</section>\n";
+    return std::exchange(out, before);
   }
 
-  std::string out;
+  /// Each graph once.
+  const Drawing& drawn(const std::string& dot) {
+    const auto [known, isNew] = drawings_.try_emplace(dot);
+    if (isNew) known->second = draw_(dot);
+    return known->second;
+  }
 
- private:
   void drawings(const RegionReport& region, const std::vector<const RegionReport*>& views,
                 const std::string& id) {
     out += "<fieldset><legend>clusters of</legend>";
@@ -127,7 +163,7 @@ class Page {
       const char* name = toString(s.strategy);
       const std::string prefix = fmt::format("{}-{}-", id, name);
       const RegionReport& view = views[k] ? *views[k] : region;
-      const Drawing drawing = draw_(regionDot(view, s, prefix));
+      const Drawing& drawing = drawn(regionDot(view, s, prefix));
       const std::string svg = withOwnIds(inlineSvg(drawing.svg), prefix);
       out += fmt::format("<div class=\"drawing\" data-strategy=\"{}\"{}>{}</div>\n", name,
                          s.strategy == region.chosen ? "" : " hidden",
@@ -148,7 +184,8 @@ class Page {
       for (const std::string& cell :
            {fmt::format("{}", s.launches), megabytes(s.bytesRead), megabytes(s.bytesWritten),
             fmt::format("{:.2f}", s.objective), bounded ? fmt::format("{:.2f}", s.bound) : "",
-            bounded ? fmt::format("{:.2f}%", 100 * s.gap) : "", fmt::format("{:.2f}", 1000 * s.seconds)}) {
+            bounded ? fmt::format("{:.2f}%", 100 * s.gap) : "",
+            solverTimes_ ? fmt::format("{:.2f}", 1000 * s.seconds) : ""}) {
         out += fmt::format("<td class=\"number\">{}", cell);
       }
       out += "</tr>\n";
@@ -216,6 +253,9 @@ class Page {
   }
 
   const Drawer& draw_;
+  std::map<std::string, Drawing> drawings_;   ///< by graph
+  std::map<std::string, std::string> shown_;  ///< by details: the id of the region that has them
+  bool solverTimes_ = true;                   ///< are shown
 };
 
 }  // namespace
@@ -246,7 +286,11 @@ std::string reportHtml(const std::string& title, const std::vector<FormReport>& 
     if (!forms[f].failure.empty())
       page.out += fmt::format("<p>failed when it ran: {}</p>\n", escaped(forms[f].failure));
     for (const std::string& line : notStored(forms[f].report)) page.out += "<p>" + escaped(line) + "</p>\n";
-    for (size_t r = 0; r < forms[f].report.regions.size(); ++r) page.region(forms[f], f, r);
+    for (size_t r = 0; r < forms[f].report.regions.size(); ++r) {
+      if (page.region(forms[f], f, r)) continue;
+      data["forms"][f]["report"]["regions"][r] = nullptr;  // nobody asks for it
+      for (auto& clusters : data["forms"][f]["others"]) clusters[r] = nullptr;
+    }
   }
   if (!totals.empty()) page.out += "<pre>" + escaped(totals) + "</pre>\n";
   std::string text = data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

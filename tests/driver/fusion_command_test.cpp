@@ -496,6 +496,23 @@ TEST_F(FusionCommand, GraphsAndPagesAreWritten) {
   EXPECT_EQ(kelpie("fusion -o " + path("no/such/folder") + " -", program).status, 2);
 }
 
+TEST_F(FusionCommand, PagesShowTheSameRegionOnce) {
+  const std::string text = "function squares(v) = sum({x * x : x in v | x > 2});\n";
+  const auto count = [&](const std::string& calls, const std::string& what) {
+    const std::string page = kelpie("fusion --format=html -", text + calls).output;
+    size_t times = 0;
+    for (size_t at = page.find(what); at != std::string::npos; at = page.find(what, at + 1)) ++times;
+    return times;
+  };
+  const size_t once = count("squares([1, 2, 3]);\n", "<section class=\"region\"");
+  ASSERT_GT(once, 0u);
+  EXPECT_EQ(
+      count("squares([1, 2, 3]);\nsquares([4, 5, 6]);\nsquares([7, 8, 9]);\n", "<section class=\"region\""),
+      once);
+  EXPECT_EQ(count("squares([1, 2, 3]);\nsquares([4, 5, 6]);\nsquares([7, 8, 9]);\n", "The same as <a href"),
+            2 * once);
+}
+
 TEST_F(FusionCommand, WhatProgramsSayDoesNotBreakReports) {
   const std::string text = "sum({code(c) : c in \"<!-- <script> \xff\" | c /= `<});\n";
   const std::string page =

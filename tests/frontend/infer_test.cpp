@@ -148,6 +148,27 @@ TEST_F(InferTest, HintsSayWhatIsUsuallyMeant) {
   EXPECT_THAT(mistake("#3;").message, HasSubstr("`#` expects"));
 }
 
+TEST_F(InferTest, PartsOfPairsAreNotCountedAsArguments) {
+  EXPECT_EQ(mistake("function d2((a, b), (c, d)) = a * c + b * d; d2(1, 2, 3, 4);").hint,
+            "argument 1 of `d2` is a pair: ((A, B), ...)");
+  EXPECT_EQ(mistake("function plus2(a, b) = a + b + 1; plus2((1, 2), (3, 4));").hint,
+            "argument 1 of `plus2` is no pair");
+  const std::string vec = "datatype vec(float, float);";
+  EXPECT_EQ(mistake(vec + "function g(vec(a, b), vec(c, d)) = a + d; g((1.0, 2.0), (3.0, 4.0));").hint,
+            "a `vec` is made by vec(...)");
+  EXPECT_EQ(mistake(vec + "function first(p) = let (x, y) = p in x; first(vec(1.0, 2.0));").hint,
+            "the parts of a `vec` have names in a pattern vec(...)");
+}
+
+TEST_F(InferTest, WhatOtherLanguagesHaveIsHintedAt) {
+  EXPECT_THAT(mistake("len([1, 2]);").hint, HasSubstr("#v"));
+  EXPECT_THAT(mistake("filter(evenp, [1, 2]);").hint, HasSubstr("{x in v | CONDITION}"));
+  EXPECT_EQ(mistake("let sizes = [1] in size;").hint, "did you mean `sizes`?");
+  EXPECT_THAT(mistake("abs -3;").hint, HasSubstr("g(-x)"));
+  EXPECT_THAT(mistake("[1..10];").hint, HasSubstr("[start:end]"));
+  EXPECT_THAT(mistake("{1 : x in [1, 2], 2 > 1};").hint, HasSubstr("behind a bar"));
+}
+
 TEST_F(InferTest, FormsWithoutTheirSemicolonAreHintedAt) {
   EXPECT_THAT(mistake("function fact(n) = if n == 0 then 1 else n * fact(n - 1)\nfact(5);").hint,
               HasSubstr("behind a form goes a `;`"));

@@ -36,6 +36,9 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("let a = 1 b = 2 in a;").hints, HasSubstr("separated by `;`"));
   EXPECT_THAT(parseText("let a = g(1) b = 2 in a;").hints, HasSubstr("separated by `;`"));
   EXPECT_THAT(parseText("let x = 1 in (x, y = 2);").hints, HasSubstr("equality is written =="));
+  EXPECT_THAT(parseText("let x = 1 and y = 2 in x;").hints, HasSubstr("separated by `;`"));
+  EXPECT_THAT(parseText("if x == 3 then y = 4 else y = 5;").hints, HasSubstr("nothing is assigned"));
+  EXPECT_THAT(parseText("datatype vec = (float, float);").hints, HasSubstr("datatype NAME(TYPE, ...)"));
   EXPECT_THAT(parseText("x = 3\ny = 4;").hints, HasSubstr("the one before it lacks its `;`"));
   EXPECT_THAT(parseText("1 + 2\nc = 3;").hints, HasSubstr("the one before it lacks its `;`"));
   EXPECT_THAT(parseText("1 + 2 = 3;").hints, HasSubstr("a pattern is a name"));
@@ -64,6 +67,10 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("if t then 1;").hints, HasSubstr("every `if` has an `else`"));
   EXPECT_THAT(parseText("f(x) = x + 1;").hints, HasSubstr("function NAME(X) = BODY"));
   EXPECT_THAT(parseText("{x : x in [1, 2] if x > 1};").hints, HasSubstr("stands behind a bar"));
+  EXPECT_THAT(parseText("{x in v : x > 1};").hints, HasSubstr("stands behind a bar"));
+  EXPECT_THAT(parseText("{i : i in 0:10};").hints, HasSubstr("a range is [start:end]"));
+  EXPECT_THAT(parseText("{x : x = [1, 2]};").hints, HasSubstr("behind `in`"));
+  EXPECT_THAT(parseText("{x + y : x in v; y = w};").hints, HasSubstr("behind `in`"));
   EXPECT_THAT(parseText("datatype acc(a) ([char], a) :: (a in number);").hints, HasSubstr("are not listed"));
   EXPECT_THAT(parseText("a[0:2];").hints, HasSubstr("subseq"));
   EXPECT_THAT(parseText("sum [1,2];").hints, HasSubstr("sum([...])"));
@@ -72,6 +79,7 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("!x;").hints, HasSubstr("not(x)"));
   EXPECT_THAT(parseText("'a';").hints, HasSubstr("backquote"));
   EXPECT_THAT(parseText("1 != 2;").hints, HasSubstr("inequality is written /="));
+  EXPECT_THAT(parseText("1 <> 2;").hints, HasSubstr("inequality is written /="));
   EXPECT_THAT(parseText("5 % 2;").hints, HasSubstr("rem(a, b)"));
   EXPECT_THAT(parseText("[[1],[],[2]];").hints, HasSubstr("[] int"));
   EXPECT_THAT(parseText("g([]);").hints, HasSubstr("[] int"));
