@@ -159,12 +159,12 @@ class StageSolver {
               double lower, const Deadline& deadline)
       : problem_(problem),
         pairs_(pairs),
-        exclusions_(exclusions(problem, pairs)),
         lower_(lower),
         cost_(costOf(problem, incumbent)),
         result_{incumbent, 0, lower} {
-    if (problem.nodes <= kMostNodes)
-      always_ = linkBound(problem, pairs, Deadline(kShareOfLinks * deadline.secondsLeft()));
+    if (problem.nodes > kMostNodes) return;
+    always_ = linkBound(problem, pairs, Deadline(kShareOfLinks * deadline.secondsLeft()));
+    exclusions_ = exclusions(problem, pairs);
   }
 
   StagedPartition run(const Deadline& deadline) {
@@ -275,7 +275,7 @@ class StageSolver {
 
   const PartitionProblem& problem_;
   const PairTable& pairs_;
-  const std::vector<std::vector<int>> exclusions_;
+  std::vector<std::vector<int>> exclusions_;
   const double lower_;  ///< nothing costs less
   double always_ = 0;   ///< what every partition pays beside launches
   double cost_;         ///< of the best known

@@ -11,7 +11,7 @@ namespace kelpie::fusion {
 namespace {
 
 constexpr double kGreatestCost = 1e4;  ///< costs are scaled to that: GLPK's tolerances are absolute
-constexpr int64_t kNanosecondsOfATerm = 220;
+constexpr int64_t kNanosecondsOfATerm = 220, kNanosecondsOfAPair = 10;
 
 }  // namespace
 
@@ -44,6 +44,7 @@ std::vector<std::vector<int>> exclusions(const PartitionProblem& problem, const 
   for (int a = 0; a < problem.nodes; ++a) {
     for (int b = 0; b < a; ++b) {
       if (pairs.canShare(a, b) || pairs.reaches(a, b) || pairs.reaches(b, a) || covered.get(a, b)) continue;
+      WorkTime::spend(kNanosecondsOfAPair * problem.nodes);
       std::vector<int> apart{a, b};
       for (int c = 0; c < problem.nodes; ++c) {
         const auto excludes = [&](int d) { return c != d && !pairs.canShare(c, d); };
