@@ -55,7 +55,7 @@ TextbookProblem textbookOf(const PartitionProblem& problem, const PairTable& pai
 bool onlyOurs = false;
 
 void measure(const std::string& source, const PartitionProblem& problem, const PairTable& pairs) {
-  const double seconds = problem.nodes <= 100 ? 5 : problem.nodes <= 300 ? 28 : 45;
+  const double seconds = problem.nodes <= 100 ? 5 : problem.nodes <= 300 ? 28 : 36;
   const Partition ours = solveIlp(problem, pairs, {seconds, true, true});
   const double none = costOf(problem, separate(problem.nodes));
   const double greedy = costOf(problem, solveGreedy(problem, pairs));
