@@ -20,7 +20,7 @@
 namespace kelpie::fusion {
 
 struct IlpOptions {
-  double seconds = 5;    ///< time limit of all searches of one problem together
+  double seconds = 5;    ///< limit of all searches of one problem together, counted (work_time.h)
   bool contract = true;  ///< off only to test that contraction loses nothing
   bool shortcut = true;  ///< off only to test the integer program where the lower bound would do
 };

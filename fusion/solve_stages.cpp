@@ -50,7 +50,7 @@ class Dive {
       if (solveSimplex(lp_.get(), simplex, deadline) != 0) return std::nullopt;
       if (glp_get_status(lp_.get()) != GLP_OPT) {
         if (!stepBack()) return std::nullopt;
-      } else if (!program_.addBrokenRequirements(lp_.get()) && !decideMore()) {
+      } else if (!program_.addBrokenRules(lp_.get()) && !decideMore()) {
         return program_.partition(lp_.get(), glp_get_col_prim);
       }
     }
@@ -131,7 +131,7 @@ struct StageSearch {
       glp_ios_heur_sol(tree, incumbent->data());
       incumbent.reset();
     }
-    if (glp_ios_reason(tree) == GLP_IROWGEN) program.addBrokenRequirements(glp_ios_get_prob(tree));
+    if (glp_ios_reason(tree) == GLP_IROWGEN) program.addBrokenRules(glp_ios_get_prob(tree));
     if (glp_prob* lp = glp_ios_get_prob(tree); glp_mip_status(lp) == GLP_FEAS && glp_mip_obj_val(lp) <= least)
       glp_ios_terminate(tree);
   }
@@ -217,7 +217,7 @@ class StageSolver {
     const glp_smcp simplex = silentSimplex(GLP_DUALP);
     double bound = program.cost(glp_get_obj_val(lp));
     for (int idle = 0; idle < kIdleRounds && bound < enough() && !deadline.passed();) {
-      const bool requirements = program.addBrokenRequirements(lp);
+      const bool requirements = program.addBrokenRules(lp);
       if (!program.addBrokenCuts(lp) && !requirements) break;
       if (solveSimplex(lp, simplex, deadline) != 0) break;  // what it came to may be no bound
       if (glp_get_status(lp) == GLP_NOFEAS) return kNoPartition;

@@ -28,7 +28,7 @@ StageProgram::Sum StageProgram::requirement(const Requirement& r, int k) const {
   return sum;
 }
 
-bool StageProgram::addBrokenRequirements(glp_prob* lp) const {
+bool StageProgram::addBrokenRules(glp_prob* lp) const {
   const int before = glp_get_num_rows(lp);
   for (const Requirement& r : problem_.requirements) {
     for (int k = 1; k <= stages_ && pairs_.canShare(r.a, r.b); ++k) {

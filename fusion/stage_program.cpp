@@ -85,7 +85,7 @@ StageProgram::StageProgram(const PartitionProblem& problem, const PairTable& pai
   scale_ = kGreatestCost / std::max(greatest, 1e-300);
   addNodes();
   addOrder();
-  addRules();
+  addBudgets();
   addLoads();
   addStores();
   addLinks();
@@ -179,8 +179,7 @@ void StageProgram::addOrder() {
   }
 }
 
-/// The budget of each stage.
-void StageProgram::addRules() {
+void StageProgram::addBudgets() {
   const std::vector<std::vector<double>> budgets = budgetWeights(problem_);
   for (int k = 1; k <= stages_; ++k) {
     for (const std::vector<double>& weights : budgets) {

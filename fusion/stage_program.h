@@ -3,9 +3,10 @@
 //
 // Rows: a stage is behind all before it; order along edges and blocking paths; the budget in each stage; a
 // load is paid in each stage that has a reader and not the producer; a store, if a reader is in a later stage
-// than the producer. Requirements, and sets of nodes that exclude each other in each stage, are many, of which
-// few would ever be broken: they are added where they are (stage_cuts.cpp). So are cuts, which every partition
-// obeys: arrays that are stored or loaded in fractions only look as if nothing were parted (link_cuts.h).
+// than the producer. Requirements, and sets of nodes that exclude each other in each stage, are many, of
+// which few would ever be broken: they are added where they are (stage_cuts.cpp). So are cuts, which every
+// partition obeys: arrays that are stored or loaded in fractions only look as if nothing were parted
+// (link_cuts.h).
 #pragma once
 
 #include <glpk.h>
@@ -39,6 +40,8 @@ class StageProgram {
   /// `exclusions`: see there; they must live as long, as must the others.
   StageProgram(const PartitionProblem& problem, const PairTable& pairs,
                const std::vector<std::vector<int>>& exclusions, int stages);
+  StageProgram(const PartitionProblem& problem, const PairTable& pairs,
+               std::vector<std::vector<int>>&& exclusions, int stages) = delete;
 
   /// False if some node has no stage: there is no program then.
   bool possible() const { return windows_.possible(); }
@@ -51,8 +54,9 @@ class StageProgram {
   double cost(double objective) const { return launches_ + objective / scale_; }
   double objective(double cost) const { return (cost - launches_) * scale_; }
 
-  /// To `lp`, which is this program or a copy of it, of what its relaxation breaks. Whether there are any.
-  bool addBrokenRequirements(glp_prob* lp) const;
+  /// Requirements and exclusions, to `lp`, which is this program or a copy of it, as far as its relaxation
+  /// breaks them. Whether there are any.
+  bool addBrokenRules(glp_prob* lp) const;
   /// The same of cuts.
   bool addBrokenCuts(glp_prob* lp) const;
   /// The values of all columns (from 1 on) that say this; nothing if it has more clusters than there are
@@ -78,7 +82,7 @@ class StageProgram {
   void addNodes();
   void addOrder(int u, int v, bool earlier);
   void addOrder();
-  void addRules();
+  void addBudgets();
   void addLoads();
   void addStores();
   void addLinks();

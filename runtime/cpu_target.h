@@ -58,7 +58,7 @@ class CpuTarget final : public HostTarget {
   struct Unit {
     std::string source;
     std::string goodKey, quickKey;  ///< in the caches
-    std::vector<size_t> kernels;  ///< numbers in the program
+    std::vector<size_t> kernels;    ///< numbers in the program
     std::vector<std::string> entries;
     bool loaded = false, good = false;  ///< quickly compiled, or better; well compiled
   };

@@ -135,7 +135,7 @@ void addCuts(const StageProgram& program) {
   simplex.msg_lev = GLP_MSG_OFF;
   for (int round = 0; round < 10; ++round) {
     if (glp_simplex(program.lp(), &simplex) != 0 || glp_get_status(program.lp()) != GLP_OPT) return;
-    const bool requirements = program.addBrokenRequirements(program.lp());
+    const bool requirements = program.addBrokenRules(program.lp());
     if (!program.addBrokenCuts(program.lp()) && !requirements) return;
   }
 }
