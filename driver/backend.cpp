@@ -224,6 +224,10 @@ std::unique_ptr<Backend> makeBackend(const std::string& target, const Options& o
   targetOptions.cuda.describe = [pipeline](Span span) { return pipeline.describe(span); };
   targetOptions.cuda.longOffsets = options.longOffsets;
   targetOptions.cuda.compiledAhead = options.kernelsFolder;
+  // What is measured or reported is what compiled kernels do.
+  targetOptions.cuda.evaluateMeanwhile =
+      (options.command == Command::Run || options.command == Command::Repl) && !options.waitForKernels &&
+      !options.verbose && options.profileFile.empty();
   targetOptions.cuda.compilerHelper = kCompilerHelper;
   if (options.command == Command::Bench) targetOptions.cpu.jit = runtime::Jit::Always;  // what it comes to
   std::unique_ptr<runtime::Target> found;

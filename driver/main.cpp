@@ -528,5 +528,9 @@ int main(int argc, char** argv) {
   int status = 1;
   // Programs nest deeply, and every pass follows their nesting.
   kelpie::runOnDeepStack([&] { status = kelpie::driver::Driver(*line.options).execute(); });
+  if (kelpie::runtime::compilersAreAtWork()) {
+    std::fflush(nullptr);
+    std::_Exit(status);
+  }
   return status;
 }

@@ -131,6 +131,11 @@ void addRunOptions(CLI::App& app, Options& options) {
       ->type_name("N");
 }
 
+void addWaitOption(CLI::App& app, Options& options) {
+  app.add_flag("--wait-for-kernels", options.waitForKernels,
+               "Evaluate nothing on the host while kernels are compiled for the GPU");
+}
+
 }  // namespace
 
 bool isCompilerHelper(int argc, const char* const* argv) {
@@ -149,13 +154,15 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   CLI::App* run =
       app.add_subcommand("run", "Evaluate the top-level forms of a program and print each result");
   addRunOptions(*run, options);
+  addWaitOption(*run, options);
   run->add_flag("--profile", options.profileFile,
                 "Tell on standard error, or write to FILE, what each kernel took")
       ->option_text("[=FILE]");
   addFile(*run, options);
 
-  addRunOptions(*app.add_subcommand("repl", "Evaluate forms as they are typed; the same as no arguments"),
-                options);
+  CLI::App* repl = app.add_subcommand("repl", "Evaluate forms as they are typed; the same as no arguments");
+  addRunOptions(*repl, options);
+  addWaitOption(*repl, options);
 
   CLI::App* check =
       app.add_subcommand("check", "Check a program and print the types of its forms, without running it");

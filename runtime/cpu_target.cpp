@@ -27,23 +27,9 @@ constexpr double kCompileAfter = 0.15;  ///< a program that came so far will pro
 constexpr double kImproveAfter = 1, kImproveAgainAfter = 0.1;
 constexpr double kWorthWaiting = 0.5;  ///< a single launch that takes longer waits for the compiler
 constexpr std::chrono::milliseconds kPatience(100);  ///< with loops and recursions in the evaluator
-constexpr double kSecondsPerNode = 5e-9;
-constexpr double kSecondsPerElement = 2e-8;
 constexpr std::chrono::milliseconds kLookEvery(10);
 /// Kernels compiled together: enough to share the start of the compiler, few enough to use several cores.
 constexpr size_t kKernelsPerUnit = 12;
-
-double costOfElement(const lcu::Kernel& kernel) {
-  double cost = 0;
-  for (const lcu::Soac& s : kernel.bindings) {
-    size_t nodes = 0;
-    auto roots = codegen::thunksOf(s);
-    roots.insert(roots.end(), s.combine.result.begin(), s.combine.result.end());
-    lcu::forEachNode(roots, [&](lcu::ExprRef e) { nodes += lcu::isUnbounded(e) ? 100 : 1; });
-    cost += kSecondsPerElement + kSecondsPerNode * static_cast<double>(nodes);
-  }
-  return cost;
-}
 
 bool runDeeper(void* stacks, void (*work)(void*), void* what) {
   return static_cast<StackPool*>(stacks)->run([&] { work(what); });
@@ -86,7 +72,7 @@ Failure CpuTarget::prepare(const ProgramKernels& program) {
   Compiled& compiled = programs_[&program];
   compiled = {};
   for (const auto& k : program.kernels) {
-    compiled.costs.push_back(costOfElement(*k.kernel));
+    compiled.costs.push_back(secondsOfElement(*k.kernel));
     compiled.endless.push_back(hasLoops(*k.kernel));
   }
   compiled.functions.resize(program.kernels.size());

@@ -131,6 +131,7 @@ enum class Outcome : uint8_t {
 /// What a target did since it was made; for reports and tests.
 struct TargetStatistics {
   uint64_t launches = 0;
+  uint64_t evaluated = 0;  ///< launches and draws that the host did while their code was being compiled
   CompilerStatistics compiler;
   double deviceSeconds = 0;  ///< time in kernels where the target measures it
   uint64_t unexpected = 0;   ///< kernels made anew at their launch: other arrays are short, or there are more

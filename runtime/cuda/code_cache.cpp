@@ -75,6 +75,10 @@ std::string CodeCache::key(const std::string& source, int architecture) {
   return fmt::format("{}-sm_{}", hash.text(), architecture);
 }
 
+bool CodeCache::has(const std::string& key) const {
+  return !folder_.empty() && ::access((fs::path(folder_) / (key + ".cubin")).c_str(), R_OK) == 0;
+}
+
 bool CodeCache::read(const std::string& key, std::vector<char>& code) const {
   if (folder_.empty()) return false;
   std::ifstream in(fs::path(folder_) / (key + ".cubin"), std::ios::binary);

@@ -20,6 +20,7 @@ class CodeCache {
 
   /// The name under which code for this source is kept.
   static std::string key(const std::string& source, int architecture);
+  bool has(const std::string& key) const;
   bool read(const std::string& key, std::vector<char>& code) const;
   /// Whether the code is on disk afterwards.
   bool write(const std::string& key, const std::vector<char>& code) const;

@@ -1,6 +1,7 @@
 #include "runtime/cuda/compiler_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 
 #include "runtime/cuda/nvrtc_compiler.h"
 #include "runtime/subprocess.h"
@@ -110,8 +112,17 @@ std::array<int, 2> twoSockets() {
   return ends;
 }
 
+/// Ends this process when the other end of a socket is closed, also while it compiles.
+void endWith(int socket) {
+  pollfd end{socket, POLLRDHUP, 0};
+  while (::poll(&end, 1, -1) < 0 && errno == EINTR) {
+  }
+  ::_exit(0);
+}
+
 /// Answers what comes by a socket until there is no more.
 void serve(const NvrtcCompiler& compiler, int socket) {
+  std::thread(endWith, socket).detach();
   if (!sendText(socket, 0, std::string())) return;
   int64_t architecture = 0;
   std::string source;

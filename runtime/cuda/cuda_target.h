@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -90,6 +91,7 @@ class CudaTarget final : public Target {
     codegen::cuda::CudaKernel text;
     std::vector<PreparedPass> passes;
     std::vector<DevicePointer> between;
+    Meanwhile meanwhile;
     /// For launches of which other arrays are short, or places long.
     std::vector<std::unique_ptr<PreparedKernel>> others = {};
     bool isShort(lcu::VarId array) const {
@@ -98,12 +100,14 @@ class CudaTarget final : public Target {
   };
 
   /// Runs `work` between two marks, when launches are timed.
-  template <typename Work>
-  Failure timed(const Work& work);
+  Failure timed(const std::function<Failure()>& work);
   Failure launchPasses(const LaunchRequest& request, PreparedKernel& kernel);
   Failure prepare(const ProgramKernels& program, bool soon);
   /// Waits for a kernel with recursions, and evaluates it on the host if a stack was too small.
   Failure finishRecursive(const LaunchRequest& request);
+  /// Evaluates a launch of few elements on the host while there is no code for it. `done`: it has.
+  Failure evaluateMeanwhile(const LaunchRequest& request, PreparedKernel& kernel, bool& done);
+  Failure record(const std::optional<DeviceError>& error);
   Failure start();  ///< allocates the error word and the counters, once
   /// Memory for state words, whose tags are of other launches or 0.
   Failure findStates(int64_t words, Scratch& scratch, DevicePointer& states);

@@ -58,6 +58,8 @@ class Device {
   /// Tells sources that `compile` may be asked for: a device that compiles in the background begins.
   /// `soon`: those of a program that is about to run.
   virtual void announce(const std::vector<std::string>& /*sources*/, bool /*soon*/) {}
+  /// Whether code for the source is there, so that `compile` waits for no compiler; it begins to work if not.
+  virtual bool isReady(const std::string& /*source*/) { return true; }
   virtual bool canCompile(const std::string& /*source*/) { return true; }
   /// Compiles a generated source (codegen/cuda/cuda_module.h); `entries` are its entry points.
   virtual Failure compile(const std::string& source, const std::vector<std::string>& entries,

@@ -77,6 +77,16 @@ Failure DeviceDraws::draw(const RandomStream& stream, ScalarType type, DevicePoi
                         arguments.data());
 }
 
+Failure DeviceDraws::drawOnHost(const RandomStream& stream, ScalarType type, DevicePointer to,
+                                int64_t count) {
+  RandomStream own = stream;
+  std::vector<int64_t> draws(static_cast<size_t>(count));
+  own.draw(draws);
+  if (type != ScalarType::Int32) return device_.upload(to, draws.data(), draws.size() * sizeof(int64_t));
+  const std::vector<int32_t> shorter(draws.begin(), draws.end());
+  return device_.upload(to, shorter.data(), shorter.size() * sizeof(int32_t));
+}
+
 void DeviceDraws::unload() {
   if (jumps_) device_.deallocate(jumps_);
   jumps_ = nullptr;

@@ -19,6 +19,10 @@ class DeviceDraws {
   /// The source of a generator's kernel, to be announced.
   static std::string source(RandomGenerator generator);
   bool loaded(RandomGenerator generator) const { return modules_[place(generator)] != nullptr; }
+  /// Whether there is code, or it can be loaded without waiting for a compiler.
+  bool isReady(RandomGenerator generator) { return loaded(generator) || device_.isReady(source(generator)); }
+  /// As draw, made on the host.
+  Failure drawOnHost(const RandomStream& stream, ScalarType type, DevicePointer to, int64_t count);
   /// Compiles, and uploads what does not depend on the stream, before a generator's first draws.
   Failure load(RandomGenerator generator);
   /// The next `count` draws of the stream to to[count], of Int64 or Int32. Once its generator is loaded.

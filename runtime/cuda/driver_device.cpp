@@ -173,9 +173,17 @@ class DriverModule final : public Module {
   void* module_;
 };
 
+/// Compilers that are not waited for: their threads use them until the process ends.
+std::vector<std::unique_ptr<KernelCompiler>>& leftBehind() {
+  static auto* const kCompilers = new std::vector<std::unique_ptr<KernelCompiler>>();
+  return *kCompilers;
+}
+
 class DriverDevice final : public Device {
  public:
   ~DriverDevice() override {
+    if (compiler_) compiler_->giveUp();
+    if (meanwhile_ && compiler_ && compiler_->busy()) leftBehind().push_back(std::move(compiler_));
     if (!context_) return;
     driver_.ctxSetCurrent(context_);
     queue_.reset();
@@ -186,7 +194,9 @@ class DriverDevice final : public Device {
     driver_.primaryCtxRelease(device_);
   }
 
-  Failure open(int ordinal, const std::string& compiledAhead, const std::string& compilerHelper) {
+  Failure open(int ordinal, const std::string& compiledAhead, const std::string& compilerHelper,
+               bool meanwhile) {
+    meanwhile_ = meanwhile;
     if (!driver_.library.isOpen()) return "there is no CUDA driver on this machine";
     if (!driver_.library.missing().empty()) return "the CUDA driver lacks " + driver_.library.missing();
     if (auto f = driver_.failure(driver_.init(0), "cuInit")) return f;
@@ -323,6 +333,7 @@ class DriverDevice final : public Device {
   void announce(const std::vector<std::string>& sources, bool soon) override {
     compiler_->start(sources, soon);
   }
+  bool isReady(const std::string& source) override { return !meanwhile_ || compiler_->isReady(source); }
   bool canCompile(const std::string& source) override { return compiler_->knows(source); }
   Failure compile(const std::string& source, const std::vector<std::string>&,
                   std::unique_ptr<Module>& module) override {
@@ -415,19 +426,26 @@ class DriverDevice final : public Device {
   std::vector<void*> events_, shared_;
   size_t marks_ = 0;             ///< events that are recorded and not asked for
   bool launchIsMarked_ = false;  ///< the next one
+  bool meanwhile_ = false;
   void *context_ = nullptr, *stream_ = nullptr, *staging_ = nullptr, *pool_ = nullptr;
 };
 
 }  // namespace
 
 std::unique_ptr<Device> openDriverDevice(int ordinal, const std::string& compiledAhead,
-                                         const std::string& compilerHelper, std::string& why) {
+                                         const std::string& compilerHelper, bool meanwhile,
+                                         std::string& why) {
   auto device = std::make_unique<DriverDevice>();
-  if (auto failure = device->open(ordinal, compiledAhead, compilerHelper)) {
+  if (auto failure = device->open(ordinal, compiledAhead, compilerHelper, meanwhile)) {
     why = *failure;
     return nullptr;
   }
   return device;
+}
+
+bool compilersAreAtWork() {
+  return std::any_of(leftBehind().begin(), leftBehind().end(),
+                     [](const auto& compiler) { return compiler->busy(); });
 }
 
 }  // namespace kelpie::runtime::cuda

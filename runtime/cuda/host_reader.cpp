@@ -43,6 +43,7 @@ std::string HostReader::source() { return "#include \"host_words.cuh\"\n"; }
 
 bool HostReader::load() {
   if (tried_) return module_ != nullptr;
+  if (!isReady()) return false;
   tried_ = true;
   memory_ = static_cast<uint64_t*>(device_.sharedMemory((kMostWords + 1) * sizeof(uint64_t)));
   if (!memory_ ||

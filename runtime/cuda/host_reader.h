@@ -22,7 +22,9 @@ class HostReader {
   /// The source of its kernels, to be announced. Without a compiler, the driver copies.
   static std::string source();
   bool loaded() const { return module_ != nullptr; }
-  /// Another kernel of that source; null: there is none.
+  /// Whether its code is there, or it is known that there is none.
+  bool isReady() { return tried_ || device_.isReady(source()); }
+  /// Another kernel of that source; null: there is none, or none yet.
   Function function(const std::string& entry) { return load() ? module_->function(entry) : nullptr; }
   /// Waits for all work before. Words, or up to 2,048 pieces of 128 bytes and words beside them; more are
   /// copied by the driver.
@@ -30,6 +32,7 @@ class HostReader {
   void unload() { module_.reset(); }
 
  private:
+  /// Without code that is ready, the driver copies.
   bool load();
   bool loadPieces();
   Failure readWords(std::span<const HostRead> reads);

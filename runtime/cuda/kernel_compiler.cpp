@@ -24,13 +24,26 @@ KernelCompiler::KernelCompiler(int architecture, std::string ahead, std::shared_
       cache_(nvrtc_.available() ? CodeCache::ofUser(nvrtc_.version()) : CodeCache("")) {}
 
 KernelCompiler::~KernelCompiler() {
+  giveUp();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void KernelCompiler::giveUp() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
     queue_.clear();
   }
   wake_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+}
+
+bool KernelCompiler::busy() const {
+  const std::lock_guard lock(mutex_);
+  return running_ > 0;
+}
+
+bool KernelCompiler::find(const std::string& key, std::vector<char>& code) const {
+  return ahead_.read(key, code) || cache_.read(key, code);
 }
 
 void KernelCompiler::enqueue(const std::string& key, const std::string& source) {
@@ -71,12 +84,34 @@ void KernelCompiler::start(const std::vector<std::string>& sources, bool soon) {
   if (soon) putFirst(keys);
 }
 
+bool KernelCompiler::isReady(const std::string& source) {
+  const std::string key = CodeCache::key(source, architecture_);
+  {
+    const std::lock_guard lock(mutex_);
+    enqueue(key, source);
+    if (jobs_.at(key).state == State::Done) return true;
+  }
+  return ahead_.has(key) || cache_.has(key);
+}
+
 Failure KernelCompiler::take(const std::string& source, std::vector<char>& code) {
   const auto begin = std::chrono::steady_clock::now();
   const std::string key = CodeCache::key(source, architecture_);
   std::unique_lock lock(mutex_);
   enqueue(key, source);
-  putFirst({key});
+  if (Job& job = jobs_.at(key); job.state == State::Queued) {
+    // All threads may be at work on others, and it may be on the disk.
+    std::erase(queue_, key);
+    job.state = State::Running;
+    lock.unlock();
+    job.cached = find(key, job.code);
+    lock.lock();
+    job.state = job.cached ? State::Done : State::Queued;
+    if (!job.cached) {
+      queue_.push_front(key);
+      wake_.notify_one();
+    }
+  }
   done_.wait(lock, [&] { return jobs_.at(key).state == State::Done; });
   Job job = std::move(jobs_.at(key));
   jobs_.erase(key);
@@ -117,8 +152,9 @@ void KernelCompiler::work(bool helped) {
     queue_.pop_front();
     Job& job = jobs_.at(key);
     job.state = State::Running;
+    ++running_;
     lock.unlock();
-    job.cached = ahead_.read(key, job.code) || cache_.read(key, job.code);
+    job.cached = find(key, job.code);
     if (!job.cached) {
       lock.lock();
       callHelpers();
@@ -127,6 +163,7 @@ void KernelCompiler::work(bool helped) {
       job.failure = compile(key, job.source, job.code, process ? &*process : nullptr);
     }
     lock.lock();
+    --running_;
     job.state = State::Done;
     done_.notify_all();
   }

@@ -32,7 +32,7 @@ class KernelCompiler {
   /// null: threads of this one compile. `cores`: of the machine.
   KernelCompiler(int architecture, std::string ahead, std::shared_ptr<CompilerServer> server,
                  size_t cores = std::thread::hardware_concurrency());
-  /// Forgets what is queued; waits for what is being compiled.
+  /// As giveUp; waits for what is being compiled.
   ~KernelCompiler();
   KernelCompiler(const KernelCompiler&) = delete;
   KernelCompiler& operator=(const KernelCompiler&) = delete;
@@ -40,10 +40,17 @@ class KernelCompiler {
   /// Begins to compile sources; `soon`: before all others that are queued. The longest first: where there are
   /// cores for all, all take as long as the longest.
   void start(const std::vector<std::string>& sources, bool soon);
+  /// Whether `take` will not wait for NVRTC. Begins to compile the source if it was not announced.
+  bool isReady(const std::string& source);
   /// The code of a source; waits for it. The code is handed out once.
   Failure take(const std::string& source, std::vector<char>& code);
   /// The same by NVRTC, whatever the disk says: for code that turned out to be damaged.
   Failure compileAgain(const std::string& source, std::vector<char>& code);
+
+  /// Forgets what is queued, and begins no more.
+  void giveUp();
+  /// Whether something is still being compiled. NVRTC cannot be stopped.
+  bool busy() const;
 
   /// Whether there is code for the source, or a compiler.
   bool knows(const std::string& source) const;
@@ -65,6 +72,8 @@ class KernelCompiler {
   void work(bool helped);
   /// Starts threads with processes for what is queued, as far as there are cores.
   void callHelpers();
+  /// Code from the disk. Without the lock.
+  bool find(const std::string& key, std::vector<char>& code) const;
   /// Compiles into the cache; without the lock.
   Failure compile(const std::string& key, const std::string& source, std::vector<char>& code,
                   CompilerProcess* process) const;
@@ -79,7 +88,7 @@ class KernelCompiler {
   std::unordered_map<std::string, Job> jobs_;  ///< by key; a Job stays where it is while others come and go
   std::deque<std::string> queue_;              ///< keys
   std::vector<std::thread> threads_;
-  size_t idle_ = 0, processes_ = 0;
+  size_t idle_ = 0, processes_ = 0, running_ = 0;
   bool ending_ = false;
   CompilerStatistics statistics_;
 };

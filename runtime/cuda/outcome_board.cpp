@@ -21,6 +21,7 @@ constexpr Outcome kOutcomes[] = {Outcome::AsForetold, Outcome::Otherwise, Outcom
 
 bool OutcomeBoard::usable() {
   if (tried_) return function_ != nullptr;
+  if (!reader_.isReady()) return false;
   tried_ = true;
   memory_ = static_cast<uint64_t*>(device_.sharedMemory(kPlaces * sizeof(uint64_t)));
   if (!memory_) return false;

@@ -5,6 +5,7 @@ target_sources(kelpie_runtime PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/compile_ahead.cpp
   ${CMAKE_CURRENT_LIST_DIR}/compiler_process.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/cuda_launch.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_target.cpp
   ${CMAKE_CURRENT_LIST_DIR}/device_draws.cpp
   ${CMAKE_CURRENT_LIST_DIR}/device_grade.cpp

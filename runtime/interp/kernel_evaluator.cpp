@@ -19,6 +19,20 @@ KernelCode::KernelCode(const KernelEntry& entry) {
 KernelCode::~KernelCode() = default;
 KernelCode::KernelCode(KernelCode&&) noexcept = default;
 
+double secondsOfElement(const lcu::Kernel& kernel) {
+  constexpr double kSecondsPerNode = 5e-9, kSecondsPerElement = 2e-8;
+  constexpr double kTurns = 100;
+  double seconds = 0;
+  for (const lcu::Soac& s : kernel.bindings) {
+    double nodes = 0;
+    auto roots = codegen::thunksOf(s);
+    roots.insert(roots.end(), s.combine.result.begin(), s.combine.result.end());
+    lcu::forEachNode(roots, [&](lcu::ExprRef e) { nodes += lcu::isUnbounded(e) ? kTurns : 1; });
+    seconds += kSecondsPerElement + kSecondsPerNode * nodes;
+  }
+  return seconds;
+}
+
 std::optional<DeviceError> evaluateKernel(const KernelCode& code, const LaunchRequest& request,
                                           LaunchWork& work, std::optional<Deadline> deadline,
                                           Postpone postpone) {

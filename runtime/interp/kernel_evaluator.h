@@ -48,6 +48,9 @@ class KernelCode {
   std::vector<Binding> bindings_;
 };
 
+/// Estimated seconds that evaluateKernel takes for one element; nobody knows how often loops turn.
+double secondsOfElement(const lcu::Kernel& kernel);
+
 using Deadline = std::chrono::steady_clock::time_point;
 /// Asked when a loop or recursion goes on after the deadline: until when it may go on instead, if at all.
 using Postpone = std::function<std::optional<Deadline>()>;

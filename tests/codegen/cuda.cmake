@@ -32,12 +32,16 @@ kelpie_test(cuda_programs SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/launch_memory_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/launch_queue_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/long_places_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/meanwhile_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/out_of_memory_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/records_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/refilled_loop_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run_ahead_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/short_arrays_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emulated_device.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/kernel_runs.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/random_data.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp
   ${PROJECT_SOURCE_DIR}/tests/flatten/program_runner.cpp
   LINK kelpie_flatten kelpie_frontend kelpie_fusion kelpie_lcu_reader kelpie_runtime kelpie_services Boost::context
        ${CMAKE_DL_LIBS})

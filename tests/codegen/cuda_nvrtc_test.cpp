@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "codegen/cuda/cuda_module.h"
 #include "runtime/cuda/compiler_process.h"
@@ -190,6 +191,47 @@ TEST(CudaNvrtc, ProcessesThatEndAreDoneWithout) {
     }
     EXPECT_EQ(kernels.statistics().compiled, sources.size());
   }
+  ::unsetenv("KELPIE_CACHE");
+  fs::remove_all(folder);
+}
+
+/// What is on disk is ready, and waits for no thread that compiles something else.
+TEST(CudaNvrtc, CodeOnDiskIsReady) {
+  if (!runtime::cuda::NvrtcCompiler().available()) GTEST_SKIP() << "NVRTC is not installed";
+  const fs::path folder = fs::temp_directory_path() / fmt::format("kelpie-ready-{}", getpid());
+  ::setenv("KELPIE_CACHE", folder.c_str(), 1);
+  const std::string known = someSources(100).front(), wrong = someSources(100).back();
+  std::vector<char> code;
+  {
+    runtime::cuda::KernelCompiler kernels(90, "", nullptr, 1);
+    EXPECT_FALSE(kernels.isReady(known));
+    EXPECT_EQ(kernels.take(known, code), std::nullopt);
+    EXPECT_TRUE(kernels.isReady(known));
+    EXPECT_FALSE(kernels.isReady(wrong));
+    EXPECT_NE(kernels.take(wrong, code), std::nullopt);
+  }
+  const KnownKernels all;
+  std::string other;  // which takes longest
+  for (const auto& [name, kernel] : all.kernels) {
+    const std::string source = codegen::cuda::generateModule({&kernel}, all.program).source;
+    if (source.size() > other.size()) other = source;
+  }
+  {
+    runtime::cuda::KernelCompiler kernels(90, "", nullptr, 1);
+    kernels.start({other}, true);
+    while (!kernels.busy()) std::this_thread::yield();
+    EXPECT_TRUE(kernels.isReady(known));
+    EXPECT_EQ(kernels.take(known, code), std::nullopt);
+    EXPECT_TRUE(kernels.busy());
+    EXPECT_EQ(kernels.statistics().cached, 1u);
+    kernels.start(someSources(101), true);
+    kernels.giveUp();
+    EXPECT_TRUE(kernels.busy());
+  }
+  std::vector<std::string> kept;
+  for (const auto& file : fs::recursive_directory_iterator(folder))
+    if (file.is_regular_file()) kept.push_back(file.path());
+  EXPECT_EQ(kept.size(), 2u);  // what was still queued is forgotten
   ::unsetenv("KELPIE_CACHE");
   fs::remove_all(folder);
 }
