@@ -48,6 +48,10 @@ std::string adviceOnPattern(std::string_view text, char before) {
   for (const char* constant : {"f", "t"})
     if (begins(constant) || text.starts_with(std::string(constant) + "("))
       return "`t` and `f` are the constants true and false; a function is defined by function NAME(X) = BODY";
+  if (begins("while")) return "a loop is a function that calls itself, with what changes as its arguments";
+  if (text.ends_with("]"))
+    return "nothing is assigned: v <- [(I, X)] is the sequence v with X at the place I; equality is written "
+           "==";
   if (text.find('\n') != std::string_view::npos)
     return "if a new form begins on its last line, the one before it lacks its `;`";
   if (text.find(" for ") != std::string_view::npos)

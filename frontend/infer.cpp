@@ -36,6 +36,14 @@ std::string operatorFunction(const std::string& op, bool unary) {
   return op;
 }
 
+/// Of a pattern `name(...)`, or `name x`, whose name is that of no record type.
+std::string adviceOnRecord(const std::string& name) {
+  for (const char* word : {"var", "val", "const", "auto", "set", "int", "float", "bool", "char", "string"})
+    if (name == word) return "a value is bound by NAME = VALUE, whatever its type";
+  return "a record type is defined by `datatype " + name + "(...)`, a function by `function " + name +
+         "(...) = ...`";
+}
+
 /// Whether this is a pair of a sequence and a condition: what `x in v, x > 1` binds x to.
 bool endsWithCondition(const typed::Exp& source) {
   const Type* type = resolve(source.type);
@@ -92,8 +100,7 @@ typed::PatternPtr Inference::pattern(const ast::Pattern& pattern,
             }
             if (!datatype) {
               report("K0203", pattern.span, "`" + record.name + "` is not a record type",
-                     "a record type is defined by `datatype " + record.name +
-                         "(...)`, a function by `function " + record.name + "(...) = ...`");
+                     adviceOnRecord(record.name));
               result.type = types_.variable();
               return std::make_unique<typed::Pattern>(std::move(result));
             }

@@ -245,6 +245,12 @@ std::string writtenFor(std::string_view name) {
       {"push", "v ++ [x] puts x behind v"},
       {"append", "v ++ w joins two sequences"},
       {"concat", "v ++ w joins two sequences, flatten(v) those in a sequence"},
+      {"nil", "an empty sequence names the type of its elements: [] int"},
+      {"null", "an empty sequence names the type of its elements: [] int"},
+      {"none", "an empty sequence names the type of its elements: [] int"},
+      {"int", "round(x), trunc(x), ceil(x) and floor(x) make an int of a float, parse_int(s) of a string"},
+      {"return", "the value of a function is that of its body: function NAME(X) = BODY"},
+      {"sorted", "sort(v) sorts a sequence"},
       {"fst", "the parts of a pair have names in a pattern: (a, b) = PAIR"},
       {"snd", "the parts of a pair have names in a pattern: (a, b) = PAIR"},
   };

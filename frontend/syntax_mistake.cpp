@@ -210,6 +210,13 @@ struct Surroundings {
       if (isWord(i, word)) return true;
     return false;
   }
+  /// Whether what is found is the `=` of `x +=`.
+  bool changesName() const {
+    const uint32_t before = type(found - 1);
+    return (before == NeslParser::PLUS || before == NeslParser::MINUS || before == NeslParser::STAR ||
+            before == NeslParser::SLASH) &&
+           type(found - 2) == NeslParser::NAME;
+  }
   bool onNewLine() const { return beginsLine(found); }
   /// Whether what is found comes right after the first name of a line.
   bool followsNameOnNewLine() const {
@@ -264,7 +271,11 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
     case NeslParser::EQUAL:
       if (around.type(around.formBegin) == NeslParser::DATATYPE)
         return "the types of a record's parts follow its name: datatype NAME(TYPE, ...)";
-      if (operandMissing) return "";
+      if (operandMissing)
+        return around.changesName()
+                   ? "a name is bound again by NAME = VALUE; what changes from turn to turn is "
+                     "an argument of a function that calls itself"
+                   : "";
       if (around.type(around.found - 2) == NeslParser::THEN ||
           around.type(around.found - 2) == NeslParser::ELSE)
         return "nothing is assigned in the branches of an `if`: NAME = if CONDITION then A else B";
@@ -286,6 +297,9 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       if (around.type(around.formBegin) == NeslParser::FUNCTION && around.hasSignature() &&
           !around.has(NeslParser::EQUAL) && around.open.empty())
         return "the types of several parameters stand in parentheses: (A, B) -> C";
+      if (mistake.rule == NeslParser::RulePrimaryType && !around.open.empty() &&
+          around.type(around.open.back()) == NeslParser::LBRACKET)
+        return "[A] is a sequence of any number of elements; a pair is (A, B)";
       return "";
     case NeslParser::STAR:
       if (around.type(around.found - 1) == NeslParser::STAR) return "a power of an integer is x ^ n";
@@ -301,6 +315,8 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       if (inBraces && around.has(NeslParser::BAR))
         return "{ELEMENT : NAME in SEQUENCE | CONDITION}: a colon stands before the bindings, the bar before "
                "the filter";
+      if (around.isWord(around.found - 2, "for"))
+        return "an apply-to-each stands in braces: {ELEMENT : NAME in SEQUENCE | CONDITION}";
       if (inBraces && around.bindingsHaveComma())
         return "the bindings of an apply-to-each are separated by `;`";
       if (!around.open.empty() && around.type(around.open.back()) == NeslParser::LBRACKET &&
@@ -312,6 +328,7 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
         return fmt::format("the parameters of a function stand in parentheses: {}", call);
       break;
     case NeslParser::COLON:
+      if (around.hasWord("lambda")) return "a function without a name is (X, Y) => BODY";
       if (!around.open.empty() && around.type(around.open.back()) == NeslParser::LBRACKET)
         return "a range is [start:end] or [start:end:stride]";
       if (inBraces && mistake.fits(NeslParser::IN) && around.inBindingsOfLet())
@@ -348,6 +365,12 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       return kLogical;
     case NeslParser::AMPERSAND:
       return kLogical;
+    case NeslParser::QUESTION:
+      return "if CONDITION then A else B";
+    case NeslParser::LEFT_ARROW:
+      if (inBraces && around.bindsElementBefore())
+        return "what a name of an apply-to-each is bound to comes behind `in`: {BODY : X in SEQUENCE}";
+      break;
     default:
       break;
   }

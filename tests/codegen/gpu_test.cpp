@@ -3,12 +3,14 @@
 // KELPIE_SEED=N repeats a run (a fresh seed otherwise), KELPIE_KERNELS=N random kernels of each kind,
 // KELPIE_SIZE=N elements at most, KELPIE_REPEAT=N launches of each kernel on the same data.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <numeric>
 #include <random>
@@ -175,10 +177,47 @@ TEST_F(Gpu, LoopsOfQueues) {
   std::string why;
   codegen::cuda::CudaOptions options;
   options.queuesPay = true;
-  cuda_ =
-      std::make_unique<runtime::cuda::CudaTarget>(runtime::cuda::openDriverDevice(0, "", "", why), options);
+  cuda_ = std::make_unique<runtime::cuda::CudaTarget>(runtime::cuda::openDriverDevice(0, "", "", false, why),
+                                                      options);
   compare(Shape::Mixed, SpaceKind::Offsets, {Lengths::Mixed}, true);
   compare(Shape::Mixed, SpaceKind::Flat, {Lengths::Mixed}, true);
+}
+
+/// Evaluated on the host until their code is there, then launched.
+TEST_F(Gpu, LaunchesMeanwhile) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / ("kelpie-meanwhile-" + std::to_string(getpid()));
+  ::setenv("KELPIE_CACHE", folder.c_str(), 1);
+  runtime::CudaTargetOptions options;
+  options.evaluateMeanwhile = true;
+  std::string why;
+  cuda_ = runtime::makeCudaTarget(why, options);
+  ASSERT_TRUE(cuda_) << why;
+  runtime::InterpTarget interp;
+  const int64_t kernels = environment("KELPIE_KERNELS", 12);
+  for (int64_t k = 0; k < kernels; ++k) {
+    RandomKernelOptions kind;
+    kind.space = static_cast<SpaceKind>(k % 3);
+    kind.canFail = k % 2 == 0;
+    const std::unique_ptr<Prepared> made = prepared(kind);
+    const runtime::ProgramKernels& program = made->program;
+    ASSERT_EQ(interp.prepare(program), std::nullopt);
+    ASSERT_EQ(cuda_->prepare(program), std::nullopt);
+    const KernelData data = randomData(random_, made->testCase, 40, Lengths::Mixed);
+    const LaunchResult expected = runKernel(interp, program, 0, data);
+    // Without elements there may be nothing to launch.
+    const uint64_t before = cuda_->statistics().launches;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (cuda_->statistics().launches == before && std::chrono::steady_clock::now() < end)
+      ASSERT_EQ(difference(expected, runKernel(*cuda_, program, 0, data), program.kernels[0].info), "")
+          << "KELPIE_SEED=" << seed_ << ", kernel " << k;
+    cuda_->release(program);
+    interp.release(program);
+  }
+  EXPECT_GT(cuda_->statistics().evaluated, 0u);
+  cuda_.reset();
+  ::unsetenv("KELPIE_CACHE");
+  fs::remove_all(folder);
 }
 
 /// Where every element fails, nobody waits for all others: 2^24 errors one after the other took half a

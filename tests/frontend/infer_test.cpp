@@ -176,6 +176,9 @@ TEST_F(InferTest, FormsWithoutTheirSemicolonAreHintedAt) {
 }
 
 TEST_F(InferTest, NamesInScopeAreSuggestedBeforeTheLibrarys) {
+  EXPECT_EQ(mistake("int(\"3\");").hint.substr(0, 8), "round(x)");
+  EXPECT_EQ(mistake("# nil;").hint, "an empty sequence names the type of its elements: [] int");
+  EXPECT_EQ(mistake("var q7 = 3;").hint, "a value is bound by NAME = VALUE, whatever its type");
   EXPECT_EQ(mistake("let abc = 5 in abcd;").hint, "did you mean `abc`?");
   EXPECT_EQ(mistake("let x = 5 in y;").hint, "");  // every other letter is as near
   EXPECT_EQ(mistake("let xs = 5 in x;").hint, "did you mean `xs`?");

@@ -57,6 +57,16 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("if a then 1 elseif b then 2 else 3;").hints, HasSubstr("else if"));
   EXPECT_THAT(parseText("let function h(x) = x in h(3);").hints, HasSubstr("at top level"));
   EXPECT_THAT(parseText("{let y = x : x in v};").hints, HasSubstr("ends with `in`"));
+  EXPECT_THAT(parseText("x = 3 > 2 ? 1 : 0;").hints, HasSubstr("if CONDITION then A else B"));
+  EXPECT_THAT(parseText("x = 1; x += 1;").hints, HasSubstr("a function that calls itself"));
+  EXPECT_THAT(parseText("x = 1 +;").hints, testing::Not(HasSubstr("calls itself")));
+  EXPECT_THAT(parseText("while x < 3 do x = x + 1;").hints, HasSubstr("a function that calls itself"));
+  EXPECT_THAT(parseText("v[0] = 5;").hints, HasSubstr("v <- [(I, X)]"));
+  EXPECT_THAT(parseText("function g(v) : [int,int] = v;").hints, HasSubstr("a pair is (A, B)"));
+  EXPECT_THAT(parseText("g = lambda x: x + 1;").hints, HasSubstr("(X, Y) => BODY"));
+  EXPECT_THAT(parseText("sum(x * x for x in v);").hints, HasSubstr("stands in braces"));
+  EXPECT_THAT(parseText("{x : x <- v};").hints, HasSubstr("{BODY : X in SEQUENCE}"));
+  EXPECT_THAT(parseText("{x <- [(0, x)] <- : x in v};").hints, testing::Not(HasSubstr("{BODY : X")));
   EXPECT_THAT(parseText("x := 3;").hints, HasSubstr("a value is bound by NAME = VALUE"));
   EXPECT_THAT(parseText("let a = 1\n    b = 2 in a;").hints, HasSubstr("separated by `;`"));
   EXPECT_THAT(parseText("function g(x) : int -> int\n  if x > 0 then x else 1;").hints,
