@@ -209,7 +209,7 @@ class DriverDevice final : public Device {
       return fmt::format("the GPU has compute capability {}.{}; 8.0 is needed", major, minor);
     std::shared_ptr<CompilerServer> server;
     if (!compilerHelper.empty()) server = std::make_shared<CompilerServer>(compilerHelper);
-    compiler_ = std::make_unique<KernelCompiler>(architecture_, compiledAhead, std::move(server));
+    compiler_ = std::make_unique<KernelCompiler>(architecture_, compiledAhead, std::move(server), meanwhile);
     if (!compiler_->available() && compiledAhead.empty())
       return "NVRTC (libnvrtc.so) was not found; it belongs to the CUDA toolkit";
     driver_.deviceTotalMem(&memory_, device_);

@@ -8,6 +8,8 @@ namespace kelpie::runtime::cuda {
 namespace {
 /// A compilation takes up to 100 MB of memory; beyond this many at a time little is gained.
 constexpr size_t kMostThreads = 16;
+/// Of the threads there may be, one in so many are there from the beginning if the compiler is lazy.
+constexpr size_t kLaziness = 4;
 /// Threads that compile in this process beside others: of several, each would wait for the others to read
 /// their sources.
 constexpr size_t kOwnThreads = 1;
@@ -16,10 +18,11 @@ constexpr std::chrono::seconds kKept{1};
 }  // namespace
 
 KernelCompiler::KernelCompiler(int architecture, std::string ahead, std::shared_ptr<CompilerServer> server,
-                               size_t cores)
+                               bool lazy, size_t cores)
     : architecture_(architecture),
       server_(cores > kFewCores ? std::move(server) : nullptr),
       mostThreads_(std::clamp<size_t>(cores, 1, kMostThreads)),
+      allowedThreads_(lazy ? std::max<size_t>(mostThreads_ / kLaziness, 1) : mostThreads_),
       ahead_(std::move(ahead)),
       cache_(nvrtc_.available() ? CodeCache::ofUser(nvrtc_.version()) : CodeCache("")) {}
 
@@ -51,15 +54,23 @@ void KernelCompiler::enqueue(const std::string& key, const std::string& source) 
   if (!isNew) return;
   job->second.source = source;
   queue_.push_back(key);
-  const size_t most = server_ ? kOwnThreads : mostThreads_;
+  const size_t most = server_ ? kOwnThreads : allowedThreads_;
   if (queue_.size() > idle_ && threads_.size() < most) threads_.emplace_back([this] { work(false); });
   wake_.notify_one();
 }
 
 void KernelCompiler::callHelpers() {
   if (!server_ || ending_) return;
-  for (size_t waiting = queue_.size(); waiting > 0 && threads_.size() < mostThreads_; --waiting)
+  for (size_t waiting = queue_.size(); waiting > 0 && threads_.size() < allowedThreads_; --waiting)
     threads_.emplace_back([this] { work(true); });
+}
+
+void KernelCompiler::hurry() {
+  allowedThreads_ = std::min(2 * allowedThreads_, mostThreads_);
+  callHelpers();
+  for (size_t waiting = queue_.size(); !server_ && waiting > idle_ && threads_.size() < allowedThreads_;
+       --waiting)
+    threads_.emplace_back([this] { work(false); });
 }
 
 void KernelCompiler::putFirst(const std::vector<std::string>& keys) {
@@ -112,6 +123,7 @@ Failure KernelCompiler::take(const std::string& source, std::vector<char>& code)
       wake_.notify_one();
     }
   }
+  if (jobs_.at(key).state != State::Done && allowedThreads_ < mostThreads_) hurry();
   done_.wait(lock, [&] { return jobs_.at(key).state == State::Done; });
   Job job = std::move(jobs_.at(key));
   jobs_.erase(key);

@@ -30,8 +30,10 @@ class KernelCompiler {
 
   /// `ahead`: a folder that `kelpie build` wrote; empty: none. `server`: of processes (compiler_process.h);
   /// null: threads of this one compile. `cores`: of the machine.
+  /// `lazy`: few are at work until somebody waits, and twice as many each time: programs that can do without
+  /// their code run faster then.
   KernelCompiler(int architecture, std::string ahead, std::shared_ptr<CompilerServer> server,
-                 size_t cores = std::thread::hardware_concurrency());
+                 bool lazy = false, size_t cores = std::thread::hardware_concurrency());
   /// As giveUp; waits for what is being compiled.
   ~KernelCompiler();
   KernelCompiler(const KernelCompiler&) = delete;
@@ -72,6 +74,8 @@ class KernelCompiler {
   void work(bool helped);
   /// Starts threads with processes for what is queued, as far as there are cores.
   void callHelpers();
+  /// ... with more of them from now on, as somebody waits.
+  void hurry();
   /// Code from the disk. Without the lock.
   bool find(const std::string& key, std::vector<char>& code) const;
   /// Compiles into the cache; without the lock.
@@ -81,6 +85,7 @@ class KernelCompiler {
   const int architecture_;
   const std::shared_ptr<CompilerServer> server_;
   const size_t mostThreads_;
+  size_t allowedThreads_;  ///< now
   NvrtcCompiler nvrtc_;
   CodeCache ahead_, cache_;
   mutable std::mutex mutex_;

@@ -182,7 +182,7 @@ TEST(CudaNvrtc, ProcessesThatEndAreDoneWithout) {
   for (const char* command : {"", "false", kServer}) {
     std::shared_ptr<runtime::cuda::CompilerServer> server;
     if (*command) server = std::make_shared<runtime::cuda::CompilerServer>(command);
-    runtime::cuda::KernelCompiler kernels(90, "", server, 8);
+    runtime::cuda::KernelCompiler kernels(90, "", server, number == 2, 8);
     const std::vector<std::string> sources = someSources(++number);
     kernels.start(sources, false);
     for (const std::string& source : sources) {
@@ -203,7 +203,7 @@ TEST(CudaNvrtc, CodeOnDiskIsReady) {
   const std::string known = someSources(100).front(), wrong = someSources(100).back();
   std::vector<char> code;
   {
-    runtime::cuda::KernelCompiler kernels(90, "", nullptr, 1);
+    runtime::cuda::KernelCompiler kernels(90, "", nullptr, false, 1);
     EXPECT_FALSE(kernels.isReady(known));
     EXPECT_EQ(kernels.take(known, code), std::nullopt);
     EXPECT_TRUE(kernels.isReady(known));
@@ -217,7 +217,7 @@ TEST(CudaNvrtc, CodeOnDiskIsReady) {
     if (source.size() > other.size()) other = source;
   }
   {
-    runtime::cuda::KernelCompiler kernels(90, "", nullptr, 1);
+    runtime::cuda::KernelCompiler kernels(90, "", nullptr, false, 1);
     kernels.start({other}, true);
     while (!kernels.busy()) std::this_thread::yield();
     EXPECT_TRUE(kernels.isReady(known));
