@@ -60,6 +60,8 @@ class Device {
   virtual void announce(const std::vector<std::string>& /*sources*/, bool /*soon*/) {}
   /// Whether code for the source is there, so that `compile` waits for no compiler; it begins to work if not.
   virtual bool isReady(const std::string& /*source*/) { return true; }
+  /// Somebody will soon wait for the code of a source that is not ready.
+  virtual void hurry(const std::string& /*source*/) {}
   virtual bool canCompile(const std::string& /*source*/) { return true; }
   /// Compiles a generated source (codegen/cuda/cuda_module.h); `entries` are its entry points.
   virtual Failure compile(const std::string& source, const std::vector<std::string>& entries,

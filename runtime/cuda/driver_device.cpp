@@ -334,6 +334,7 @@ class DriverDevice final : public Device {
     compiler_->start(sources, soon);
   }
   bool isReady(const std::string& source) override { return !meanwhile_ || compiler_->isReady(source); }
+  void hurry(const std::string& source) override { compiler_->hurry(source); }
   bool canCompile(const std::string& source) override { return compiler_->knows(source); }
   Failure compile(const std::string& source, const std::vector<std::string>&,
                   std::unique_ptr<Module>& module) override {

@@ -15,6 +15,8 @@ namespace {
 constexpr double kMostSeconds = 0.005;
 /// What it reads and writes, which goes to the host and back.
 constexpr size_t kMostBytes = size_t{1} << 20;
+/// What launches of one kernel may take before its code is asked for, and before it is waited for.
+constexpr std::chrono::milliseconds kAskAfter(50), kWaitAfter(400);
 /// How often to ask whether code is ready, which looks for a file.
 constexpr std::chrono::milliseconds kLookEvery(5);
 
@@ -161,9 +163,16 @@ bool Meanwhile::isReady(Device& device, const std::vector<const std::string*>& m
   return ready_;
 }
 
+void Meanwhile::askFor(Device& device, const std::vector<const std::string*>& missing,
+                       std::chrono::steady_clock::duration spent) {
+  if (urgent_ || spent < kAskAfter) return;
+  urgent_ = true;
+  for (const std::string* source : missing) device.hurry(*source);
+}
+
 bool Meanwhile::suits(const LaunchRequest& request, Device& device, const Allocations& allocations,
                       const std::vector<const std::string*>& missing) {
-  if (missing.empty() || isReady(device, missing)) return false;
+  if (missing.empty() || spent_ > kWaitAfter || isReady(device, missing)) return false;
   if (!kernel_) kernel_ = std::make_unique<HostKernel>(request.program->kernels.at(request.kernel));
   return kernel_->exact() && kernel_->isSmall(request, allocations);
 }
@@ -171,17 +180,22 @@ bool Meanwhile::suits(const LaunchRequest& request, Device& device, const Alloca
 bool Meanwhile::evaluate(const LaunchRequest& request, Device& device, const Allocations& allocations,
                          const std::vector<const std::string*>& missing, std::optional<DeviceError>& error,
                          Failure& failure) {
+  const auto begin = std::chrono::steady_clock::now();
   const auto postpone = [&]() -> std::optional<Deadline> {
     if (isReady(device, missing)) return std::nullopt;
-    return std::chrono::steady_clock::now() + kLookEvery;
+    const auto now = std::chrono::steady_clock::now();
+    askFor(device, missing, spent_ + (now - begin));
+    return now + kLookEvery;
   };
+  bool done = true;
   try {
-    failure = kernel_->evaluate(request, device, allocations, error,
-                                std::chrono::steady_clock::now() + kLookEvery, postpone);
+    failure = kernel_->evaluate(request, device, allocations, error, begin + kLookEvery, postpone);
   } catch (const DeadlinePassed&) {
-    return false;
+    done = false;
   }
-  return true;
+  spent_ += std::chrono::steady_clock::now() - begin;
+  askFor(device, missing, spent_);
+  return done;
 }
 
 }  // namespace kelpie::runtime::cuda

@@ -43,7 +43,8 @@ class HostKernel {
   double secondsOfElement_;  ///< estimated
 };
 
-/// Whether to evaluate launches of one kernel while its code is not there.
+/// Whether to evaluate launches of one kernel while its code is not there. When that has taken about as long
+/// as compilers do, it is given up.
 class Meanwhile {
  public:
   /// Whether a launch had better be evaluated. `missing`: sources of its code that are not loaded. Once they
@@ -57,9 +58,13 @@ class Meanwhile {
 
  private:
   bool isReady(Device& device, const std::vector<const std::string*>& missing);
+  /// Asks for the code if launches have taken so long that it would have been worth it.
+  void askFor(Device& device, const std::vector<const std::string*>& missing,
+              std::chrono::steady_clock::duration spent);
 
   std::unique_ptr<HostKernel> kernel_;
-  bool ready_ = false;
+  bool ready_ = false, urgent_ = false;
+  std::chrono::steady_clock::duration spent_{};
   std::chrono::steady_clock::time_point lastLook_;
 };
 

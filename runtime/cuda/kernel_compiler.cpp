@@ -65,7 +65,7 @@ void KernelCompiler::callHelpers() {
     threads_.emplace_back([this] { work(true); });
 }
 
-void KernelCompiler::hurry() {
+void KernelCompiler::callMoreHelpers() {
   allowedThreads_ = std::min(2 * allowedThreads_, mostThreads_);
   callHelpers();
   for (size_t waiting = queue_.size(); !server_ && waiting > idle_ && threads_.size() < allowedThreads_;
@@ -93,6 +93,14 @@ void KernelCompiler::start(const std::vector<std::string>& sources, bool soon) {
   const std::lock_guard lock(mutex_);
   for (size_t k = 0; k < order.size(); ++k) enqueue(keys[k], *order[k]);
   if (soon) putFirst(keys);
+}
+
+void KernelCompiler::hurry(const std::string& source) {
+  const std::string key = CodeCache::key(source, architecture_);
+  const std::lock_guard lock(mutex_);
+  enqueue(key, source);
+  putFirst({key});
+  callMoreHelpers();
 }
 
 bool KernelCompiler::isReady(const std::string& source) {
@@ -123,7 +131,7 @@ Failure KernelCompiler::take(const std::string& source, std::vector<char>& code)
       wake_.notify_one();
     }
   }
-  if (jobs_.at(key).state != State::Done && allowedThreads_ < mostThreads_) hurry();
+  if (jobs_.at(key).state != State::Done && allowedThreads_ < mostThreads_) callMoreHelpers();
   done_.wait(lock, [&] { return jobs_.at(key).state == State::Done; });
   Job job = std::move(jobs_.at(key));
   jobs_.erase(key);

@@ -39,6 +39,8 @@ class KernelCompiler {
   KernelCompiler(const KernelCompiler&) = delete;
   KernelCompiler& operator=(const KernelCompiler&) = delete;
 
+  /// Makes a source the next one, for whoever will soon wait for it.
+  void hurry(const std::string& source);
   /// Begins to compile sources; `soon`: before all others that are queued. The longest first: where there are
   /// cores for all, all take as long as the longest.
   void start(const std::vector<std::string>& sources, bool soon);
@@ -75,7 +77,7 @@ class KernelCompiler {
   /// Starts threads with processes for what is queued, as far as there are cores.
   void callHelpers();
   /// ... with more of them from now on, as somebody waits.
-  void hurry();
+  void callMoreHelpers();
   /// Code from the disk. Without the lock.
   bool find(const std::string& key, std::vector<char>& code) const;
   /// Compiles into the cache; without the lock.

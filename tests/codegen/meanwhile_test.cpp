@@ -23,12 +23,13 @@ class LateDevice final : public tests::EmulatedDevice {
   struct Log {
     Clock::time_point ready = Clock::time_point::max();
     bool support = false;
-    std::set<std::string> compiled = {};
+    std::set<std::string> compiled = {}, hurried = {};
   };
   explicit LateDevice(Log& log) : EmulatedDevice(7), log_(log) {}
   bool isReady(const std::string& source) override {
     return isReadyAtOnce(source) || Clock::now() >= log_.ready;
   }
+  void hurry(const std::string& source) override { log_.hurried.insert(source); }
   runtime::Failure compile(const std::string& source, const std::vector<std::string>& entries,
                            std::unique_ptr<runtime::cuda::Module>& module) override {
     if (!isReadyAtOnce(source)) log_.compiled.insert(source);
@@ -144,7 +145,22 @@ TEST(Meanwhile, ALoopThatGoesOnIsLaunchedWhenItsCodeIsReady) {
       "{turns(500000, i) : i in [0:4]};",
       log);
   EXPECT_EQ(log.compiled.size(), 1u);
+  EXPECT_TRUE(log.hurried.empty());
   EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds(20));
+}
+
+/// Code that is never ready is asked for, and waited for in the end.
+TEST(Meanwhile, ManyLaunchesAreWorthTheirCode) {
+  const std::string program =
+      "function turns(x, k) = if k == 0 then x else turns(rem(1664525 * x + k, 65537), k - 1);"
+      "function steps(v, n) = if n == 0 then v else steps({turns(x, 200) : x in v}, n - 1);";
+  LateDevice::Log log;
+  run(program + "steps([0:300], 3);", log);
+  EXPECT_TRUE(log.compiled.empty());
+  EXPECT_TRUE(log.hurried.empty());
+  run(program + "steps([0:500], 600);", log);
+  EXPECT_FALSE(log.compiled.empty());
+  for (const std::string& source : log.compiled) EXPECT_TRUE(log.hurried.contains(source));
 }
 
 /// Loops of the host go on with what the host and the device have left behind.
