@@ -138,8 +138,13 @@ Failure CudaTarget::evaluateMeanwhile(const LaunchRequest& request, PreparedKern
   std::vector<const std::string*> missing;
   for (size_t number = 0; number < kernel.passes.size(); ++number) {
     const CudaPass* pass = nullptr;
-    const PreparedPass& prepared = chosen(request, kernel, number, pass);
-    if (!prepared.loaded) missing.push_back(&prepared.source);
+    PreparedPass& prepared = chosen(request, kernel, number, pass);
+    if (prepared.loaded) continue;
+    if (const auto known = loaded_.find(prepared.source); known != loaded_.end()) {
+      prepared.loaded = known->second;
+    } else {
+      missing.push_back(&prepared.source);
+    }
   }
   if (!kernel.meanwhile.suits(request, *device_, allocations_, missing)) return std::nullopt;
   ErrorWord before{};
