@@ -270,6 +270,7 @@ class Flattener {
   bool plain(const Store& store) const;
   /// The scalar expressions that must be stored for a normalised value, and the store over their arrays,
   /// which `next` hands out in the same order.
+  bool lengthIsKnown(const Sequence& sequence) const;
   std::vector<ExprRef> columnsOf(const Value& v) const;
   static void addColumns(const View& view, std::vector<ExprRef>& out);
   StorePtr storeOf(const Value& v, const CoreType& type, const std::function<VarId()>& next) const;

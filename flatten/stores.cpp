@@ -174,12 +174,18 @@ Store::Component Flattener::componentFrom(const View& view, const std::function<
   return component;
 }
 
+/// Sequences that have no columns, of functions that capture nothing, are as many as they have lengths: nothing
+/// else tells.
+bool Flattener::lengthIsKnown(const Sequence& sequence) const {
+  return hostKnown(sequence.length) && !sequence.views.empty();
+}
+
 std::vector<ExprRef> Flattener::columnsOf(const Value& v) const {
   if (v.isScalar()) return {v.scalar()};
   const Sequence& sequence = v.sequence();
   if (isWhole(sequence)) return {};
   std::vector<ExprRef> columns;
-  if (!hostKnown(sequence.length)) columns.push_back(sequence.length);
+  if (!lengthIsKnown(sequence)) columns.push_back(sequence.length);
   for (const ViewPtr& view : sequence.views) addColumns(*view, columns);
   return columns;
 }
@@ -198,7 +204,7 @@ StorePtr Flattener::storeOf(const Value& v, const CoreType& type, const std::fun
     for (const ViewPtr& view : sequence.views) store->components.push_back({0, 1, view->store, 0, {}});
     return store;
   }
-  if (hostKnown(sequence.length))
+  if (lengthIsKnown(sequence))
     store->length = sequence.length;
   else
     store->lengths = next();

@@ -107,6 +107,7 @@ class Inliner {
  private:
   void collect() {
     lcu::forEachBlock(program_, [&](const lcu::Block& block) {
+      findOverwritten(block);
       for (const lcu::Stmt& stmt : block.stmts) {
         const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
         if (!launch) continue;
@@ -131,6 +132,40 @@ class Inliner {
         }
       }
     });
+  }
+
+  /// Permutes take over the memory of what they write onto, if nobody reads that later; so what reads a
+  /// candidate from there on must not load it instead.
+  void findOverwritten(const lcu::Block& block) {
+    const auto permuteOf = [](const lcu::Stmt& stmt) -> const Soac* {
+      const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
+      return launch && !launch->kernel.bindings[0].onto.empty() ? &launch->kernel.bindings[0] : nullptr;
+    };
+    if (std::none_of(block.stmts.begin(), block.stmts.end(), permuteOf)) return;
+    std::map<VarId, const lcu::Stmt*> lastReader;
+    for (const lcu::Stmt& stmt : block.stmts)
+      for (VarId var : lcu::freeVars(stmt)) lastReader[var] = &stmt;
+    for (VarId var : block.results) lastReader[var] = nullptr;
+    std::set<VarId> overwritten;
+    for (const lcu::Stmt& stmt : block.stmts) {
+      const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
+      if (!launch) continue;
+      if (const Soac* permute = permuteOf(stmt))
+        for (VarId base : permute->onto)
+          if (lastReader[base] == &stmt) overwritten.insert(base);
+      if (overwritten.empty()) continue;
+      lcu::forEachNode(thunksOf(launch->kernel.bindings[0]), [&](ExprRef e) {
+        if (e->kind == ExprKind::Host || e->kind == ExprKind::Load)
+          overwritten_[e->index].insert(overwritten.begin(), overwritten.end());
+      });
+    }
+  }
+  /// Whether the pull of a candidate loads what is overwritten when it is read.
+  bool isOverwritten(VarId var, ExprRef pull) const {
+    const auto found = overwritten_.find(var);
+    return found != overwritten_.end() && lcu::anyNode({pull}, [&](ExprRef e) {
+             return e->kind == ExprKind::Load && found->second.contains(e->index);
+           });
   }
 
   void price() {
@@ -222,6 +257,7 @@ class Inliner {
       }
       if (candidate.hostUse || !recomputation_.isRead(var) || !isSmall(candidate.pull)) continue;
       if ((fails || !mayReadFar_) && candidate.farRead) continue;
+      if (isOverwritten(var, candidate.pull)) continue;
       if (needsAsMuch(candidate.pull, fails || !mayReadFar_)) continue;
       const double recomputing = recomputation_.computing(var, candidate.pull);
       const double storing = recomputation_.storing(var, candidate.pull, *candidate.map);
@@ -298,7 +334,8 @@ class Inliner {
   std::vector<VarId> order_;       ///< of the candidates: producers before readers
   std::set<VarId> shortSegments_;  ///< offsets of segments of kMostElements at most
   std::set<VarId> elementwise_;    ///< results of maps and scans: a kernel may have them without storing them
-  std::set<VarId> stored_;         ///< those that somebody reads otherwise than at its own element
+  std::map<VarId, std::set<VarId>> overwritten_;  ///< by what is read: arrays that are overwritten then
+  std::set<VarId> stored_;  ///< those that somebody reads otherwise than at its own element
   std::vector<InlinedMap> decisions_;
 };
 

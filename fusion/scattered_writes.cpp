@@ -96,6 +96,11 @@ class Scatterer {
       if (std::optional<Stmt> base = writeOnto(stmt, permute, written[k])) before.push_back(std::move(*base));
       if (readers.size() == 1) std::get<lcu::Launch>(stmt.node).kernel.name = name;
       if (inTurn) writeInTurn(stmt, fewWrites(permute), before);
+      for (size_t j = 0; j < written[k].size(); ++j)
+        if (const ExprRef base = written[k][j].before; base->kind == ExprKind::Load &&
+                                                       base->operands[0] == arena_.param(0) &&
+                                                       carried_.contains(base->index))
+          carried_.insert(soacOf(stmt)->results[j]);
       // One by one: to insert an empty range, a deque moves what is before it onto itself, which empties it.
       for (; !before.empty(); before.pop_back())
         block.stmts.insert(block.stmts.begin() + static_cast<ptrdiff_t>(readers[k]),
@@ -314,7 +319,7 @@ class Scatterer {
   }
 
   /// Makes a write of a map that replaces one element of arrays that a loop carries, if no later statement of
-  /// the block reads these.
+  /// the block reads these, but for single values, which can be read before.
   void replaceOne(lcu::Block& block, size_t at) {
     Soac* map = soacOf(block.stmts[at]);
     if (!map || map->kind != SoacKind::Map || map->space.segmented() || map->pull.empty() ||
@@ -332,11 +337,10 @@ class Scatterer {
       values.push_back(one->value);
       onto.push_back(one->array);
     }
-    for (VarId array : onto) {
+    for (VarId array : onto)
       if (std::find(block.results.begin(), block.results.end(), array) != block.results.end()) return;
-      for (size_t k = at + 1; k < block.stmts.size(); ++k)
-        if (reads(block.stmts[k], array)) return;
-    }
+    if (!readBefore(block, at, onto)) return;
+    map = soacOf(block.stmts[at]);
     map->kind = SoacKind::Permute;
     map->pull = std::move(values);
     map->destination = place;
@@ -346,7 +350,73 @@ class Scatterer {
     map->space.extent = arena_.index(1);
     map->onto = std::move(onto);
     map->unique = true;
+    carried_.insert(map->results.begin(), map->results.end());
     ++replaced_;
+  }
+
+  /// Has single values that later statements compute from elements of arrays computed before the statement
+  /// `at`, whose place follows, as far as they load these. False, and nothing is changed, if that is not
+  /// possible, or others read the arrays.
+  bool readBefore(lcu::Block& block, size_t& at, const std::vector<VarId>& arrays) {
+    const Stmt& writer = block.stmts[at];
+    std::unordered_set<VarId> later(writer.results.begin(), writer.results.end());
+    std::vector<Stmt> before;
+    std::vector<size_t> moved;
+    std::vector<std::pair<Soac*, std::vector<ExprRef>>> changed;
+    for (size_t k = at + 1; k < block.stmts.size(); ++k) {
+      Stmt& stmt = block.stmts[k];
+      const bool reader =
+          std::any_of(arrays.begin(), arrays.end(), [&](VarId array) { return reads(stmt, array); });
+      Soac* once = reader ? soacOf(stmt) : nullptr;
+      if (reader && (!once || once->kind != SoacKind::Once || !once->effects.empty())) return false;
+      if (reader && std::all_of(once->pull.begin(), once->pull.end(),
+                                [&](ExprRef e) { return canComeBefore(e, later); })) {
+        moved.push_back(k);
+        before.push_back(stmt);
+        continue;
+      }
+      later.insert(stmt.results.begin(), stmt.results.end());
+      if (!reader) continue;
+      std::vector<ExprRef> pulls;
+      for (ExprRef pull : once->pull) pulls.push_back(computedBefore(pull, arrays, later, stmt, before));
+      for (VarId var : lcu::freeVars(pulls))
+        if (std::find(arrays.begin(), arrays.end(), var) != arrays.end()) return false;
+      changed.push_back({once, std::move(pulls)});
+    }
+    for (auto& [once, pulls] : changed) once->pull = std::move(pulls);
+    for (; !moved.empty(); moved.pop_back()) erase(block, moved.back());
+    for (Stmt& stmt : before)
+      block.stmts.insert(block.stmts.begin() + static_cast<ptrdiff_t>(at++), std::move(stmt));
+    return true;
+  }
+
+  /// Whether a value does not depend on `later` variables, nor on where it stands, and cannot fail.
+  static bool canComeBefore(ExprRef e, const std::unordered_set<VarId>& later) {
+    if (e->canFail || lcu::isMultiValued(e)) return false;
+    const std::vector<VarId> vars = lcu::freeVars(std::vector{e});
+    return std::none_of(vars.begin(), vars.end(), [&](VarId var) { return later.contains(var); }) &&
+           !lcu::anyNode({e}, [](ExprRef n) {
+             return n->kind == ExprKind::Param || n->kind == ExprKind::LoopVar || n->kind == ExprKind::Call;
+           });
+  }
+
+  /// The same, with cells for what loads from `arrays` and can be computed before; `before` grows by that.
+  ExprRef computedBefore(ExprRef e, const std::vector<VarId>& arrays, const std::unordered_set<VarId>& later,
+                         const Stmt& stmt, std::vector<Stmt>& before) {
+    const auto loads = [&](ExprRef n) {
+      return n->kind == ExprKind::Load && std::find(arrays.begin(), arrays.end(), n->index) != arrays.end();
+    };
+    return arena_.rewrite(e, [&](ExprRef node) -> ExprRef {
+      if (!canComeBefore(node, later) || !lcu::anyNode({node}, loads)) return nullptr;
+      Stmt made = stmt;
+      auto& kernel = std::get<lcu::Launch>(made.node).kernel;
+      const VarId cell = program_.newVar({"before", lcu::VarKind::Cell, node->type, nullptr});
+      kernel.name += "_before";
+      kernel.bindings[0].pull = {node};
+      kernel.bindings[0].results = kernel.returns = made.results = {cell};
+      before.push_back(std::move(made));
+      return arena_.host(cell, node->type);
+    });
   }
 
   /// `if %i == place then value else array[%i]`.
@@ -421,7 +491,7 @@ class Scatterer {
   lcu::Program& program_;
   lcu::ExprArena& arena_;
   std::unordered_map<VarId, MapResult> maps_;
-  std::unordered_set<VarId> carried_;  ///< parameters of loops of the host
+  std::unordered_set<VarId> carried_;  ///< parameters of loops of the host, and what is written onto them
   int replaced_ = 0;
 };
 

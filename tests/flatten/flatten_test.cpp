@@ -456,6 +456,19 @@ TEST(Flatten, FiltersThatLeaveOutTheEmpty) {
 }
 
 // KELPIE_RANDOM_PROGRAMS sets their number, KELPIE_RANDOM_SEED the first seed; a failure names its seed.
+/// Functions that capture nothing have no columns; how many sequences of them there are, their lengths tell.
+TEST(Flatten, SequencesOfFunctionsWithoutData) {
+  expectAgreement(
+      "function w(n, s) = if n == 0 then #s else w(n - 1, drop(s, 1)); {w(i, [sin]) : i in [1]};"
+      "{w(v, [[sqrt], [sqrt, sqrt]]) : v in [1, 0]}; {w(v, [[[sqrt]], [[sqrt], [] (float -> float)]]) : v in "
+      "[1, 2]};"
+      "function r(n, s) = if n == 0 then 0 else r(n - 1, reverse(s)); {r(i, [sin]) : i in [1]};"
+      "{#remove_duplicates(dist(cos, i)) : i in [1, 5]}; {name(dist(sin, i)) : i in [0:4]};"
+      "function c(n, s) = if n <= 0 or #s < 1 then [#s] else flatten({c(n - 1, p) : p in bottop(s)});"
+      "{c(i, dist(sin, 5)) : i in [0:4]}; {#collect({(sin, j) : j in [0:i]}) : i in [0:4]};"
+      "function mk(q) = (s => 4); {search_for_subseqs([mk(v)], [mk(v)]) : v in [1, 2]};");
+}
+
 TEST(Flatten, RandomPrograms) {
   auto setting = [](const char* name, uint32_t otherwise) {
     const char* value = std::getenv(name);

@@ -341,6 +341,29 @@ TEST(Work, WritesInALoopMoveNoOthers) {
   }
 }
 
+// Nor do writes of what was read from the same array: it is read before.
+TEST(Work, WritesOfWhatWasThereMoveNoOthers) {
+  const double n = 50000;
+  const char* const writes[] = {
+      "rep(d, d[rem(i * 37, #d)] + 1, rem(i * 101, #d))",
+      "let a = rem(i * 37, #d); b = rem(i * 101, #d) in d <- [(a, d[b]), (b, d[a])]",
+      "d <- [(rem(i * 37, #d), d[rem(i * 37, #d)] + d[i])]",
+      "let x = d[i] in let e = rep(d, x + d[i + 1], rem(i * 37, #d)) in rep(e, e[i + 2] - x, i)",
+  };
+  for (const std::string write : writes) {
+    SCOPED_TRACE(write);
+    const Cost cost = costOf("function step(d, i) = if i == 300 then d else let e = " + write +
+                             " in step(e, i + 1); sum(step({rem(k, 9) : k in [0:50000]}, 0));");
+    EXPECT_LE(cost.written, 8 * (n + 300 * 8)) << cost.outcome.lcu;
+    EXPECT_LE(cost.outcome.statistics.copiedBytes, 8u * 50000) << cost.outcome.lcu;
+  }
+  // Of several arrays, each by what another one held.
+  const Cost pairs = costOf(
+      "function step(v, w, i) = if i == 300 then sum(v) + sum(w) else let k = rem(i * 37, #v)"
+      "  in step(rep(v, w[k], k), rep(w, v[k] + 1, k), i + 1); step([0:50000], [0:50000], 0);");
+  EXPECT_LE(pairs.outcome.statistics.copiedBytes, 2 * 8u * 50000) << pairs.outcome.lcu;
+}
+
 // A place that several writers want is searched for among all places, once a step.
 /// One element that is replaced, however a program says so, and a few that a list spells.
 TEST(Work, ReplacedElementsInALoopMoveNoOthers) {
