@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "codegen/cpu/cpu_module.h"
 #include "codegen/cpu/support_text.h"
@@ -144,13 +145,17 @@ ObjectCache& CpuTarget::firstOf(const Unit& unit) {
   return unit.source.size() <= kShort ? small_ : quick_;
 }
 
-void CpuTarget::startCompiling(Compiled& compiled) {
+void CpuTarget::startCompiling(Compiled& compiled, size_t first) {
   compiled.started = true;
   if (!cpuStatistics_.compileFailure.empty()) return;
   for (ObjectCache* cache : {&quick_, &small_, &good_}) {
     std::vector<std::string> sources;
-    for (const Unit& unit : compiled.units)
-      if (!unit.loaded && &firstOf(unit) == cache) sources.push_back(unit.source);
+    for (const Unit& unit : compiled.units) {
+      if (unit.loaded || &firstOf(unit) != cache) continue;
+      sources.push_back(unit.source);
+      if (std::find(unit.kernels.begin(), unit.kernels.end(), first) != unit.kernels.end())
+        std::swap(sources.front(), sources.back());
+    }
     if (sources.empty()) continue;
     if (auto failure = cache->start(sources)) cpuStatistics_.compileFailure = *failure;
   }
@@ -159,6 +164,18 @@ void CpuTarget::startCompiling(Compiled& compiled) {
 bool CpuTarget::compilersWork() {
   const bool quick = quick_.busy(), small = small_.busy();
   return quick || small;
+}
+
+void CpuTarget::waitForKernel(Compiled& compiled, size_t kernel) {
+  constexpr std::chrono::milliseconds kNap(2);
+  const auto start = std::chrono::steady_clock::now();
+  while (!compiled.functions[kernel] && compilersWork()) {
+    std::this_thread::sleep_for(kNap);
+    load(compiled);
+  }
+  cpuStatistics_.waitedSeconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!compiled.functions[kernel]) waitForCompilers(compiled);
 }
 
 void CpuTarget::waitForCompilers(Compiled& compiled) {
@@ -211,10 +228,11 @@ void CpuTarget::advance(const LaunchRequest& request, Compiled& compiled) {
     load(compiled);
   }
   if (compiled.missing == 0 || compiled.work < kCompileAfter) return;
-  if (!compiled.started) startCompiling(compiled);
+  if (!compiled.started) startCompiling(compiled, request.kernel);
   if (!cpuStatistics_.compileFailure.empty()) return;
-  if (cost > kWorthWaiting) {
-    waitForCompilers(compiled);
+  // Loops are evaluated until their code is there: nobody knows how long they take.
+  if (cost > kWorthWaiting && !compiled.endless[request.kernel]) {
+    waitForKernel(compiled, request.kernel);
     return;
   }
   const auto now = std::chrono::steady_clock::now();

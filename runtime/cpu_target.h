@@ -82,10 +82,13 @@ class CpuTarget final : public HostTarget {
   void take(Compiled& compiled, Unit& unit, void* handle);
   /// Where the first compiled code comes from: of short sources it is good at once.
   ObjectCache& firstOf(const Unit& unit);
-  void startCompiling(Compiled& compiled);
+  /// The unit of kernel number `first` before the others.
+  void startCompiling(Compiled& compiled, size_t first = 0);
   /// Whether compilers are at work on first code.
   bool compilersWork();
   void waitForCompilers(Compiled& compiled);
+  /// Until one kernel is compiled, or all that compilers are at work on.
+  void waitForKernel(Compiled& compiled, size_t kernel);
   /// Jit::Auto, after a compiled launch: has programs that go on for long compiled well.
   void improve(Compiled& compiled);
   /// Estimated seconds of a launch in the evaluator.
