@@ -36,6 +36,29 @@ std::string operatorFunction(const std::string& op, bool unary) {
   return op;
 }
 
+/// Of a value that a pattern does not match.
+const char* adviceOnValue(const Type* type) {
+  return resolve(type)->kind == TypeKind::Sequence
+             ? "a sequence is not taken apart by a pattern: its elements are v[0], v[1], ..."
+             : "";
+}
+
+/// Of elements of different types: of a text and a number.
+const char* adviceOnElements(const Type* first, const Type* other) {
+  const auto isText = [](const Type* type) {
+    return type->kind == TypeKind::Sequence && resolve(type->arguments[0])->kind == TypeKind::Scalar &&
+           resolve(type->arguments[0])->scalar == ScalarType::Char;
+  };
+  const auto isNumber = [](const Type* type) {
+    return type->kind == TypeKind::Scalar && type->scalar != ScalarType::Char;
+  };
+  first = resolve(first);
+  other = resolve(other);
+  return (isText(first) && isNumber(other)) || (isNumber(first) && isText(other))
+             ? "@x is the text of a value x"
+             : "";
+}
+
 /// Of a pattern `name(...)`, or `name x`, whose name is that of no record type.
 std::string adviceOnRecord(const std::string& name) {
   for (const char* word : {"var", "val", "const", "auto", "set", "int", "float", "bool", "char", "string"})
@@ -456,7 +479,8 @@ ExpPtr Inference::inferSequence(const ast::SequenceLiteral& sequence, Span span)
       reportConflict("K0308", added.span,
                      "the elements of a sequence have one type: this has type " + show(added.type) +
                          ", the first " + show(element),
-                     *conflict, {{first.span, "this is the first element"}});
+                     *conflict, {{first.span, "this is the first element"}},
+                     adviceOnElements(element, added.type));
     }
   }
   return make(std::move(result), types_.sequence(good ? element : types_.variable()), span, closed);
@@ -478,7 +502,8 @@ ExpPtr Inference::inferEach(const ast::ApplyToEach& each, Span span) {
                "an apply-to-each runs over a sequence, but this has type " + show(source.type),
                endsWithCondition(source)
                    ? "a filter stands behind a bar: {ELEMENT : X in SEQUENCE | CONDITION}"
-                   : "");
+               : resolve(source.type)->kind == TypeKind::Scalar ? "[0:n] are the integers from 0 up to n - 1"
+                                                                : "");
       } else {
         reportConflict("K0307", each.bindings[i].pattern->span,
                        "the pattern does not match the elements, which have type " +
@@ -544,7 +569,7 @@ ExpPtr Inference::inferLet(const ast::Let& let, Span span) {
     if (auto conflict = types_.unify(value->type, made->type)) {
       reportConflict("K0307", binding.pattern->span,
                      "the pattern does not match the value, which has type " + show(value->type), *conflict,
-                     {{value->span, "this has type " + show(value->type)}});
+                     {{value->span, "this has type " + show(value->type)}}, adviceOnValue(value->type));
     }
     bind(variables);
     result.bindings.push_back({std::move(made), std::move(value)});

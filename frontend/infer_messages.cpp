@@ -167,6 +167,27 @@ bool givesSequencesForPairs(const Type* expected, const Type* given) {
          given->kind == TypeKind::Pair && isSequence(given->arguments[0]) && isSequence(given->arguments[1]);
 }
 
+/// Whether a value of one type could be given where the other is expected, as far as their outermost parts
+/// tell.
+bool looksLike(const Type* given, const Type* expected) {
+  given = resolve(given);
+  expected = resolve(expected);
+  if (expected->kind == TypeKind::Variable)
+    return given->kind == TypeKind::Scalar || expected->typeClass == kAny;
+  return given->kind == expected->kind &&
+         (given->kind != TypeKind::Scalar || given->scalar == expected->scalar);
+}
+
+/// Whether two arguments would do in the other order.
+bool areSwapped(const Type* expected, const Type* given) {
+  expected = resolve(expected);
+  given = resolve(given);
+  if (expected->kind != TypeKind::Pair || given->kind != TypeKind::Pair) return false;
+  const auto part = [](const Type* pair, size_t k) { return resolve(pair->arguments[k]); };
+  return looksLike(part(given, 1), part(expected, 0)) && looksLike(part(given, 0), part(expected, 1)) &&
+         !looksLike(part(given, 0), part(expected, 0));
+}
+
 bool isOfNoNumbers(const Type* type) {
   return type->kind == TypeKind::Scalar &&
          (type->scalar == ScalarType::Char || type->scalar == ScalarType::Bool);
@@ -183,6 +204,8 @@ std::string operatorAdvice(const std::string& what, const Conflict& conflict, bo
     return "a negative number is an argument in parentheses: g(-x)";
   if (conflict.kind == Conflict::Shape) {
     const Type* given = resolve(conflict.left);
+    if (what == "`->`" && given->kind == TypeKind::Scalar)
+      return "v[i] is one element, v -> [i, j] are several";
     if (what == "the subscript" && given->kind == TypeKind::Pair)
       return "the parts of a pair have names in a pattern: (a, b) = PAIR";
     if (given->kind != TypeKind::Scalar) return "";
@@ -193,6 +216,9 @@ std::string operatorAdvice(const std::string& what, const Conflict& conflict, bo
     return given->scalar == ScalarType::Char ? "[c] is the sequence of one character c"
                                              : "@x is the text of a value x, [x] a sequence of one element";
   }
+  if (operand->kind == TypeKind::Pair && conflict.kind == Conflict::Class && what.size() == 3 &&
+      kArithmetic.find(what[1]) != std::string_view::npos)
+    return "the parts of pairs are computed one by one: ((a, b), (c, d)) => (a + c, b + d)";
   const Type* element = operand->kind == TypeKind::Sequence ? resolve(operand->arguments[0]) : nullptr;
   if (what == "`+`" && element && conflict.kind == Conflict::Class && isOfNoNumbers(element))
     return "v ++ w joins two sequences";
@@ -294,7 +320,14 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
     hint = operatorAdvice(what, conflict, given == 1);
   } else if (conflict.kind == Conflict::Shape && resolve(conflict.left)->kind == TypeKind::Function &&
              resolve(argument.type)->kind == TypeKind::Function) {
-    hint = "g h x calls g with h: what calls h first is g(h(x))";
+    const Type* result = resolve(resolve(argument.type)->arguments[1]);
+    hint = expected > 1 && result->kind == TypeKind::Pair
+               ? "the body of a `let` reaches over commas: in a list of arguments it needs parentheses"
+               : "g h x calls g with h: what calls h first is g(h(x))";
+  } else if (conflict.kind == Conflict::Shape && given == expected && areSwapped(parameter, argument.type)) {
+    hint = what + " takes these arguments in the other order";
+  } else if (what == "`sort`" && conflict.kind == Conflict::Class) {
+    hint = "`sort` sorts numbers; what has numbers for keys is sorted by permute(v, rank(KEYS))";
   } else if (std::string advice = partAdvice(what, parameter, argument.type);
              !advice.empty() && !(given < expected && hasPairBeforeLast(argument))) {
     hint = std::move(advice);

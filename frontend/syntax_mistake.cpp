@@ -353,6 +353,8 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       break;
     case NeslParser::RBRACKET:
       if (emptySequence) return kEmptySequence;
+      if (around.type(around.found - 1) == NeslParser::COMMA)
+        return "no comma stands behind the last element";
       break;
     case NeslParser::LBRACKET:
       if (pattern) return "patterns are names, pairs and records: a sequence is not taken apart by a pattern";

@@ -130,7 +130,7 @@ TEST_F(InferTest, HintsSayWhatIsUsuallyMeant) {
   EXPECT_THAT(mistake("[1] <- (0, 1);").hint, HasSubstr("[(INDEX, VALUE)"));
   EXPECT_THAT(mistake("[1, 2] + 1;").hint, HasSubstr("{a + b : a in "));
   EXPECT_THAT(mistake("-[1, 2];").hint, HasSubstr("{-a : a in "));
-  EXPECT_EQ(mistake("(1, 2) + 1;").hint, "");
+  EXPECT_THAT(mistake("(1, 2) + 1;").hint, HasSubstr("one by one"));
   EXPECT_THAT(mistake("{c in \"ab\" | c == \"a\"};").hint, HasSubstr("a character is written `a"));
   EXPECT_THAT(mistake("[1] == [2];").hint, HasSubstr("eql(a,b)"));
   // ... and nothing is said of the call around it.
@@ -179,6 +179,16 @@ TEST_F(InferTest, NamesInScopeAreSuggestedBeforeTheLibrarys) {
   EXPECT_EQ(mistake("int(\"3\");").hint.substr(0, 8), "round(x)");
   EXPECT_EQ(mistake("# nil;").hint, "an empty sequence names the type of its elements: [] int");
   EXPECT_EQ(mistake("var q7 = 3;").hint, "a value is bound by NAME = VALUE, whatever its type");
+  EXPECT_EQ(mistake("take(2, [1, 2, 3]);").hint, "`take` takes these arguments in the other order");
+  EXPECT_EQ(mistake("[1, 2] -> 1;").hint, "v[i] is one element, v -> [i, j] are several");
+  EXPECT_EQ(mistake("[\"ab\", 3];").hint, "@x is the text of a value x");
+  EXPECT_EQ(mistake("[`a, 3];").hint, "");
+  EXPECT_EQ(mistake("{i : i in 5};").hint, "[0:n] are the integers from 0 up to n - 1");
+  EXPECT_NE(mistake("let (a, b) = [1, 2] in a;").hint.find("v[0], v[1]"), std::string::npos);
+  EXPECT_NE(mistake("(1, 2) + (3, 4);").hint.find("one by one"), std::string::npos);
+  EXPECT_NE(mistake("sort(\"hello\");").hint.find("rank(KEYS)"), std::string::npos);
+  EXPECT_NE(mistake("map(x => let y = x + 1 in y * y, [1, 2, 3]);").hint.find("reaches over commas"),
+            std::string::npos);
   EXPECT_EQ(mistake("let abc = 5 in abcd;").hint, "did you mean `abc`?");
   EXPECT_EQ(mistake("let x = 5 in y;").hint, "");  // every other letter is as near
   EXPECT_EQ(mistake("let xs = 5 in x;").hint, "did you mean `xs`?");

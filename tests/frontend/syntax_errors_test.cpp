@@ -67,6 +67,7 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("sum(x * x for x in v);").hints, HasSubstr("stands in braces"));
   EXPECT_THAT(parseText("{x : x <- v};").hints, HasSubstr("{BODY : X in SEQUENCE}"));
   EXPECT_THAT(parseText("{x <- [(0, x)] <- : x in v};").hints, testing::Not(HasSubstr("{BODY : X")));
+  EXPECT_THAT(parseText("[1, 2,];").hints, HasSubstr("no comma"));
   EXPECT_THAT(parseText("x := 3;").hints, HasSubstr("a value is bound by NAME = VALUE"));
   EXPECT_THAT(parseText("let a = 1\n    b = 2 in a;").hints, HasSubstr("separated by `;`"));
   EXPECT_THAT(parseText("function g(x) : int -> int\n  if x > 0 then x else 1;").hints,
