@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fusion/lower_bound.h"
+#include "fusion/twins.h"
 
 namespace kelpie::fusion {
 namespace {
@@ -20,9 +21,14 @@ class CountedSearch {
         cluster_(problem.nodes, -1),
         accesses_(problem.nodes),
         stores_(problem.nodes),
-        requirements_(problem.nodes) {
+        requirements_(problem.nodes),
+        twin_(problem.nodes, -1) {
     for (int v = 0; v < problem.nodes; ++v) order_.push_back(v);
     std::sort(order_.begin(), order_.end(), [&](int a, int b) { return pairs.rank(a) < pairs.rank(b); });
+    for (std::vector<int>& twins : twinClasses(problem, pairs)) {
+      std::sort(twins.begin(), twins.end(), [&](int a, int b) { return pairs.rank(a) < pairs.rank(b); });
+      for (size_t k = 1; k < twins.size(); ++k) twin_[twins[k]] = twins[k - 1];
+    }
     for (size_t k = 0; k < problem.accesses.size(); ++k) {
       const Access& a = problem.accesses[k];
       if (a.producer >= 0) accesses_[a.producer].push_back(k);
@@ -63,7 +69,7 @@ class CountedSearch {
     }
     const int v = order_[place];
     std::vector<Child> children;
-    for (int c = 0; c <= static_cast<int>(members_.size()); ++c)
+    for (int c = twin_[v] < 0 ? 0 : cluster_[twin_[v]]; c <= static_cast<int>(members_.size()); ++c)
       if (fits(v, c)) children.push_back(child(v, c, launches, memory));
     std::stable_sort(children.begin(), children.end(),
                      [](const Child& a, const Child& b) { return a.cost < b.cost; });
@@ -177,6 +183,7 @@ class CountedSearch {
   std::vector<std::vector<int>> members_;
   std::vector<std::vector<size_t>> accesses_, stores_;  ///< by node
   std::vector<std::vector<const Requirement*>> requirements_;
+  std::vector<int> twin_;  ///< the one that is placed before; -1: none
   std::vector<double> accessCost_, storeCost_;
   std::vector<int> paid_;
 };

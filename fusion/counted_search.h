@@ -3,7 +3,7 @@
 // In: a problem, its pairs, what some legal partition costs. Out: what the cheapest one found costs, never
 // more than that, which it is, and whether it is the cheapest of all. Nodes come in the order of the edges,
 // each to the clusters that exist or to one of its own, the cheapest first; what a beginning costs at least
-// bounds all that begin so.
+// bounds all that begin so. Of twins (twins.h) none goes to an older cluster than those before it.
 #pragma once
 
 #include "fusion/counted_work.h"

@@ -1,6 +1,9 @@
 #include "fusion/lower_bound.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "fusion/budget_weights.h"
 
 namespace kelpie::fusion {
 namespace {
@@ -46,15 +49,53 @@ std::vector<int> manyApart(const PairTable& pairs, std::vector<int> nodes) {
   return best;
 }
 
+/// How many clusters `nodes` are in at least. Groups, of which every node excludes all nodes of other groups,
+/// need clusters of their own, and as many as they fill budgets. `weights`: see budget_weights.h.
+int fewestClusters(const std::vector<std::vector<double>>& weights, const PairTable& pairs,
+                   const std::vector<int>& nodes) {
+  std::vector<std::vector<int>> groups;
+  for (int v : manyApart(pairs, nodes)) groups.push_back({v});
+  std::vector<int> heavy;
+  for (int v : nodes)
+    if (weights[0][v] > 0 && std::none_of(groups.begin(), groups.end(),
+                                          [&](const std::vector<int>& group) { return group[0] == v; }))
+      heavy.push_back(v);
+  std::stable_sort(heavy.begin(), heavy.end(), [&](int a, int b) { return weights[0][a] > weights[0][b]; });
+  for (int v : heavy) {
+    size_t others = 0, own = 0;
+    for (size_t k = 0; k < groups.size(); ++k) {
+      const bool excluded =
+          std::none_of(groups[k].begin(), groups[k].end(), [&](int u) { return pairs.canShare(u, v); });
+      if (excluded)
+        ++others;
+      else
+        own = k;
+    }
+    if (others + 1 == groups.size()) groups[own].push_back(v);
+  }
+  int clusters = 0;
+  for (const std::vector<int>& group : groups) {
+    int most = 1;
+    for (const std::vector<double>& weight : weights) {
+      double budgets = 0;
+      for (int v : group) budgets += weight[v];
+      most = std::max(most, static_cast<int>(std::ceil(budgets - 1e-9)));
+    }
+    clusters += most;
+  }
+  return clusters;
+}
+
 /// How many clusters at least load an array in this way: of readers that exclude each other one may be with
 /// the producer.
-int fewestLoads(const Access& access, const PairTable& pairs) {
-  const int apart = static_cast<int>(manyApart(pairs, access.readers).size());
+int fewestLoads(const std::vector<std::vector<double>>& weights, const Access& access,
+                const PairTable& pairs) {
+  const int apart = fewestClusters(weights, pairs, access.readers);
   if (access.producer < 0) return apart;
   std::vector<int> elsewhere;
   for (int r : access.readers)
     if (!pairs.canShare(access.producer, r)) elsewhere.push_back(r);
-  return std::max(apart - 1, static_cast<int>(manyApart(pairs, elsewhere).size()));
+  return std::max(apart - 1, fewestClusters(weights, pairs, elsewhere));
 }
 
 /// Whether two of those who have the array can never share, or it outlives the region.
@@ -67,6 +108,7 @@ bool alwaysStored(const Store& store, const PairTable& pairs) {
 }  // namespace
 
 LeastCosts leastCosts(const PartitionProblem& problem, const PairTable& pairs) {
+  const std::vector<std::vector<double>> weights = budgetWeights(problem);
   LeastCosts least;
   std::vector<int> launching;  // statements of the host cost nothing, and share with nobody
   double launch = 1e300;
@@ -75,8 +117,8 @@ LeastCosts leastCosts(const PartitionProblem& problem, const PairTable& pairs) {
     launching.push_back(v);
     launch = std::min(launch, problem.launch[v]);
   }
-  if (!launching.empty()) least.launches = launch * static_cast<double>(manyApart(pairs, launching).size());
-  for (const Access& a : problem.accesses) least.loads.push_back(fewestLoads(a, pairs));
+  if (!launching.empty()) least.launches = launch * fewestClusters(weights, pairs, launching);
+  for (const Access& a : problem.accesses) least.loads.push_back(fewestLoads(weights, a, pairs));
   for (const Store& s : problem.stores) least.stored.push_back(alwaysStored(s, pairs));
   return least;
 }

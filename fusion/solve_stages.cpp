@@ -10,6 +10,7 @@
 
 #include "fusion/counted_simplex.h"
 #include "fusion/link_bound.h"
+#include "fusion/lower_bound.h"
 #include "fusion/stage_program.h"
 
 namespace kelpie::fusion {
@@ -172,7 +173,9 @@ class StageSolver {
     // Where that cannot prove the best, it may still find it.
     const int clusters = 1 + *std::max_element(result_.cluster.begin(), result_.cluster.end());
     const int most = nothingLeft(kMostStages + 1) ? kMostStages : std::min(kMostStages, clusters);
-    result_.fewest = StageWindows(problem_, pairs_, problem_.nodes).fewest();
+    const double launches = leastCosts(problem_, pairs_).launches / problem_.launch[0];
+    result_.fewest = std::max(StageWindows(problem_, pairs_, problem_.nodes).fewest(),
+                              static_cast<int>(std::lround(launches)));
     double open = kNoPartition;  // the least bound of a number of stages of which something is left
     int stages = result_.fewest;
     for (; !nothingLeft(stages) && stages <= most && !deadline.passed(); ++stages) {

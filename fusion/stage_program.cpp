@@ -1,10 +1,12 @@
 #include "fusion/stage_program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 
 #include "fusion/budget_weights.h"
+#include "fusion/twins.h"
 #include "fusion/work_time.h"
 
 namespace kelpie::fusion {
@@ -15,20 +17,52 @@ constexpr int64_t kNanosecondsOfATerm = 220, kNanosecondsOfAPair = 10;
 
 }  // namespace
 
+namespace {
+
+/// Of nodes that all come before another one, or all behind it, as many stages as they leave out, counted
+/// from the end that they are at: each with the first stage it may have, and the share of a budget that it
+/// takes. So many stages hold no more than as many budgets.
+int stagesTaken(std::vector<std::pair<int, double>> nodes) {
+  std::sort(nodes.begin(), nodes.end(), std::greater<>());
+  int most = 0;
+  double budgets = 0;
+  for (const auto& [first, share] : nodes) {
+    budgets += share;
+    most = std::max(most, first - 1 + std::max(1, static_cast<int>(std::ceil(budgets - 1e-9))));
+  }
+  return most;
+}
+
+}  // namespace
+
 StageWindows::StageWindows(const PartitionProblem& problem, const PairTable& pairs, int stages)
     : first(problem.nodes, 1), last(problem.nodes, stages) {
   std::vector<int> order(problem.nodes);
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int a, int b) { return pairs.rank(a) < pairs.rank(b); });
-  const auto apart = [&](int u, int v) { return pairs.canShare(u, v) ? 0 : 1; };
+  const std::vector<std::vector<double>> weights = budgetWeights(problem);
   for (int v : order) {
-    for (int u = 0; u < problem.nodes; ++u)
-      if (pairs.reaches(u, v)) first[v] = std::max(first[v], first[u] + apart(u, v));
+    for (const std::vector<double>& weight : weights) {
+      std::vector<std::pair<int, double>> before;
+      for (int u = 0; u < problem.nodes; ++u) {
+        if (!pairs.reaches(u, v)) continue;
+        first[v] = std::max(first[v], first[u]);
+        if (!pairs.canShare(u, v)) before.emplace_back(first[u], weight[u]);
+      }
+      first[v] = std::max(first[v], 1 + stagesTaken(std::move(before)));
+    }
   }
   std::reverse(order.begin(), order.end());
   for (int u : order) {
-    for (int v = 0; v < problem.nodes; ++v)
-      if (pairs.reaches(u, v)) last[u] = std::min(last[u], last[v] - apart(u, v));
+    for (const std::vector<double>& weight : weights) {
+      std::vector<std::pair<int, double>> behind;
+      for (int v = 0; v < problem.nodes; ++v) {
+        if (!pairs.reaches(u, v)) continue;
+        last[u] = std::min(last[u], last[v]);
+        if (!pairs.canShare(u, v)) behind.emplace_back(stages + 1 - last[v], weight[v]);
+      }
+      last[u] = std::min(last[u], stages - stagesTaken(std::move(behind)));
+    }
   }
 }
 
@@ -66,6 +100,7 @@ StageProgram::StageProgram(const PartitionProblem& problem, const PairTable& pai
       stages_(stages),
       windows_(problem, pairs, stages),
       exclusions_(exclusions),
+      twins_(twinClasses(problem, pairs)),
       share_(pairs.shareMatrix()),
       launches_(stages * problem.launch[0]),
       lp_(glp_create_prob(), glp_delete_prob),
@@ -85,6 +120,7 @@ StageProgram::StageProgram(const PartitionProblem& problem, const PairTable& pai
   scale_ = kGreatestCost / std::max(greatest, 1e-300);
   addNodes();
   addOrder();
+  addTwins();
   addBudgets();
   addLoads();
   addStores();
@@ -179,6 +215,12 @@ void StageProgram::addOrder() {
   }
 }
 
+/// Of the partitions in which twins have changed places one is enough.
+void StageProgram::addTwins() {
+  for (const std::vector<int>& twins : twins_)
+    for (size_t k = 1; k < twins.size(); ++k) addOrder(twins[k - 1], twins[k], false);
+}
+
 void StageProgram::addBudgets() {
   const std::vector<std::vector<double>> budgets = budgetWeights(problem_);
   for (int k = 1; k <= stages_; ++k) {
@@ -257,7 +299,15 @@ std::optional<std::vector<double>> StageProgram::solution(const Assignment& clus
   if (static_cast<int>(order.size()) > stages_) return std::nullopt;
   std::vector<int> place(order.size());
   for (size_t k = 0; k < order.size(); ++k) place[order[k]] = static_cast<int>(k) + 1;
-  const auto stage = [&](int v) { return place[cluster[v]]; };
+  std::vector<int> stages(problem_.nodes);
+  for (int v = 0; v < problem_.nodes; ++v) stages[v] = place[cluster[v]];
+  for (const std::vector<int>& twins : twins_) {
+    std::vector<int> sorted;
+    for (int v : twins) sorted.push_back(stages[v]);
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t k = 0; k < twins.size(); ++k) stages[twins[k]] = sorted[k];
+  }
+  const auto stage = [&](int v) { return stages[v]; };
   std::vector<double> values(glp_get_num_cols(lp_.get()) + 1, 0);
   for (int v = 0; v < problem_.nodes; ++v) {
     for (int k = windows_.first[v]; k < windows_.last[v]; ++k)

@@ -6,7 +6,7 @@
 // than the producer. Requirements, and sets of nodes that exclude each other in each stage, are many, of
 // which few would ever be broken: they are added where they are (stage_cuts.cpp). So are cuts, which every
 // partition obeys: arrays that are stored or loaded in fractions only look as if nothing were parted
-// (link_cuts.h).
+// (link_cuts.h). Twins (twins.h) come in the order of their numbers.
 #pragma once
 
 #include <glpk.h>
@@ -82,6 +82,7 @@ class StageProgram {
   void addNodes();
   void addOrder(int u, int v, bool earlier);
   void addOrder();
+  void addTwins();
   void addBudgets();
   void addLoads();
   void addStores();
@@ -95,6 +96,7 @@ class StageProgram {
   const int stages_;
   const StageWindows windows_;
   const std::vector<std::vector<int>>& exclusions_;
+  const std::vector<std::vector<int>> twins_;
   BitMatrix share_;  ///< pairs that can share a stage here
   const double launches_;
   std::unique_ptr<glp_prob, void (*)(glp_prob*)> lp_;
