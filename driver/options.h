@@ -47,7 +47,7 @@ struct Options {
   int64_t seed = 1;
   RandomGenerator generator = RandomGenerator::Additive;
   int64_t printLength = 100;
-  bool waitForKernels = false;               ///< on a GPU nothing is evaluated on the host meanwhile
+  bool waitForKernels = false;  ///< on a GPU nothing is evaluated on the host meanwhile
   bool keepGoing = false, verbose = false, verify = false;
 };
 

@@ -174,8 +174,8 @@ Store::Component Flattener::componentFrom(const View& view, const std::function<
   return component;
 }
 
-/// Sequences that have no columns, of functions that capture nothing, are as many as they have lengths: nothing
-/// else tells.
+/// Sequences that have no columns, of functions that capture nothing, are as many as they have lengths:
+/// nothing else tells.
 bool Flattener::lengthIsKnown(const Sequence& sequence) const {
   return hostKnown(sequence.length) && !sequence.views.empty();
 }

@@ -17,8 +17,9 @@
 // The same holds for a Once that only loads and computes: its readers can do that. (One that finishes a
 // reduction is left: it costs nothing in the reduction's kernel.)
 //
-// Who writes onto an array whose memory it takes over (lcu.h: Permute) does not compute what loads from that, nor
-// does who comes later: in `rep(v, v[j] + 1, i)` the load and the write would share a kernel, and need two arrays.
+// Who writes onto an array whose memory it takes over (lcu.h: Permute) does not compute what loads from that,
+// nor does who comes later: in `rep(v, v[j] + 1, i)` the load and the write would share a kernel, and need
+// two arrays.
 //
 // In: λcu before fusion, sizes normalised. After it the maps concerned may have no uses left (dead_code.h).
 #pragma once

@@ -12,8 +12,8 @@ struct LeastCosts {
   std::vector<bool> stored;  ///< by store
 };
 
-/// Nodes that exclude each other need a launch each, and a load each of what they read; so do those that share
-/// only as far as the budget goes.
+/// Nodes that exclude each other need a launch each, and a load each of what they read; so do those that
+/// share only as far as the budget goes.
 LeastCosts leastCosts(const PartitionProblem& problem, const PairTable& pairs);
 double lowerBound(const PartitionProblem& problem, const PairTable& pairs);
 

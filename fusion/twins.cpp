@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 namespace kelpie::fusion {
 namespace {
@@ -13,7 +14,10 @@ struct Fact {
   bool flag = false;
   double cost = 0;
   std::vector<int> numbers = {};
-  auto operator<=>(const Fact&) const = default;
+  bool operator==(const Fact&) const = default;
+  bool operator<(const Fact& other) const {
+    return std::tie(kind, flag, cost, numbers) < std::tie(other.kind, other.flag, other.cost, other.numbers);
+  }
 };
 
 class Facts {

@@ -10,7 +10,6 @@
 namespace kelpie::runtime::cuda {
 
 using codegen::KernelOutput;
-using codegen::ParameterKind;
 using codegen::cuda::CudaPass;
 using codegen::cuda::Places;
 
