@@ -202,6 +202,8 @@ Failure CudaTarget::prepare(const ProgramKernels& program, bool soon) {
   constexpr RandomGenerator kUsual = RandomGenerator::Additive;  // the other one is waited for
   if (program.draws && !draws_.loaded(kUsual)) sources.push_back(DeviceDraws::source(kUsual));
   device_->announce(sources, soon);
+  // Small, and many launches are waited for by it.
+  if (!reader_.isReady()) device_->announce({HostReader::source()}, true);
   return std::nullopt;
 }
 

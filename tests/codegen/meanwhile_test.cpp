@@ -100,6 +100,30 @@ TEST(Meanwhile, LaunchesOfRandomKernelsGiveTheSameBits) {
   EXPECT_GT(shortened, 50);
 }
 
+/// What the host reads by is compiled before kernels, which nobody may wait for.
+TEST(Meanwhile, TheKernelThatReadsForTheHostComesFirst) {
+  class Device final : public tests::EmulatedDevice {
+   public:
+    explicit Device(std::vector<std::string>& announced) : EmulatedDevice(7), announced_(announced) {}
+    bool isReady(const std::string&) override { return false; }
+    void announce(const std::vector<std::string>& sources, bool soon) override {
+      if (soon) announced_.insert(announced_.begin(), sources.begin(), sources.end());
+    }
+
+   private:
+    std::vector<std::string>& announced_;
+  };
+  std::vector<std::string> announced;
+  RunnerOptions options;
+  options.timed = false;
+  options.target = [&] {
+    return std::make_unique<runtime::cuda::CudaTarget>(std::make_unique<Device>(announced));
+  };
+  runProgram("{x * x : x in [1, 2, 3]};", options);
+  ASSERT_GE(announced.size(), 2u);
+  EXPECT_EQ(announced.front(), runtime::cuda::HostReader::source());
+}
+
 TEST(Meanwhile, ProgramsOfFewElementsNeedNoCode) {
   LateDevice::Log log;
   run("function qs(a) = if #a < 2 then a else let p = a[#a/2]; l = {e in a | e < p}; q = {e in a | e == p};"
