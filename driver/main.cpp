@@ -528,7 +528,7 @@ int main(int argc, char** argv) {
   int status = 1;
   // Programs nest deeply, and every pass follows their nesting.
   kelpie::runOnDeepStack([&] { status = kelpie::driver::Driver(*line.options).execute(); });
-  if (kelpie::runtime::compilersAreAtWork()) {
+  if (kelpie::runtime::compilersAreAtWork()) {  // with what destructors would take from them
     std::fflush(nullptr);
     std::_Exit(status);
   }

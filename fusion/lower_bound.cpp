@@ -117,7 +117,10 @@ LeastCosts leastCosts(const PartitionProblem& problem, const PairTable& pairs) {
     launching.push_back(v);
     launch = std::min(launch, problem.launch[v]);
   }
-  if (!launching.empty()) least.launches = launch * fewestClusters(weights, pairs, launching);
+  if (!launching.empty()) {
+    least.clusters = fewestClusters(weights, pairs, launching);
+    least.launches = launch * least.clusters;
+  }
   for (const Access& a : problem.accesses) least.loads.push_back(fewestLoads(weights, a, pairs));
   for (const Store& s : problem.stores) least.stored.push_back(alwaysStored(s, pairs));
   return least;

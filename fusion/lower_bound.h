@@ -7,6 +7,7 @@ namespace kelpie::fusion {
 
 /// What no legal partition does without.
 struct LeastCosts {
+  int clusters = 0;          ///< that are launched
   double launches = 0;       ///< cost of all launches together
   std::vector<int> loads;    ///< by access: clusters that load it
   std::vector<bool> stored;  ///< by store

@@ -173,9 +173,8 @@ class StageSolver {
     // Where that cannot prove the best, it may still find it.
     const int clusters = 1 + *std::max_element(result_.cluster.begin(), result_.cluster.end());
     const int most = nothingLeft(kMostStages + 1) ? kMostStages : std::min(kMostStages, clusters);
-    const double launches = leastCosts(problem_, pairs_).launches / problem_.launch[0];
     result_.fewest = std::max(StageWindows(problem_, pairs_, problem_.nodes).fewest(),
-                              static_cast<int>(std::lround(launches)));
+                              leastCosts(problem_, pairs_).clusters);
     double open = kNoPartition;  // the least bound of a number of stages of which something is left
     int stages = result_.fewest;
     for (; !nothingLeft(stages) && stages <= most && !deadline.passed(); ++stages) {

@@ -15,10 +15,6 @@ namespace {
 constexpr double kGreatestCost = 1e4;  ///< costs are scaled to that: GLPK's tolerances are absolute
 constexpr int64_t kNanosecondsOfATerm = 220, kNanosecondsOfAPair = 10;
 
-}  // namespace
-
-namespace {
-
 /// Of nodes that all come before another one, or all behind it, as many stages as they leave out, counted
 /// from the end that they are at: each with the first stage it may have, and the share of a budget that it
 /// takes. So many stages hold no more than as many budgets.

@@ -85,16 +85,21 @@ CudaTarget::PreparedKernel& CudaTarget::kernelOf(const LaunchRequest& request) {
 
 Failure CudaTarget::launch(const LaunchRequest& request) {
   PreparedKernel& kernel = kernelOf(request);
-  if (!timing_) {
-    bool done = false;
-    if (auto failure = evaluateMeanwhile(request, kernel, done); failure || done) return failure;
-  }
+  std::vector<std::pair<PreparedPass*, const CudaPass*>> missing;
   for (size_t number = 0; number < kernel.passes.size(); ++number) {
     const CudaPass* pass = nullptr;
     PreparedPass& prepared = chosen(request, kernel, number, pass);
-    if (!prepared.loaded)
-      if (auto failure = load(prepared, *pass)) return failure;
+    if (!prepared.loaded) missing.emplace_back(&prepared, pass);
   }
+  if (!missing.empty() && !timing_) {
+    std::vector<const std::string*> sources;
+    for (const auto& [prepared, pass] : missing)
+      if (!loaded_.contains(prepared->source)) sources.push_back(&prepared->source);
+    bool done = false;
+    if (auto failure = evaluateMeanwhile(request, kernel, sources, done); failure || done) return failure;
+  }
+  for (const auto& [prepared, pass] : missing)
+    if (auto failure = load(*prepared, *pass)) return failure;
   if (kernel.text.calls && !stackReserved_) {
     stackReserved_ = true;
     if (auto failure = device_->reserveStack(codegen::cuda::kStackBytes)) return failure;
@@ -134,18 +139,8 @@ Failure CudaTarget::record(const std::optional<DeviceError>& error) {
   return device_->upload(error_, &word, sizeof word);
 }
 
-Failure CudaTarget::evaluateMeanwhile(const LaunchRequest& request, PreparedKernel& kernel, bool& done) {
-  std::vector<const std::string*> missing;
-  for (size_t number = 0; number < kernel.passes.size(); ++number) {
-    const CudaPass* pass = nullptr;
-    PreparedPass& prepared = chosen(request, kernel, number, pass);
-    if (prepared.loaded) continue;
-    if (const auto known = loaded_.find(prepared.source); known != loaded_.end()) {
-      prepared.loaded = known->second;
-    } else {
-      missing.push_back(&prepared.source);
-    }
-  }
+Failure CudaTarget::evaluateMeanwhile(const LaunchRequest& request, PreparedKernel& kernel,
+                                      const std::vector<const std::string*>& missing, bool& done) {
   if (!kernel.meanwhile.suits(request, *device_, allocations_, missing)) return std::nullopt;
   ErrorWord before{};
   if (auto failure = device_->download(&before, error_, sizeof before)) return failure;

@@ -105,8 +105,10 @@ class CudaTarget final : public Target {
   Failure prepare(const ProgramKernels& program, bool soon);
   /// Waits for a kernel with recursions, and evaluates it on the host if a stack was too small.
   Failure finishRecursive(const LaunchRequest& request);
-  /// Evaluates a launch of few elements on the host while there is no code for it. `done`: it has.
-  Failure evaluateMeanwhile(const LaunchRequest& request, PreparedKernel& kernel, bool& done);
+  /// Evaluates a launch of few elements on the host while there is no code for it, whose sources are
+  /// `missing`. `done`: it has.
+  Failure evaluateMeanwhile(const LaunchRequest& request, PreparedKernel& kernel,
+                            const std::vector<const std::string*>& missing, bool& done);
   Failure record(const std::optional<DeviceError>& error);
   Failure start();  ///< allocates the error word and the counters, once
   /// Memory for state words, whose tags are of other launches or 0.

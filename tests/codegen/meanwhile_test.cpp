@@ -169,7 +169,6 @@ TEST(Meanwhile, ALoopThatGoesOnIsLaunchedWhenItsCodeIsReady) {
       "{turns(500000, i) : i in [0:4]};",
       log);
   EXPECT_EQ(log.compiled.size(), 1u);
-  EXPECT_TRUE(log.hurried.empty());
   EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds(20));
 }
 
@@ -181,7 +180,6 @@ TEST(Meanwhile, ManyLaunchesAreWorthTheirCode) {
   LateDevice::Log log;
   run(program + "steps([0:300], 3);", log);
   EXPECT_TRUE(log.compiled.empty());
-  EXPECT_TRUE(log.hurried.empty());
   run(program + "steps([0:500], 600);", log);
   EXPECT_FALSE(log.compiled.empty());
   for (const std::string& source : log.compiled) EXPECT_TRUE(log.hurried.contains(source));
@@ -189,7 +187,7 @@ TEST(Meanwhile, ManyLaunchesAreWorthTheirCode) {
 
 /// Loops of the host go on with what the host and the device have left behind.
 TEST(Meanwhile, ProgramsGoOnWithCodeThatIsReady) {
-  for (const int milliseconds : {2, 20}) {
+  for (const int milliseconds : {2, 8}) {
     LateDevice::Log log;
     log.ready = Clock::now() + std::chrono::milliseconds(milliseconds);
     run("function steps(v, n) = if n == 0 then v else"
