@@ -489,6 +489,10 @@ bool Driver::measure(const std::vector<FormResult>& forms, Measured what, Measur
       // What this run does not tell another may have told.
       if (kernel.survivors < 0) known.kernels[name].survivors = before.survivors;
       if (kernel.target < 0) known.kernels[name].target = before.target;
+      if (kernel.elements < 0) {
+        known.kernels[name].elements = before.elements;
+        known.kernels[name].segments = before.segments;
+      }
     }
   }
   if (what != Measured::Times || options_.profileFile.empty()) return good;

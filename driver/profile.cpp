@@ -122,14 +122,15 @@ class Profile::Sizes {
       for (const Json& permute : kernel.at("permutes"))
         (*totals)[permute.at("member")].target.add(amount(permute.at("target")), launches);
     }
+    const std::string identity = kernel.value("identity", kernel.at("kernel"));  // files of before: the name
     if (kernel.contains("passes")) {
-      std::vector<double>& threads = threads_[form][kernel.at("kernel")];
+      std::vector<double>& threads = threads_[form][identity];
       for (const Json& pass : kernel.at("passes"))
         threads.push_back(pass.at(2).get<double>() * pass.at(3).get<double>());
     }
-    if (kernel.contains("sample")) samples_[form][kernel.at("kernel")] = sampleOf(kernel.at("sample"));
+    if (kernel.contains("sample")) samples_[form][identity] = sampleOf(kernel.at("sample"));
     if (kernel.at("evaluated") != launches) return;
-    std::vector<double>& entered = entered_[form][kernel.at("kernel")];
+    std::vector<double>& entered = entered_[form][identity];
     for (const Json& sum : kernel.at("entered")) entered.push_back(sum.get<double>() / launches);
   }
 
@@ -137,7 +138,7 @@ class Profile::Sizes {
     SizesByForm result;
     for (const auto& [form, members] : members_) {
       for (const auto& [name, totals] : members) {
-        result[form].kernels[name] = {totals.elements.average(0), totals.segments.average(0),
+        result[form].kernels[name] = {totals.elements.average(-1), totals.segments.average(-1),
                                       totals.survivors.average(-1), totals.target.average(-1)};
       }
     }
@@ -184,6 +185,7 @@ void Profile::add(const std::string& form, const std::string& place, const fusio
       entry.place = place;
       entry.region = region.function;
       entry.kernel = cluster.kernel;
+      entry.identity = cluster.identity;
       entry.members = cluster.anchored;
       entry.filters = cluster.filters;
       entry.permutes = cluster.permutes;
@@ -196,7 +198,7 @@ void Profile::add(const std::string& form, const std::string& place, const fusio
     Entry& entry = entries_.emplace_back();
     entry.form = form;
     entry.place = place;
-    entry.kernel = name;
+    entry.kernel = entry.identity = name;
     entry.statistics = *kernel;
     addLine(entry, kernel->span);
   }
@@ -212,7 +214,7 @@ void Profile::addSamples(const SizesByForm& sizes) {
   for (Entry& entry : entries_) {
     const auto form = sizes.find(formKey(entry.place));
     if (form == sizes.end()) continue;
-    const auto sample = form->second.samples.find(entry.kernel);
+    const auto sample = form->second.samples.find(entry.identity);
     if (sample != form->second.samples.end()) entry.statistics.sample = sample->second;
   }
 }
@@ -230,6 +232,7 @@ Profile::Json Profile::jsonOf(const Entry& entry) {
               {"place", entry.place},
               {"region", entry.region},
               {"kernel", entry.kernel},
+              {"identity", entry.identity},
               {"members", entry.members},
               {"lines", std::move(lines)},
               {"launches", s.launches},

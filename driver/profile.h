@@ -58,7 +58,7 @@ class Profile {
 
  private:
   struct Entry {
-    std::string form, place, region, kernel;
+    std::string form, place, region, kernel, identity;
     std::vector<std::string> members;            ///< that run over the kernel's own elements
     std::vector<std::string> filters, permutes;  ///< members, in order of bindings
     std::vector<fusion::SourceLine> lines;

@@ -11,21 +11,32 @@ namespace kelpie {
 namespace {
 
 /// Number of edits (insertion, removal, replacement, exchange of neighbours) between two words, up to
-/// `limit`.
+/// `limit`; more than that is `limit` + 1. Takes time for the letters of one word.
 size_t editDistance(std::string_view a, std::string_view b, size_t limit) {
-  if (a.size() > b.size() + limit || b.size() > a.size() + limit) return limit + 1;
-  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
-  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  const size_t tooMany = limit + 1;
+  if (a.size() > b.size() + limit || b.size() > a.size() + limit) return tooMany;
+  // Row i has the distances of the first i letters of `a` from beginnings of `b`. What is further than
+  // `limit` from the diagonal is too many; of a row only cells beside the diagonal, and one further, are read
+  // or written.
+  std::vector<size_t> before(b.size() + 2, tooMany), last = before, row = before;
+  for (size_t j = 0; j <= std::min(limit, b.size()); ++j) last[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
-    for (size_t j = 1; j <= b.size(); ++j) {
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    const size_t first = i > limit ? i - limit : 0, end = std::min(i + limit, b.size());
+    if (first > 0) row[first - 1] = tooMany;
+    for (size_t j = first; j <= end; ++j) {
+      if (j == 0) {
+        row[0] = i;
+        continue;
       }
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1]), tooMany});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
     }
+    row[end + 1] = tooMany;
+    std::swap(before, last);
+    std::swap(last, row);
   }
-  return d[a.size()][b.size()];
+  return last[b.size()];
 }
 
 /// Whether a program can write the name: some functions of the library are the meaning of operators, or

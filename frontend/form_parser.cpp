@@ -68,6 +68,41 @@ class StopAtMistake final : public antlr4::DefaultErrorStrategy {
   }
 };
 
+/// A comma behind an `e` of an `expr` goes on with it, without a look at what follows. ANTLR would look, as
+/// the comma could also belong to an `expr` further out (around an `if` or a `let` in it), and where there is
+/// a mistake behind the comma all the same, it would blame the comma: that is where one of both ways ends
+/// first.
+class CommasGoOn final : public antlr4::atn::ParserATNSimulator {
+ public:
+  /// With the tables of `usual`, which the parser had till now.
+  CommasGoOn(NeslParser& parser, ParserATNSimulator& usual)
+      : ParserATNSimulator(&parser, parser.getATN(), usual.decisionToDFA, usual.getSharedContextCache()) {
+    const auto& decisions = parser.getATN().decisionToState;
+    for (size_t k = 0; k < decisions.size(); ++k) {
+      if (decisions[k]->ruleIndex == NeslParser::RuleExpr &&
+          decisions[k]->getStateType() == antlr4::atn::ATNState::STAR_LOOP_ENTRY)
+        commas_ = k;
+    }
+  }
+
+  size_t adaptivePredict(antlr4::TokenStream* input, size_t decision,
+                         antlr4::ParserRuleContext* context) override {
+    const bool comma = input->LA(1) == NeslParser::COMMA;
+    if (decision == commas_ && !(comma && inParameter(context))) return comma ? 1 : 2;
+    return ParserATNSimulator::adaptivePredict(input, decision, context);
+  }
+
+ private:
+  /// Behind the default of a parameter, a comma is more likely to bring another parameter.
+  static bool inParameter(const antlr4::RuleContext* context) {
+    for (; context; context = dynamic_cast<const antlr4::RuleContext*>(context->parent))
+      if (context->getRuleIndex() == NeslParser::RuleParameter) return true;
+    return false;
+  }
+
+  size_t commas_ = SIZE_MAX;  ///< the decision
+};
+
 }  // namespace
 
 class FormParser::Impl {
@@ -82,6 +117,8 @@ class FormParser::Impl {
         parser_(&stream_) {
     parser_.removeErrorListeners();
     parser_.setErrorHandler(std::make_shared<StopAtMistake>());
+    parser_.setInterpreter(new CommasGoOn(
+        parser_, *parser_.getInterpreter<antlr4::atn::ParserATNSimulator>()));  // owned by the parser
     // Enough for this grammar: where one token does not decide, the first alternative (go on) is right.
     parser_.getInterpreter<antlr4::atn::ParserATNSimulator>()->setPredictionMode(
         antlr4::atn::PredictionMode::SLL);

@@ -12,7 +12,6 @@
 namespace kelpie::fusion {
 namespace {
 
-constexpr double kTolerance = 1e-9;
 constexpr double kAlmost = 1 - 1e-6;
 constexpr size_t kMostCandidates = 2'000;
 constexpr int kProgramsToProve = 100;   ///< relaxations in a search over known clusters
@@ -135,8 +134,9 @@ class Search {
   }
 
  private:
+  double tolerance() const { return negligible(cost_, problem_.nodes); }
   /// Not better than what is known.
-  bool worse(double bound) const { return cost_ - bound <= kTolerance * (1 + cost_); }
+  bool worse(double bound) const { return cost_ - bound <= tolerance(); }
   /// What proves a partition worse: all costs are multiples of the quantum.
   double enough() const { return cost_ - kAlmost * quantum_; }
   void raise(Branch& branch, double bound) const {
@@ -193,7 +193,7 @@ void Search::offer(const Branch& branch, const std::optional<Assignment>& cluste
 double Search::solveOverKnown(const Branch& branch, const ClusterRelaxation& relaxation, int mostPrograms) {
   const ClusterProgram& program = relaxation.program();
   const ClusterPrices prices = relaxation.bestPrices();
-  const double room = enough() - relaxation.bound() + kTolerance * (1 + cost_);
+  const double room = enough() - relaxation.bound() + tolerance();
   std::vector<int> columns;
   for (int k = 0; k < static_cast<int>(program.clusters().size()); ++k) {
     if (program.reducedCost(k, prices) <= room) columns.push_back(k);

@@ -287,4 +287,19 @@ PartitionProblem withoutFixedCosts(PartitionProblem problem, const PairTable& pa
   return problem;
 }
 
+PartitionProblem withoutLeastCosts(PartitionProblem problem, double most) {
+  std::map<double, double> atMost;  // by cost of one load or store: what a partition can pay for all of these
+  for (const Access& a : problem.accesses) atMost[a.cost] += a.cost * static_cast<double>(a.readers.size());
+  for (const Store& s : problem.stores) atMost[s.cost] += s.cost;
+  double together = 0, little = -1;
+  for (const auto& [cost, paid] : atMost) {
+    together += paid;
+    if (together > most) break;
+    little = cost;
+  }
+  std::erase_if(problem.accesses, [&](const Access& a) { return a.cost <= little; });
+  std::erase_if(problem.stores, [&](const Store& s) { return s.cost <= little; });
+  return problem;
+}
+
 }  // namespace kelpie::fusion

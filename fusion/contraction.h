@@ -19,4 +19,9 @@ PartitionProblem contracted(const PartitionProblem& problem, const Assignment& g
 /// which then is less than the tolerances of solvers.
 PartitionProblem withoutFixedCosts(PartitionProblem problem, const PairTable& pairs);
 
+/// The problem without its least loads and stores, as many as cost `most` together or less. Bounds of its
+/// partitions are bounds of the problem's. Of sequences of a few elements nothing but launches may remain,
+/// and these come in whole numbers.
+PartitionProblem withoutLeastCosts(PartitionProblem problem, double most);
+
 }  // namespace kelpie::fusion

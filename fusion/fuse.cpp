@@ -57,6 +57,13 @@ std::optional<Strategy> strategyFromString(std::string_view name) {
 
 namespace {
 
+/// The name and a hash of the code (FNV-1a).
+std::string identityOf(const lcu::Kernel& kernel, const lcu::Program& program) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : lcu::toString(kernel, program)) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return fmt::format("{} {:016x}", kernel.name, hash);
+}
+
 Partition solve(Strategy strategy, const RegionProblem& region, const PairTable& pairs, double seconds) {
   const auto start = std::chrono::steady_clock::now();
   const PartitionProblem& problem = region.problem;
@@ -152,8 +159,8 @@ class Fuser {
         const auto sizes = options_.known.kernels.find(launch->kernel.name);
         if (sizes == options_.known.kernels.end()) continue;
         const lcu::Space& space = launch->kernel.bindings[0].space;
-        if (space.extent) known[space.extent] = sizes->second.elements;
-        if (space.segmented()) known[space.segments] = sizes->second.segments;
+        if (space.extent && sizes->second.elements >= 0) known[space.extent] = sizes->second.elements;
+        if (space.segmented() && sizes->second.segments >= 0) known[space.segments] = sizes->second.segments;
         const lcu::Soac& soac = launch->kernel.bindings[0];
         if (soac.kind == lcu::SoacKind::Filter && sizes->second.survivors >= 0) {
           known[survivorExtent(soac, program_)] = sizes->second.survivors;
@@ -266,6 +273,7 @@ class Fuser {
         mergeChoices(rewritten.kernel, *program_.arena);
         rewritten.kernel.name = unused(kernelName(kernels));
         clusterReport.kernel = rewritten.kernel.name;
+        clusterReport.identity = identityOf(rewritten.kernel, program_);
         clusterReport.rules = std::move(rewritten.rules);
         nameSizes(clusterReport, kernels, rewritten.kernel);
         if (options_.predict) addPrediction(clusterReport, kernels, rewritten.kernel, model);
@@ -296,6 +304,14 @@ class Fuser {
     }
   }
 
+  /// What is known of the kernel of a cluster; as by default where nothing is.
+  template <typename What>
+  static What knownOf(const std::unordered_map<std::string, What>& known, const ClusterReport& report) {
+    auto found = known.find(report.identity);
+    if (found == known.end()) found = known.find(report.kernel);
+    return found == known.end() ? What() : found->second;
+  }
+
   /// Bytes and time of the kernel of a cluster.
   void addPrediction(ClusterReport& report, const std::vector<const lcu::Kernel*>& members,
                      const lcu::Kernel& kernel, const CostModel& model) const {
@@ -304,7 +320,8 @@ class Fuser {
       const lcu::Soac& soac = member->bindings[0];
       const auto known = options_.known.kernels.find(member->name);
       if (known == options_.known.kernels.end()) continue;
-      if (std::find(report.anchored.begin(), report.anchored.end(), member->name) != report.anchored.end()) {
+      if (known->second.elements >= 0 &&
+          std::find(report.anchored.begin(), report.anchored.end(), member->name) != report.anchored.end()) {
         sizes.elements = known->second.elements;
         sizes.segments = known->second.segments;
       }
@@ -313,19 +330,13 @@ class Fuser {
         if (known->second.target >= 0) sizes.targets[result] = known->second.target;
       }
     }
-    if (const auto entered = options_.known.entered.find(kernel.name);
-        entered != options_.known.entered.end())
-      sizes.entered = entered->second;
-    if (const auto threads = options_.known.threads.find(kernel.name);
-        threads != options_.known.threads.end())
-      sizes.threads = threads->second;
+    sizes.entered = knownOf(options_.known.entered, report);
+    sizes.threads = knownOf(options_.known.threads, report);
     const KernelBytes bytes = kernelBytes(kernel, program_, model, sizes);
     report.bytesRead = bytes.read;
     report.bytesWritten = bytes.written;
     report.bytesExact = bytes.exact;
-    const auto sample = options_.known.samples.find(kernel.name);
-    const codegen::ThunkSample sampled =
-        sample == options_.known.samples.end() ? codegen::ThunkSample() : sample->second;
+    const codegen::ThunkSample sampled = knownOf(options_.known.samples, report);
     const KernelTimer timer(kernel, program_, model, sizes, sampled);
     report.microseconds = timer.time(model);
     if (options_.shares) {

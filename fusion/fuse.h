@@ -28,21 +28,22 @@ enum class Strategy : uint8_t { None, Greedy, Delayed, Ilp };
 const char* toString(Strategy strategy);
 std::optional<Strategy> strategyFromString(std::string_view name);
 
-/// Sizes that a run has seen, of one kernel before fusion, on average.
+/// Sizes that a run has seen, of one kernel before fusion, on average; negative: it has not.
 struct KernelSizes {
-  double elements = 0, segments = 0;
+  double elements = -1, segments = -1;
   double survivors = -1;  ///< of a filter; negative: not counted
   double target = -1;     ///< elements of a permute's results
 };
 
-/// What a run has told of a program: of a launch, on average.
+/// What a run has told of a program: of a launch, on average. Kernels after fusion are found by their
+/// identity (ClusterReport), or by their name where that is all that is known.
 struct KnownSizes {
   std::unordered_map<std::string, KernelSizes> kernels;  ///< by name, before fusion
-  /// How often the blocks of its thunks were entered (runtime/target.h), by name of a kernel after fusion.
+  /// How often the blocks of its thunks were entered (runtime/target.h), by kernel after fusion.
   std::unordered_map<std::string, std::vector<double>> entered;
-  /// Threads of each of its passes that a multiprocessor runs at a time, by name of a kernel after fusion.
+  /// Threads of each of its passes that a multiprocessor runs at a time, by kernel after fusion.
   std::unordered_map<std::string, std::vector<double>> threads;
-  std::unordered_map<std::string, codegen::ThunkSample> samples;  ///< by name of a kernel after fusion
+  std::unordered_map<std::string, codegen::ThunkSample> samples;  ///< by kernel after fusion
 };
 
 struct RegionReport;
@@ -99,6 +100,7 @@ struct StrategyReport {
 struct ClusterReport {
   std::vector<int> nodes;
   std::string kernel;              ///< name of the fused kernel; empty for host statements
+  std::string identity;            ///< the name and a hash of its code: another schedule's has another one
   std::string space;               ///< what it runs over, as text
   std::vector<std::string> rules;  ///< applied, in order
   /// Of one launch of the kernel as it was rewritten (kernel_bytes.h); 0 for host statements.

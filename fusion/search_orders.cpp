@@ -12,7 +12,6 @@
 namespace kelpie::fusion {
 namespace {
 
-constexpr double kNothing = 1e-9;       ///< of costs
 constexpr double kShareOfAPart = 0.25;  ///< of the time that is left, at most
 
 struct Place {
@@ -57,7 +56,7 @@ class OrderSearch {
 
  private:
   /// What is as good as the best known is not looked at.
-  double enough() const { return cost_ - kNothing * (1 + cost_); }
+  double enough() const { return cost_ - negligible(cost_, problem_.nodes); }
 
   Assignment whole(const Place& place) const {
     Assignment cluster(problem_.nodes);

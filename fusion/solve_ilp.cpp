@@ -19,6 +19,9 @@
 namespace kelpie::fusion {
 namespace {
 
+constexpr double kShareOfLeastCosts = 0.5;  ///< of what is negligible: so much is left out of the search
+constexpr double kRounding = 1e-9;          ///< of costs
+
 /// Components of the graph whose edges are the pairs that can share a cluster.
 std::vector<std::vector<int>> sharingComponents(const PairTable& pairs, int nodes) {
   std::vector<std::vector<int>> components;
@@ -255,23 +258,25 @@ Partition solveIlp(const PartitionProblem& problem, const PairTable& pairs, cons
 
   // A good clustering of the whole, from which every part starts.
   Assignment whole = improve(small, table, solveGreedy(small, table));
-  if (small.nodes > kNodesProven) {
-    const double wholeCost = costOf(small, whole);
-    if (wholeCost - lowerBound(small, table) > 1e-9 * (1 + wholeCost))
-      whole = anneal(small, table, whole, kShareOfAnnealing * options.seconds);
-  }
+  const double little = negligible(costOf(small, whole), small.nodes);
+  const PartitionProblem searched =
+      small.nodes > kFewNodes ? withoutLeastCosts(small, kShareOfLeastCosts * little) : small;
+  if (small.nodes > kNodesProven && costOf(searched, whole) - lowerBound(searched, table) > little)
+    whole = anneal(searched, table, whole, kShareOfAnnealing * options.seconds);
 
-  ComponentSolver components(small, table, whole, options.shortcut);
+  ComponentSolver components(searched, table, whole, options.shortcut);
   components.run(deadline);
   components.describe(result);
-  const Assignment cluster = components.cluster();
+  Assignment cluster = components.cluster();
+  const double bound = costOf(searched, cluster) - components.slack();
+  cluster = improve(small, table, cluster);
   result.cluster.resize(problem.nodes);
   for (int v = 0; v < problem.nodes; ++v) result.cluster[v] = cluster[group[v]];
   result.cluster = normalised(result.cluster);
   result.cost = costOf(problem, result.cluster);
-  const double slack = components.slack();
-  result.bound = slack <= 1e-9 * (1 + result.cost) ? result.cost : result.cost - slack;
-  if (!result.proven()) {  // a search cut short may have missed what greedy finds on the whole
+  const double slack = std::max(0.0, costOf(small, cluster) - bound);
+  result.bound = slack <= negligible(result.cost, problem.nodes) ? result.cost : result.cost - slack;
+  if (slack > kRounding * (1 + result.cost)) {  // then greedy may have found a better one on the whole
     const Assignment greedy = solveGreedy(problem, pairs);
     if (costOf(problem, greedy) < result.cost) {
       result.cluster = greedy;

@@ -42,7 +42,7 @@ class Turns {
   }
 
  private:
-  bool open() const { return !deadline_.passed() && cost_ - bound_ > kNothing * (1 + cost_); }
+  bool open() const { return !deadline_.passed() && cost_ - bound_ > negligible(cost_, problem_.nodes); }
 
   void put(const SolvedComponent& component, const Assignment& cluster) {
     for (size_t k = 0; k < component.nodes.size(); ++k)

@@ -23,7 +23,6 @@ constexpr double kStagesLater = 0.5, kMoreThanBefore = 1.5;
 constexpr int kFewClusters = 20;  ///< more are no stages
 /// Of so few nodes all partitions are soon looked through, where programs may take many times as long: half a
 /// second for 14 of which many read the same arrays.
-constexpr int kFewNodes = 24;
 constexpr int64_t kStepsOfFewNodes = 2'000'000;
 /// Of so many nodes on average, clusters are worth solving again by stages; of fewer, all are found sooner.
 constexpr int kLargeClusters = 8;

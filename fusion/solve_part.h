@@ -35,7 +35,7 @@ class PartSolver {
   int cuts() const { return cuts_; }
 
  private:
-  bool proven() const { return cost_ - bound_ <= 1e-9 * (1 + cost_); }
+  bool proven() const { return cost_ - bound_ <= negligible(cost_, problem_.nodes); }
   void offer(const Assignment& cluster, double bound);
   void allPartitions();
   void stages(double seconds);

@@ -29,7 +29,6 @@ constexpr double kShareOfStages = 0.5;  ///< of the time that is left
 constexpr double kTolerance = 1e-10;    ///< of objectives
 constexpr double kWhole = 1e-5;         ///< further from 0 and 1 is between them
 constexpr double kNoPartition = 1e300;  ///< the bound where there is none
-constexpr double kNothing = 1e-9;       ///< of costs, as for other proofs
 
 /// Whether all clusters cost the same launch, whatever is in them.
 bool launchesAlike(const PartitionProblem& problem) {
@@ -200,7 +199,7 @@ class StageSolver {
   }
   /// With so many clusters, or more.
   bool nothingLeft(int stages) const { return std::max(lower_, boundOf(stages)) >= enough(); }
-  double enough() const { return cost_ - kNothing * (1 + cost_); }
+  double enough() const { return cost_ - negligible(cost_, problem_.nodes); }
 
   /// False if it is illegal: GLPK keeps rules but for its tolerance.
   bool offer(Assignment cluster) {
@@ -251,7 +250,7 @@ class StageSolver {
       if (std::max(root, lower_) >= enough()) return kNoPartition;
     }
     StageSearch stages{program,
-                       program.objective(lower_ + kNothing * (1 + lower_)),
+                       program.objective(lower_ + negligible(lower_, problem_.nodes)),
                        program.objective(enough()),
                        program.objective(std::max(root, lower_)),
                        program.solution(result_.cluster),

@@ -1,4 +1,4 @@
-"""Regions of 79 to 98 nodes, written by a generator, which took the solver 12 to 19 s once: the best schedule is proven in less.
+"""Regions of 79 to 98 nodes, written by a generator, and one of 346, which took the solver 12 to 30 s once: the best schedule is proven in less.
 
     regions_test.py KELPIE
 """

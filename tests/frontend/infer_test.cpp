@@ -193,6 +193,8 @@ TEST_F(InferTest, NamesInScopeAreSuggestedBeforeTheLibrarys) {
   EXPECT_EQ(mistake("let x = 5 in y;").hint, "");  // every other letter is as near
   EXPECT_EQ(mistake("let xs = 5 in x;").hint, "did you mean `xs`?");
   EXPECT_EQ(mistake("let number = 5 in numbers;").hint, "did you mean `number`?");
+  const std::string name(20'000, 'n');  // takes no time for 4*10^8 letters
+  EXPECT_EQ(mistake("let " + name + " = 5 in x" + name + "y;").hint, "did you mean `" + name + "`?");
   EXPECT_EQ(mistake("{item : itm in [1]};").hint, "did you mean `itm`?");
   EXPECT_EQ(mistake("function fac(n) = if n == 0 then 1 else n * fact(n - 1);").hint, "did you mean `fac`?");
 }
@@ -213,6 +215,8 @@ TEST_F(InferTest, DefinitionsFurtherDownAreFound) {
 
 TEST_F(InferTest, UnknownNamesSuggestNearOnes) {
   EXPECT_THAT(mistake("lenght([1]);").hint, HasSubstr("`length`"));
+  EXPECT_THAT(mistake("foldl(max, 0, [1]);").hint, HasSubstr("scan(g, identity, v)"));
+  EXPECT_THAT(mistake("reduce(max, 0, [1]);").hint, HasSubstr("scan(g, identity, v)"));
   EXPECT_THAT(mistake("function mine(x) = x; mien(3);").hint, HasSubstr("`mine`"));
   EXPECT_EQ(mistake("quuxly;").hint, "");
 }

@@ -187,6 +187,21 @@ TEST(SyntaxErrors, ThingsThatAreNotPatternsTypesOrArguments) {
   EXPECT_EQ(parseText("{x + 1};").errors, "1:2: a binding needs a sequence: PATTERN in SEQUENCE [K0119]\n");
 }
 
+/// Where a comma could also belong to an outer list, what is behind it counts all the same.
+TEST(SyntaxErrors, BehindACommaAreWhereTheyAre) {
+  EXPECT_EQ(parseText("g(x, let a = 1;\n b = {y : y = s}\n in b);").errors,
+            "2:13: expected `}` but found `=` [K0101]\n");
+  EXPECT_EQ(parseText("max(1, if t then 2);").errors, "1:19: expected `else` but found `)` [K0101]\n");
+  EXPECT_EQ(parseText("(1, 2, (x = 2));").errors, "1:11: expected `)` but found `=` [K0101]\n");
+  EXPECT_EQ(parseText("function k(x) = x, if t then 2;").errors,
+            "1:31: expected `else` but found `;` [K0101]\n");
+  EXPECT_EQ(parseText("let a = (1, 2), {x | } in a;").errors,
+            "1:22: expected an expression but found `}` [K0101]\n");
+  EXPECT_THAT(parseText("max(1, {x : x in [1,2], y in [2,3]});").hints, HasSubstr("separated by `;`"));
+  EXPECT_EQ(parseText("function g(a := if t then 1 else 2, b : int) -> int = a;").errors,
+            "1:11: either all parameters have a type or none has [K0118]\n");
+}
+
 TEST(SyntaxErrors, EveryFormHasItsOwn) {
   const Parsed parsed =
       parseText("1 +; x = 2; (3; [4;5]; let a in b; function g(x) = ;\nfunction h(y) = y; `");

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "fusion/anneal.h"
+#include "fusion/contraction.h"
 #include "fusion/deadline.h"
 #include "fusion/emit_lp.h"
 #include "fusion/order_cuts.h"
@@ -293,6 +294,44 @@ TEST(Contraction, SavesNothingOfWhatNobodyReads) {
   p.stores.clear();
   p.accesses.push_back({1, {}, 5});
   EXPECT_NEAR(solveIlp(p, pairs).cost, exhaustiveOptimum(p), 1e-9);
+}
+
+/// Partitions cost less without the least loads and stores, but no more than asked.
+TEST(Contraction, LeavesOutNoMoreThanAsked) {
+  std::mt19937 random(20);
+  int left = 0;
+  for (int round = 0; round < 200; ++round) {
+    const PartitionProblem p = randomProblem(random, {});
+    for (const double most : {0.0, 1.0, 10.0, 1000.0}) {
+      const PartitionProblem without = withoutLeastCosts(p, most);
+      left += without.accesses.size() + without.stores.size() < p.accesses.size() + p.stores.size();
+      for (const Assignment& cluster : {separate(p.nodes), solveGreedy(p, PairTable(p))}) {
+        EXPECT_LE(costOf(without, cluster), costOf(p, cluster));
+        EXPECT_LE(costOf(p, cluster), costOf(without, cluster) + most + 1e-9);
+      }
+    }
+  }
+  EXPECT_GT(left, 200);
+}
+
+/// Regions over a few elements: launches are all that counts, and the search does not go on about bytes.
+TEST(SolveIlp, IsSoonDoneWhereLoadsAndStoresAreNothing) {
+  double counted = 0;
+  for (uint32_t seed = 0; seed < 16; ++seed) {
+    SCOPED_TRACE(seed);
+    PartitionProblem p = ShapedProblem(kRegionShapes[seed % std::size(kRegionShapes)], 90, seed).problem();
+    std::mt19937 random(seed);
+    const auto bytes = [&] { return 1.7e-6 * static_cast<double>(1 + random() % 50); };
+    for (Access& a : p.accesses) a.cost = bytes();
+    for (Store& s : p.stores) s.cost = bytes();
+    const PairTable pairs(p);
+    const Partition best = solveIlp(p, pairs, {5, true, true});
+    EXPECT_TRUE(best.proven());
+    EXPECT_EQ(illegal(p, best.cluster), std::nullopt);
+    EXPECT_LE(best.cost, costOf(p, solveGreedy(p, pairs)));
+    counted = std::max(counted, best.counted);
+  }
+  EXPECT_LT(counted, 5);
 }
 
 class EmitLp : public testing::Test {
