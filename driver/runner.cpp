@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
+#include <limits>
 
 #include "frontend/value_printer.h"
 
@@ -51,10 +53,21 @@ bool Runner::runAll(const std::vector<FormResult>& forms) {
   return good;
 }
 
+namespace {
+
+/// Of digits; as many as there are numbers where these say more.
+int64_t lengthOf(const std::string& digits) {
+  int64_t length = 0;
+  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
+  return problem == std::errc() ? length : std::numeric_limits<int64_t>::max();
+}
+
+}  // namespace
+
 bool Runner::runForm(const FormResult& form) {
   if (form.failed()) return false;
   if (form.kind == FormKind::Setting && form.words[0] == "print_length")
-    options_.printLength = std::stoll(form.words[1]);
+    options_.printLength = lengthOf(form.words[1]);
   if (form.kind == FormKind::Silent || form.kind == FormKind::Setting) return true;
   // What is done can be read while the form is evaluated, which may take long.
   if (form.program) output_.flush();

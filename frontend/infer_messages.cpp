@@ -272,6 +272,9 @@ std::string writtenFor(std::string_view name) {
       {"push", "v ++ [x] puts x behind v"},
       {"append", "v ++ w joins two sequences"},
       {"concat", "v ++ w joins two sequences, flatten(v) those in a sequence"},
+      {"nan", "there is no literal for NaN or infinity, and a division by zero is an error"},
+      {"inf", "there is no literal for NaN or infinity, and a division by zero is an error"},
+      {"infinity", "there is no literal for NaN or infinity, and a division by zero is an error"},
       {"nil", "an empty sequence names the type of its elements: [] int"},
       {"null", "an empty sequence names the type of its elements: [] int"},
       {"none", "an empty sequence names the type of its elements: [] int"},
@@ -329,6 +332,8 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
     hint = what + " takes these arguments in the other order";
   } else if (what == "`sort`" && conflict.kind == Conflict::Class) {
     hint = "`sort` sorts numbers; what has numbers for keys is sorted by permute(v, rank(KEYS))";
+  } else if ((what == "`first`" || what == "`rest`") && resolve(argument.type)->kind == TypeKind::Sequence) {
+    hint = "the first element of a sequence v is v[0], the others are drop(v, 1)";
   } else if (std::string advice = partAdvice(what, parameter, argument.type);
              !advice.empty() && !(given < expected && hasPairBeforeLast(argument))) {
     hint = std::move(advice);

@@ -358,8 +358,7 @@ FormResult Session::command(const ast::Command& command, Span span) {
     return result;
   }
   const std::string value = command.arguments.size() == 2 ? lowerCase(command.arguments[1]) : "";
-  bool number =
-      !value.empty() && value.size() < 10 && value.find_first_not_of("0123456789") == std::string::npos;
+  bool number = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
   bool good = is("print_length") ? number : value == "on" || value == "off";
   if (std::none_of(kSettings.begin(), kSettings.end(), is)) {
     warn("K0403", option.empty() ? "`set` needs an option" : "unknown option `" + option + "` of `set`",

@@ -145,6 +145,11 @@ struct Surroundings {
     }
     return false;
   }
+  /// Whether what is found stands behind the name of a function that is defined, in no brackets, with no `=`
+  /// before.
+  bool isHeadOfFunction() const {
+    return type(formBegin) == NeslParser::FUNCTION && !has(NeslParser::EQUAL) && open.empty();
+  }
   /// Whether a binding of the innermost braces and a comma stand before what is found.
   bool bindingsHaveComma() const {
     int closed = 0;
@@ -271,6 +276,8 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
     case NeslParser::EQUAL:
       if (around.type(around.formBegin) == NeslParser::DATATYPE)
         return "the types of a record's parts follow its name: datatype NAME(TYPE, ...)";
+      if (parameter && around.type(around.formBegin) == NeslParser::FUNCTION && !around.hasSignature())
+        return "the default of a parameter stands behind `:=`: NAME : TYPE := VALUE";
       if (operandMissing)
         return around.changesName()
                    ? "a name is bound again by NAME = VALUE; what changes from turn to turn is "
@@ -301,13 +308,30 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
           around.type(around.open.back()) == NeslParser::LBRACKET)
         return "[A] is a sequence of any number of elements; a pair is (A, B)";
       return "";
+    case NeslParser::EQUAL_EQUAL:
+    case NeslParser::COLON_EQUAL:
+      if (mistake.rule == NeslParser::RuleLetBinding) return "a binding of a `let` is NAME = VALUE";
+      break;
+    case NeslParser::AND:
+    case NeslParser::OR:
+    case NeslParser::XOR:
+    case NeslParser::NAND:
+    case NeslParser::NOR:
+      if (operandMissing && around.type(around.found + 1) == NeslParser::LPAREN)
+        return "a logical operator stands between its operands: a and b";
+      break;
+    case NeslParser::FAT_ARROW:
+      if (around.isHeadOfFunction()) return kBody;
+      break;
+    case NeslParser::LPAREN:
+      if (around.isHeadOfFunction() && around.type(around.found - 1) == NeslParser::RPAREN)
+        return "the parameters of a function stand in one pair of parentheses: NAME(X, Y)";
+      break;
     case NeslParser::STAR:
       if (around.type(around.found - 1) == NeslParser::STAR) return "a power of an integer is x ^ n";
       break;
     case NeslParser::LBRACE:
-      if (around.type(around.formBegin) == NeslParser::FUNCTION && !around.has(NeslParser::EQUAL) &&
-          around.open.empty())
-        return kBody;
+      if (around.isHeadOfFunction()) return kBody;
       break;
     case NeslParser::IN:
       if (around.isWord(around.formBegin, "for") && around.found == around.formBegin + 2)
@@ -388,8 +412,7 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       around.type(around.found) == NeslParser::LPAREN)
     return "the parameters of a type are not listed, they are the names in it: datatype pair (a, b) :: (a in "
            "any; b in any)";
-  if (around.type(around.formBegin) == NeslParser::FUNCTION && around.hasSignature() &&
-      !around.has(NeslParser::EQUAL) && around.open.empty() && beginsExpression(around.type(around.found)))
+  if (around.isHeadOfFunction() && around.hasSignature() && beginsExpression(around.type(around.found)))
     return kBody;
   if (around.onNewLine() && around.open.empty() && !operandMissing) return "every form ends with `;` or `$`";
   return "";
@@ -407,20 +430,8 @@ Diagnostic explain(const SyntaxMistake& mistake, const std::vector<Token>& token
     ++around.found;
   }
 
-  // The generated parser does not enter a rule that cannot succeed, and so can stop at the comma before a
-  // gap.
   std::string expected = describeExpected(mistake);
-  const uint32_t type = around.type(around.found), next = around.type(around.found + 1);
-  if (type == NeslParser::COMMA && !beginsExpression(next) && next != NeslParser::COMMA) {
-    ++around.found;
-    expected = "an expression";
-  } else if (const uint32_t behind = around.type(around.found + 3);
-             type == NeslParser::COMMA && next == NeslParser::LBRACKET &&
-             around.type(around.found + 2) == NeslParser::RBRACKET &&
-             (isClosing(behind) || behind == NeslParser::COMMA || behind == NeslParser::SEMICOLON)) {
-    around.found += 3;
-    expected = "a type";
-  } else if (type == NeslParser::COMMA && around.type(around.found - 1) == NeslParser::LPAREN) {
+  if (around.type(around.found) == NeslParser::COMMA && around.type(around.found - 1) == NeslParser::LPAREN) {
     expected = "an expression";
   } else if (around.type(formBegin) == NeslParser::FUNCTION && mistake.rule == NeslParser::RuleForm &&
              !around.has(NeslParser::EQUAL)) {

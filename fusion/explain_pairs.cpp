@@ -23,6 +23,8 @@ const char* toString(PairCause cause) {
 
 namespace {
 
+constexpr double kShown = 0.01;  ///< microseconds; smaller differences are not told as numbers
+
 class PairExplainer {
  public:
   PairExplainer(const DependenceGraph& graph, const RegionProblem& region, const PairTable& pairs,
@@ -168,6 +170,10 @@ class PairExplainer {
               "{} with both together takes as long{}", qualifier,
               weight > p.budget ? "; " + overBudget("in a kernel of all that is with them,", weight) : "")};
     }
+    if (std::abs(other.cost - cost_) < kShown)
+      return {PairCause::Cost, fmt::format("{}: {} with both together takes {:.2f} us, {} by less than {} us",
+                                           other.cost > cost_ ? "by cost" : whoMissed(), qualifier,
+                                           other.cost, other.cost > cost_ ? "longer" : "shorter", kShown)};
     return {PairCause::Cost,
             fmt::format("{}: {} with both together takes {:.2f} us instead of {:.2f}",
                         other.cost > cost_ ? "by cost" : whoMissed(), qualifier, other.cost, cost_)};

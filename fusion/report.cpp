@@ -10,6 +10,13 @@
 
 namespace kelpie::fusion {
 
+std::string proofText(const StrategyReport& chosen) {
+  if (chosen.strategy != Strategy::Ilp) return "";
+  if (chosen.gap <= 0) return "proven optimal";
+  return chosen.gap < 5e-5 ? "less than 0.01% from optimal"
+                           : fmt::format("at most {:.2f}% from optimal", 100 * chosen.gap);
+}
+
 std::string bytesText(double bytes) {
   const char* units[] = {"B", "kB", "MB", "GB", "TB"};
   int unit = 0;
@@ -77,14 +84,11 @@ class Text {
     }
     for (const NodeReport& n : region.nodes) kernels += n.kernel;
     if (!chosen || kernels == 0) return;
-    const std::string proof = region.chosen != Strategy::Ilp ? ""
-                              : chosen->gap <= 1e-9
-                                  ? ", proven optimal"
-                                  : fmt::format(", at most {:.2f}% from optimal", 100 * chosen->gap);
+    const std::string proof = proofText(*chosen);
     const std::string title =
-        fmt::format("region of {}: {} {} before, {} after fusion ({}{}, {:.1f} ms)", region.function, kernels,
-                    kernels == 1 ? "kernel" : "kernels", chosen->launches, toString(region.chosen), proof,
-                    1000 * chosen->seconds);
+        fmt::format("region of {}: {} {} before, {} after fusion ({}{}{}, {:.1f} ms)", region.function,
+                    kernels, kernels == 1 ? "kernel" : "kernels", chosen->launches, toString(region.chosen),
+                    proof.empty() ? "" : ", ", proof, 1000 * chosen->seconds);
     out += "\n" + wrapped(title, 0) + "\n";
     nameWidth_ = 0;
     for (const NodeReport& n : region.nodes) {

@@ -26,6 +26,8 @@ std::vector<std::string> notStored(const FusionReport& report);
 
 /// "512 B", "1.5 kB", "268 MB".
 std::string bytesText(double bytes);
+/// "proven optimal", or how far from it the schedule may be; empty for strategies that prove nothing.
+std::string proofText(const StrategyReport& chosen);
 
 /// Without `lookup` no source lines are shown.
 std::string reportText(const FusionReport& report, const LineLookup& lookup = nullptr);

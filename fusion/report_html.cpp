@@ -80,12 +80,10 @@ class Page {
     if (kernels == 0 || chosen == region.strategies.end()) return false;
     const std::string id = fmt::format("r{}-{}", form, number);
     const std::string heading = fmt::format("<h2>region of {}</h2>\n", escaped(region.function));
-    const std::string summary =
-        fmt::format("<p>{} {} before fusion, {} after ({}{}).</p>\n", kernels,
-                    kernels == 1 ? "kernel" : "kernels", chosen->launches, toString(region.chosen),
-                    region.chosen != Strategy::Ilp ? ""
-                    : chosen->gap <= 1e-9          ? ", proven optimal"
-                                          : fmt::format(", at most {:.2f}% from optimal", 100 * chosen->gap));
+    const std::string proof = proofText(*chosen);
+    const std::string summary = fmt::format("<p>{} {} before fusion, {} after ({}{}{}).</p>\n", kernels,
+                                            kernels == 1 ? "kernel" : "kernels", chosen->launches,
+                                            toString(region.chosen), proof.empty() ? "" : ", ", proof);
     std::vector<const RegionReport*> views;  // by strategy: the region with its kernels
     for (const StrategyReport& s : region.strategies) {
       const RegionReport* view = s.strategy == region.chosen ? &region : nullptr;

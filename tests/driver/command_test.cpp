@@ -13,6 +13,16 @@ using testing::Not;
 using kelpie::testing::Command;
 using kelpie::testing::Outcome;
 
+/// As many digits as one likes.
+TEST_F(Command, PrintLengthMayBeLarge) {
+  for (const char* length : {"1000000000", "0000000000150", "99999999999999999999999"}) {
+    const Outcome outcome =
+        kelpie("run --target=cpu -", "set print_length " + std::string(length) + ";\n[0:150];\n");
+    EXPECT_THAT(outcome.output, HasSubstr(" 149]")) << length;
+    EXPECT_EQ(outcome.messages, "") << length;
+  }
+}
+
 TEST_F(Command, PrintsResultsAsNeslDoes) {
   const Outcome outcome = run(R"(
     function double(x) = x + x;

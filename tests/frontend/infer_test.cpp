@@ -215,6 +215,10 @@ TEST_F(InferTest, DefinitionsFurtherDownAreFound) {
 
 TEST_F(InferTest, UnknownNamesSuggestNearOnes) {
   EXPECT_THAT(mistake("lenght([1]);").hint, HasSubstr("`length`"));
+  EXPECT_THAT(mistake("first([1, 2]);").hint, HasSubstr("v[0]"));
+  EXPECT_THAT(mistake("nan;").hint, HasSubstr("no literal for NaN"));
+  EXPECT_THAT(mistake("function g(x) : string -> int = #x;").hint, HasSubstr("[char]"));
+  EXPECT_THAT(mistake("function g(x) : int -> double = float(x);").hint, HasSubstr("`float`"));
   EXPECT_THAT(mistake("foldl(max, 0, [1]);").hint, HasSubstr("scan(g, identity, v)"));
   EXPECT_THAT(mistake("reduce(max, 0, [1]);").hint, HasSubstr("scan(g, identity, v)"));
   EXPECT_THAT(mistake("function mine(x) = x; mien(3);").hint, HasSubstr("`mine`"));

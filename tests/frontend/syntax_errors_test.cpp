@@ -51,6 +51,14 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("# comment\nx = 3;").hints, HasSubstr("two %"));
   EXPECT_THAT(parseText("// comment\nx = 3;").hints, HasSubstr("two %"));
   EXPECT_THAT(parseText("def g(x) = x + 1;").hints, HasSubstr("function NAME(X)"));
+  EXPECT_THAT(parseText("function g(x : int, y : float = 3.0) -> int = x;").hints,
+              HasSubstr("NAME : TYPE := VALUE"));
+  EXPECT_THAT(parseText("function g(x, y = 3) = x;").hints, HasSubstr("NAME : TYPE := VALUE"));
+  EXPECT_THAT(parseText("and(t, f);").hints, HasSubstr("between its operands"));
+  EXPECT_THAT(parseText("let x == 1 in x;").hints, HasSubstr("NAME = VALUE"));
+  EXPECT_THAT(parseText("let x := 1 in x;").hints, HasSubstr("NAME = VALUE"));
+  EXPECT_THAT(parseText("function k(x)(y) = x + y;").hints, HasSubstr("one pair of parentheses"));
+  EXPECT_THAT(parseText("function m(x) => x + 1;").hints, HasSubstr("NAME(X, Y) = BODY"));
   EXPECT_THAT(parseText("apply(+, (1, 2));").hints, HasSubstr("=>"));
   EXPECT_THAT(parseText("apply(#, [1]);").hints, HasSubstr("=>"));
   EXPECT_THAT(parseText("{x + 1, x in [1, 2]};").hints, HasSubstr("{BODY : X in SEQUENCE}"));

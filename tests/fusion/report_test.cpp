@@ -51,6 +51,17 @@ TEST(Report, TextShowsClustersStrategiesAndReasons) {
   }
 }
 
+TEST(Report, WhatIsNotProvenIsNotZero) {
+  StrategyReport report;
+  EXPECT_EQ(proofText(report), "");
+  report.strategy = Strategy::Ilp;
+  EXPECT_EQ(proofText(report), "proven optimal");
+  report.gap = 1e-6;
+  EXPECT_EQ(proofText(report), "less than 0.01% from optimal");
+  report.gap = 0.0123;
+  EXPECT_EQ(proofText(report), "at most 1.23% from optimal");
+}
+
 TEST(Report, ExcerptsHoldThePlaceAndCutNoCharacter) {
   EXPECT_EQ(excerpt("  sum(xs);  \n", 2, 20), "sum(xs);");
   EXPECT_EQ(excerpt("x\t+ y", 0, 20), "x + y");
