@@ -219,6 +219,19 @@ std::vector<fusion::FormReport> fusionReports(const std::vector<FormResult>& for
   return reports;
 }
 
+/// Whether the objective of some region is not what its kernels are predicted with.
+bool countsWithGuesses(const std::vector<fusion::FormReport>& reports) {
+  constexpr double kFurther = 2;
+  for (const fusion::FormReport& form : reports)
+    for (const fusion::RegionReport& region : form.report.regions)
+      for (const fusion::StrategyReport& s : region.strategies) {
+        double predicted = 0;
+        for (const fusion::ClusterReport& cluster : region.clusters) predicted += cluster.microseconds;
+        if (s.strategy == region.chosen && s.objective > kFurther * predicted && predicted > 0) return true;
+      }
+  return false;
+}
+
 std::string writtenReports(const std::vector<fusion::FormReport>& reports, const FusionRequest& request,
                            const SourceManager& sources) {
   const auto lookup = [&](Span span) { return sourceLine(span, sources); };
@@ -234,6 +247,11 @@ std::string writtenReports(const std::vector<fusion::FormReport>& reports, const
       if (std::none_of(reports.begin(), reports.end(),
                        [](const fusion::FormReport& form) { return !form.report.regions.empty(); }))
         out += "no kernels: there is nothing to fuse\n";
+      else if (countsWithGuesses(reports))
+        out +=
+            "\nObjectives, and times of pairs together, count with guessed sizes of what variables hold, as "
+            "schedules\n"
+            "do not depend on it; predicted times and bytes count with the sizes that are known.\n";
       if (request.compare) out += totalsAsText(reports);
       break;
     case FusionFormat::Json: {
