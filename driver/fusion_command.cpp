@@ -249,9 +249,8 @@ std::string writtenReports(const std::vector<fusion::FormReport>& reports, const
         out += "no kernels: there is nothing to fuse\n";
       else if (countsWithGuesses(reports))
         out +=
-            "\nObjectives, and times of pairs together, count with guessed sizes of what variables hold, as "
-            "schedules\n"
-            "do not depend on it; predicted times and bytes count with the sizes that are known.\n";
+            "\nObjectives, and times of pairs together, count with guessed sizes of what variables hold,\n"
+            "as schedules do not depend on it; predicted times and bytes with the sizes that are known.\n";
       if (request.compare) out += totalsAsText(reports);
       break;
     case FusionFormat::Json: {

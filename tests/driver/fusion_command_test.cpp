@@ -568,6 +568,15 @@ TEST_F(FusionCommand, TextFitsAHundredColumns) {
   }
 }
 
+/// Kernels over 1000 elements take 5 us on a CPU, schedules are chosen for 2^20.
+TEST_F(FusionCommand, TellsWhereObjectivesCountWithGuesses) {
+  const std::string small = "xs = {float(i) : i in [0:1000]};\n", of = "sum({x * x : x in xs});\n";
+  const std::string note = "count with guessed sizes of what variables hold";
+  EXPECT_THAT(kelpie("fusion --target=cpu -", small + of).output, HasSubstr(note));
+  EXPECT_THAT(kelpie("fusion --target=cpu -", "sum({float(i) : i in [0:1000]});\n").output,
+              Not(HasSubstr(note)));
+}
+
 TEST_F(FusionCommand, ProfilesTellRealSizes) {
   const std::string filtered = program + "norm2({x in xs | x > -20.0});\n";
   const Outcome run = kelpie("run --target=interp --profile=" + path("profile") + " -", filtered);
