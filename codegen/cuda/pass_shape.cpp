@@ -94,6 +94,13 @@ class ShapeChooser {
     while (shape.width & (shape.width - 1)) shape.width &= shape.width - 1;
     shape.rows = std::clamp(items / shape.width, 1, options_.maxRows);
     while (shape.rows & (shape.rows - 1)) shape.rows &= shape.rows - 1;
+    // Maps of segments that gather wait for loads behind loads, row after row; of shorter tiles more blocks
+    // wait beside each other. Quicksort of 10^7 int64 took 13.9 ms with 16 rows, 12.4 with 4, 12.0 with 2;
+    // 2^27 float32 gathered near each other 0.299 with 8, 0.276 with 4, 0.295 with 2; 8.8*10^7 int64 of
+    // segments of 11 that are put together in branches 0.51, 0.52 and 0.56.
+    constexpr int kGatheringRows = 4;
+    if (plan_.numbered() && !plan_.scanned() && weight.gathers && !weight.loops)
+      shape.rows = std::min(shape.rows, kGatheringRows);
     constexpr int kFewItems = 4;  // for lanes to take from each other
     if (shape.rows * shape.width < kFewItems) plan_.refilledInTiles.reset();
     // Haversine distances, 17 functions of float64 for each of 2^26 elements: 3.8 ms with four items a thread
