@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "frontend/foreign_words.h"
 #include "frontend/infer.h"
 
 namespace kelpie {
@@ -255,40 +256,6 @@ std::string partAdvice(const std::string& what, const Type* expected, const Type
   }
 }
 
-/// What is written for what other languages call so; empty where that is not known.
-std::string writtenFor(std::string_view name) {
-  constexpr std::pair<std::string_view, const char*> kNames[] = {
-      {"len", "the length of a sequence v is #v"},
-      {"size", "the length of a sequence v is #v"},
-      {"str", "the text of a value x is @x"},
-      {"show", "the text of a value x is @x"},
-      {"to_string", "the text of a value x is @x"},
-      {"filter", "{x in v | CONDITION} has the elements x of v with the condition"},
-      {"foldl", "scan(g, identity, v) has the total of v under an associative g as its second result"},
-      {"foldr", "scan(g, identity, v) has the total of v under an associative g as its second result"},
-      {"fold", "scan(g, identity, v) has the total of v under an associative g as its second result"},
-      {"reduce", "scan(g, identity, v) has the total of v under an associative g as its second result"},
-      {"range", "[start:end] is a range of integers"},
-      {"push", "v ++ [x] puts x behind v"},
-      {"append", "v ++ w joins two sequences"},
-      {"concat", "v ++ w joins two sequences, flatten(v) those in a sequence"},
-      {"nan", "there is no literal for NaN or infinity, and a division by zero is an error"},
-      {"inf", "there is no literal for NaN or infinity, and a division by zero is an error"},
-      {"infinity", "there is no literal for NaN or infinity, and a division by zero is an error"},
-      {"nil", "an empty sequence names the type of its elements: [] int"},
-      {"null", "an empty sequence names the type of its elements: [] int"},
-      {"none", "an empty sequence names the type of its elements: [] int"},
-      {"int", "round(x), trunc(x), ceil(x) and floor(x) make an int of a float, parse_int(s) of a string"},
-      {"return", "the value of a function is that of its body: function NAME(X) = BODY"},
-      {"sorted", "sort(v) sorts a sequence"},
-      {"fst", "the parts of a pair have names in a pattern: (a, b) = PAIR"},
-      {"snd", "the parts of a pair have names in a pattern: (a, b) = PAIR"},
-  };
-  const auto* found = std::find_if(std::begin(kNames), std::end(kNames),
-                                   [&](const auto& known) { return known.first == name; });
-  return found == std::end(kNames) ? "" : found->second;
-}
-
 /// Whether an argument that is not the last one is a tuple.
 bool hasPairBeforeLast(const typed::Exp& argument) {
   const typed::Exp* rest = &argument;
@@ -390,7 +357,7 @@ void Inference::reportUnknown(const std::string& name, Span span) {
   const bool meansLocal = std::any_of(similar.begin(), similar.end(), [&](const std::string& known) {
     return std::find(local.begin(), local.end(), known) != local.end();
   });
-  if (std::string other = writtenFor(name); !other.empty() && !meansLocal)
+  if (std::string other = foreignNameAdvice(name); !other.empty() && !meansLocal)
     return report("K0201", span, "`" + name + "` is not defined", std::move(other));
   std::string hint;
   for (size_t i = 0; i < similar.size(); ++i) {

@@ -1,10 +1,9 @@
 #include "frontend/type_expression.h"
 
-#include <algorithm>
 #include <cctype>
-#include <iterator>
 #include <string>
 
+#include "frontend/foreign_words.h"
 #include "frontend/overloaded.h"
 
 namespace kelpie {
@@ -90,27 +89,6 @@ class SignatureParser {
   std::string_view text_;
   size_t position_ = 0;
 };
-
-/// What is written for the types that other languages call so; empty for other names.
-std::string knownFor(std::string_view name) {
-  constexpr std::pair<std::string_view, const char*> kNames[] = {
-      {"string", "a string is a sequence of characters: [char]"},
-      {"str", "a string is a sequence of characters: [char]"},
-      {"integer", "this type is `int`"},
-      {"long", "this type is `int`"},
-      {"boolean", "this type is `bool`"},
-      {"character", "this type is `char`"},
-      {"double", "this type is `float`"},
-      {"real", "this type is `float`"},
-      {"list", "a sequence of elements of type A is [A]"},
-      {"array", "a sequence of elements of type A is [A]"},
-      {"vector", "a sequence of elements of type A is [A]"},
-      {"seq", "a sequence of elements of type A is [A]"},
-  };
-  const auto* found = std::find_if(std::begin(kNames), std::end(kNames),
-                                   [&](const auto& known) { return known.first == name; });
-  return found == std::end(kNames) ? "" : found->second;
-}
 
 }  // namespace
 
@@ -219,7 +197,7 @@ Type* TypeReader::readName(const ast::NameType& name, Span span) {
   if (name.name == defined_)
     return report("K0204", "the record type `" + name.name + "` cannot be a part of itself",
                   "a tree is kept in sequences, as the number of each node's parent or children");
-  if (const std::string known = knownFor(name.name); !known.empty())
+  if (const std::string known = foreignTypeAdvice(name.name); !known.empty())
     return report("K0204", "unknown type `" + name.name + "`", known);
   return report("K0204", "unknown type `" + name.name + "`",
                 "type variables are declared in the context, for example `:: (" + name.name + " in any)`");

@@ -13,6 +13,7 @@ target_sources(kelpie_frontend PRIVATE
   builtins.cpp
   constant_literal.cpp
   environment.cpp
+  foreign_words.cpp
   ground_type.cpp
   infer.cpp
   infer_forms.cpp

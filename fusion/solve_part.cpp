@@ -21,7 +21,7 @@ constexpr double kStages = 0.7, kSolvingAgain = 0.2, kPromising = 0.5, kUnpromis
 /// Stages begin anew each time: a later turn that is too short would find no more than before.
 constexpr double kStagesLater = 0.5, kMoreThanBefore = 1.5;
 constexpr int kFewClusters = 20;  ///< more are no stages
-/// Of so few nodes all partitions are soon looked through, where programs may take many times as long: half a
+/// Of kFewNodes all partitions are soon looked through, where programs may take many times as long: half a
 /// second for 14 of which many read the same arrays.
 constexpr int64_t kStepsOfFewNodes = 2'000'000;
 /// Of so many nodes on average, clusters are worth solving again by stages; of fewer, all are found sooner.
