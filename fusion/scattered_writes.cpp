@@ -96,11 +96,16 @@ class Scatterer {
       if (std::optional<Stmt> base = writeOnto(stmt, permute, written[k])) before.push_back(std::move(*base));
       if (readers.size() == 1) std::get<lcu::Launch>(stmt.node).kernel.name = name;
       if (inTurn) writeInTurn(stmt, fewWrites(permute), before);
-      for (size_t j = 0; j < written[k].size(); ++j)
-        if (const ExprRef base = written[k][j].before; base->kind == ExprKind::Load &&
-                                                       base->operands[0] == arena_.param(0) &&
-                                                       carried_.contains(base->index))
-          carried_.insert(soacOf(stmt)->results[j]);
+      std::vector<VarId> onto;  // arrays that a loop carries
+      for (size_t j = 0; j < written[k].size(); ++j) {
+        const ExprRef base = written[k][j].before;
+        if (base->kind != ExprKind::Load || base->operands[0] != arena_.param(0) ||
+            !carried_.contains(base->index))
+          continue;
+        carried_.insert(soacOf(stmt)->results[j]);
+        onto.push_back(base->index);
+      }
+      if (size_t place = readers[k]; before.empty() && !onto.empty()) readBefore(block, place, onto);
       // One by one: to insert an empty range, a deque moves what is before it onto itself, which empties it.
       for (; !before.empty(); before.pop_back())
         block.stmts.insert(block.stmts.begin() + static_cast<ptrdiff_t>(readers[k]),
@@ -362,37 +367,76 @@ class Scatterer {
     std::unordered_set<VarId> later(writer.results.begin(), writer.results.end());
     std::vector<Stmt> before;
     std::vector<size_t> moved;
-    std::vector<std::pair<Soac*, std::vector<ExprRef>>> changed;
+    std::vector<std::pair<std::vector<ExprRef>*, std::vector<ExprRef>>> changed;
+    // Whether what stays, up to here, may end with an error or be seen from outside: then loads stay, too, as
+    // what fails may be the check of where they load.
+    bool tells = false;
     for (size_t k = at + 1; k < block.stmts.size(); ++k) {
       Stmt& stmt = block.stmts[k];
       const bool reader =
           std::any_of(arrays.begin(), arrays.end(), [&](VarId array) { return reads(stmt, array); });
-      Soac* once = reader ? soacOf(stmt) : nullptr;
-      if (reader && (!once || once->kind != SoacKind::Once || !once->effects.empty())) return false;
-      if (reader && std::all_of(once->pull.begin(), once->pull.end(),
-                                [&](ExprRef e) { return canComeBefore(e, later); })) {
+      std::vector<ExprRef>* values = singleValues(stmt);
+      if (reader && !values) return false;
+      const bool moves =
+          values && !tells && (reader || isOfHost(stmt)) &&
+          std::all_of(values->begin(), values->end(), [&](ExprRef e) { return canComeBefore(e, later); });
+      if (moves) {
         moved.push_back(k);
         before.push_back(stmt);
         continue;
       }
+      tells |= mayTell(stmt);
+      if (reader && tells) return false;
       later.insert(stmt.results.begin(), stmt.results.end());
       if (!reader) continue;
-      std::vector<ExprRef> pulls;
-      for (ExprRef pull : once->pull) pulls.push_back(computedBefore(pull, arrays, later, stmt, before));
-      for (VarId var : lcu::freeVars(pulls))
+      std::vector<ExprRef> rest;
+      for (ExprRef value : *values) rest.push_back(computedBefore(value, arrays, later, stmt, before));
+      for (VarId var : lcu::freeVars(rest))
         if (std::find(arrays.begin(), arrays.end(), var) != arrays.end()) return false;
-      changed.push_back({once, std::move(pulls)});
+      changed.push_back({values, std::move(rest)});
     }
-    for (auto& [once, pulls] : changed) once->pull = std::move(pulls);
+    if (std::none_of(before.begin(), before.end(), [&](const Stmt& stmt) {
+          return std::any_of(arrays.begin(), arrays.end(), [&](VarId array) { return reads(stmt, array); });
+        }))
+      return true;  // nothing reads them
+    for (auto& [values, rest] : changed) *values = std::move(rest);
     for (; !moved.empty(); moved.pop_back()) erase(block, moved.back());
     for (Stmt& stmt : before)
       block.stmts.insert(block.stmts.begin() + static_cast<ptrdiff_t>(at++), std::move(stmt));
     return true;
   }
 
-  /// Whether a value does not depend on `later` variables, nor on where it stands, and cannot fail.
+  /// What a statement computes, if that is single values and no more.
+  static std::vector<ExprRef>* singleValues(Stmt& stmt) {
+    if (auto* let = std::get_if<lcu::HostLet>(&stmt.node)) return &let->values;
+    Soac* once = soacOf(stmt);
+    return once && once->kind == SoacKind::Once && once->effects.empty() ? &once->pull : nullptr;
+  }
+
+  /// Whether a statement computes scalars of the host from others.
+  bool isOfHost(const Stmt& stmt) const {
+    const auto* let = std::get_if<lcu::HostLet>(&stmt.node);
+    return let && std::none_of(let->values.begin(), let->values.end(), [&](ExprRef value) {
+             return lcu::anyNode({value}, [&](ExprRef e) {
+               return e->kind == ExprKind::Load ||
+                      (e->kind == ExprKind::Host && program_.vars[e->index].kind == lcu::VarKind::Cell);
+             });
+           });
+  }
+
+  /// Whether a statement may end with an error, or may do what is seen from outside.
+  static bool mayTell(const Stmt& stmt) {
+    const auto canFail = [](const std::vector<ExprRef>& es) {
+      return std::any_of(es.begin(), es.end(), [](ExprRef e) { return e->canFail; });
+    };
+    if (const auto* let = std::get_if<lcu::HostLet>(&stmt.node)) return canFail(let->values);
+    const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
+    return launch ? canFail(thunksOf(launch->kernel.bindings[0])) : !isPlain(stmt);
+  }
+
+  /// Whether a value does not depend on `later` variables, nor on where it stands.
   static bool canComeBefore(ExprRef e, const std::unordered_set<VarId>& later) {
-    if (e->canFail || lcu::isMultiValued(e)) return false;
+    if (lcu::isMultiValued(e)) return false;
     const std::vector<VarId> vars = lcu::freeVars(std::vector{e});
     return std::none_of(vars.begin(), vars.end(), [&](VarId var) { return later.contains(var); }) &&
            !lcu::anyNode({e}, [](ExprRef n) {
@@ -400,22 +444,28 @@ class Scatterer {
            });
   }
 
-  /// The same, with cells for what loads from `arrays` and can be computed before; `before` grows by that.
+  /// The same, with variables for what loads from `arrays` and can be computed before; `before` grows by
+  /// that.
   ExprRef computedBefore(ExprRef e, const std::vector<VarId>& arrays, const std::unordered_set<VarId>& later,
                          const Stmt& stmt, std::vector<Stmt>& before) {
     const auto loads = [&](ExprRef n) {
       return n->kind == ExprKind::Load && std::find(arrays.begin(), arrays.end(), n->index) != arrays.end();
     };
     return arena_.rewrite(e, [&](ExprRef node) -> ExprRef {
-      if (!canComeBefore(node, later) || !lcu::anyNode({node}, loads)) return nullptr;
+      if (node->canFail || !canComeBefore(node, later) || !lcu::anyNode({node}, loads))
+        return node->kind == ExprKind::If || lcu::isUnbounded(node) ? node : nullptr;  // guards what is in it
       Stmt made = stmt;
-      auto& kernel = std::get<lcu::Launch>(made.node).kernel;
-      const VarId cell = program_.newVar({"before", lcu::VarKind::Cell, node->type, nullptr});
-      kernel.name += "_before";
-      kernel.bindings[0].pull = {node};
-      kernel.bindings[0].results = kernel.returns = made.results = {cell};
+      auto* launch = std::get_if<lcu::Launch>(&made.node);
+      const VarId value =
+          program_.newVar({"before", launch ? lcu::VarKind::Cell : lcu::VarKind::Host, node->type, nullptr});
+      made.results = {value};
+      *singleValues(made) = {node};
+      if (launch) {
+        launch->kernel.name += "_before";
+        launch->kernel.bindings[0].results = launch->kernel.returns = {value};
+      }
       before.push_back(std::move(made));
-      return arena_.host(cell, node->type);
+      return arena_.host(value, node->type);
     });
   }
 

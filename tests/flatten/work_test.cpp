@@ -364,6 +364,26 @@ TEST(Work, WritesOfWhatWasThereMoveNoOthers) {
   EXPECT_LE(pairs.outcome.statistics.copiedBytes, 2 * 8u * 50000) << pairs.outcome.lcu;
 }
 
+// Nor do writes beside single values of what was there, which the loop carries on.
+TEST(Work, WritesBesideValuesReadMoveNoOthers) {
+  const double n = 20000;
+  const char* const steps[] = {
+      "step(rep(d, i, 0), i + 1, acc + d[0])",
+      "step(rep(d, -1, i), i + 1, d[i] xor acc)",
+      "let q = d[rem(acc, #d)] in step(rep(d, acc, i), i + 1, q)",
+      "step(d <- [(i, acc)], i + 1, acc + d[i + 1])",
+      "let x = d[i] * 2; y = d[i + 1] + x; e = rep(d, y, i + 1) in step(e, i + 1, acc + e[i] + d[i])",
+  };
+  for (const std::string next : steps) {
+    SCOPED_TRACE(next);
+    const Cost cost = costOf("function step(d, i, acc) = if i == 300 then acc else " + next +
+                             "; step({rem(k, 9) : k in [0:20000]}, 0, 1);");
+    EXPECT_LE(cost.written, 8 * (n + 300 * 8)) << cost.outcome.lcu;
+    EXPECT_LE(cost.elements, 2 * n + 300 * 8) << cost.outcome.lcu;
+    EXPECT_LE(cost.outcome.statistics.copiedBytes, 8 * 20000u) << cost.outcome.lcu;
+  }
+}
+
 // A place that several writers want is searched for among all places, once a step.
 /// One element that is replaced, however a program says so, and a few that a list spells.
 TEST(Work, ReplacedElementsInALoopMoveNoOthers) {
@@ -387,7 +407,17 @@ TEST(Work, ReplacedElementsInALoopMoveNoOthers) {
        {"let d = [1, 2, 3] in d <- [(0, 1), (3, 2)];", "rep([1, 2], 5, 2);",
         "function g(d, i) = if i == 4 then d else g(rep(d, 7, i), i + 1); g([1, 2, 3], 0);",
         "function g(d, i) = if i == 9 then d else g({if k == i then 0 else x : x in d; k in"
-        " [0:#d]}, i + 1); g([1, 2, 3], 0);"}) {
+        " [0:#d]}, i + 1); g([1, 2, 3], 0);",
+        "function g(d, i, s) = if i == 9 then s else let e = rep(d, 7, i); u = print_string(@i) in"
+        " g(e, i + 1, s + d[i + 3]); g([0:6], 0, 0);",
+        "function g(d, i, s) = if i == 9 then s else let e = rep(d, 7, i); y = 10 / (3 - i) in"
+        " g(e, i + 1, s + d[i + 1] + y); g([0:6], 0, 0);",
+        "function g(d, i, s) = if i == 9 then s else let e = d <- [(i, s)] in"
+        " g(e, i + 1, s + (if i > 2 then d[i + 1] else d[0])); g([0:6], 0, 0);",
+        "function g(d, i, s) = if i == 5 then s else let e = d <- [(i, s), (0, i)]; h = e <- [(1, d[0])]"
+        " in g(h, i + 1, s + (if i > 2 then d[i] else d[0]) + e[0]); g([0:6], 0, 0);",
+        "function g(d, i, s) = if i == 5 then s else let e = rep(d, s, i); x = if s > 3 then d[i] else"
+        " d[5 - i] in g(e, i + 1, s + x); g([0:6], 0, 0);"}) {
     RunnerOptions options;
     options.fused = options.reference = true;
     for (const FormOutcome& outcome : runProgram(wrong, options)) EXPECT_EQ(outcome.difference, "") << wrong;
