@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
+#include "fusion/companions.h"
 #include "fusion/effects.h"
 #include "fusion/recomputation.h"
 #include "fusion/rules.h"
@@ -31,6 +33,7 @@ struct Candidate {
   bool farRead = false;  ///< by others than elements of short segments, each of its own segment
   int loops = 0;         ///< of the host, that it is in
   bool inlined = false;
+  bool stays = false;  ///< decided, and not inlined
 };
 
 /// What elements of short segments compute reads other maps, at their segment: these are looked at once more.
@@ -108,6 +111,7 @@ class Inliner {
   void collect() {
     lcu::forEachBlock(program_, [&](const lcu::Block& block) {
       findOverwritten(block);
+      companions_.add(program_, block);
       for (const lcu::Stmt& stmt : block.stmts) {
         const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
         if (!launch) continue;
@@ -214,12 +218,13 @@ class Inliner {
     }
     recomputation_.addLoads(soac);
     lcu::forEachNode(thunksOf(soac), [&](ExprRef e) {
-      if (e->kind != ExprKind::Host && (e->kind != ExprKind::Load || isPointwise(e, soac))) return;
+      if (e->kind != ExprKind::Host && (e->kind != ExprKind::Load || isPointwise(program_, e, soac))) return;
       stored_.insert(e->index);
       const auto it = candidates_.find(e->index);
       if (it == candidates_.end()) return;
-      recomputation_.addRead(soac, e, std::pow(kTurns, loops - it->second.loops));
-      it->second.farRead |= !isOfShortSegment(e, soac);
+      const bool ofFew = isOfShortSegment(e, soac);
+      recomputation_.addRead(soac, e, std::pow(kTurns, loops - it->second.loops), ofFew);
+      it->second.farRead |= !ofFew;
     });
   }
 
@@ -227,13 +232,6 @@ class Inliner {
   bool isOfShortSegment(ExprRef load, const Soac& soac) const {
     return isOwnSegment(load) && soac.space.kind == lcu::SpaceKind::Offsets &&
            shortSegments_.contains(soac.space.offsets);
-  }
-
-  /// Element %i of an array over the same elements.
-  bool isPointwise(ExprRef load, const Soac& soac) const {
-    const ExprRef at = load->operands[0];
-    return soac.kind != SoacKind::Once && at->kind == ExprKind::Param && at->index == 0 &&
-           program_.vars[load->index].extent == soac.space.extent;
   }
 
   bool readsCells(ExprRef e) const {
@@ -247,11 +245,13 @@ class Inliner {
     for (const VarId var : order_) {
       Candidate& candidate = candidates_.at(var);
       const bool fails = candidate.pull->canFail;
+      candidate.stays = true;
       candidate.pull = unchecked(inlined(candidate.pull, nullptr));
       candidate.generator = candidate.map->kind != SoacKind::Once && !fails && isGenerator(candidate.pull);
       const std::string& name = program_.vars[var].name;
       if (candidate.generator) {
         candidate.inlined = true;
+        candidate.stays = fails;
         decisions_.push_back({name, "generator"});
         continue;
       }
@@ -260,12 +260,24 @@ class Inliner {
       if (isOverwritten(var, candidate.pull)) continue;
       if (needsAsMuch(candidate.pull, fails || !mayReadFar_)) continue;
       const double recomputing = recomputation_.computing(var, candidate.pull);
-      const double storing = recomputation_.storing(var, candidate.pull, *candidate.map);
+      const double storing =
+          recomputation_.storing(var, candidate.pull, *candidate.map, isAccompanied(candidate));
       if (recomputing > storing) continue;
       candidate.inlined = true;
+      candidate.stays = fails;  // its checks do
       decisions_.push_back(
           {name, fmt::format("recomputing takes {:.1f} us, storing {:.1f} us", recomputing, storing)});
     }
+  }
+
+  /// Whether something that stays, as far as is known, may share the launch that stores a candidate.
+  bool isAccompanied(const Candidate& candidate) const {
+    return companions_.any(*candidate.map, [&](const Soac& soac) {
+      return std::any_of(soac.results.begin(), soac.results.end(), [&](VarId result) {
+        const auto it = candidates_.find(result);
+        return it == candidates_.end() || it->second.pull->canFail || it->second.stays;
+      });
+    });
   }
 
   /// Whether, for the pull to be computed elsewhere, as many bytes would have to be stored that are not now.
@@ -300,7 +312,7 @@ class Inliner {
       if (it == candidates_.end() || !it->second.inlined) return nullptr;
       const Candidate& producer = it->second;
       if (node->kind == ExprKind::Host) return producer.pull;
-      if (reader && isPointwise(node, *reader) && !producer.generator) return nullptr;
+      if (reader && isPointwise(program_, node, *reader) && !producer.generator) return nullptr;
       return elementAt(producer.pull, operands[0]);
     });
   }
@@ -328,6 +340,7 @@ class Inliner {
 
   lcu::Program& program_;
   Recomputation recomputation_;
+  Companions companions_;
   const bool mayReadFar_;
   LoopDepths loops_;
   std::map<VarId, Candidate> candidates_;

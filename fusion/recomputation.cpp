@@ -44,7 +44,7 @@ void Recomputation::addLoads(const Soac& reader) {
   });
 }
 
-void Recomputation::addRead(const Soac& reader, ExprRef read, double turns) {
+void Recomputation::addRead(const Soac& reader, ExprRef read, double turns, bool ofFew) {
   Read added;
   added.turns = turns;
   added.space = keyOf(reader.space);
@@ -52,6 +52,7 @@ void Recomputation::addRead(const Soac& reader, ExprRef read, double turns) {
     added.place = unchecked(read->operands[0]);
     added.far = patternOf(read->operands[0]) == AccessPattern::Arbitrary;
   }
+  added.irregular = isOwnSegment(read) && !ofFew && reader.space.kind == lcu::SpaceKind::Offsets;
   added.times = reader.kind == SoacKind::Once ? 1 : model_.elements(reader.space.extent);
   added.places = isOwnSegment(read) ? model_.elements(reader.space.segments) : added.times;
   reads_[read->index].push_back(added);
@@ -75,7 +76,8 @@ double Recomputation::timeOf(VarId array, const Read& read, ExprRef pull, double
     if (isTold(e)) {
       told += model_.farLoad(e->index);
     } else {
-      loads += read.far && further && !beside ? model_.farLoad(e->index) : costs.besideLoad;
+      const double near = read.irregular ? costs.cachedLoad : costs.besideLoad;
+      loads += read.far && further && !beside ? model_.farLoad(e->index) : near;
       further = true;
     }
   });
@@ -91,8 +93,10 @@ double Recomputation::computing(VarId array, ExprRef pull) const {
   return total;
 }
 
-double Recomputation::storing(VarId array, ExprRef pull, const Soac& map) const {
-  const double launch = model_.costs().launch / static_cast<double>(map.pull.size());
+double Recomputation::storing(VarId array, ExprRef pull, const Soac& map, bool accompanied) const {
+  accompanied &= std::all_of(reads_.at(array).begin(), reads_.at(array).end(),
+                             [](const Read& read) { return read.irregular; });
+  const double launch = accompanied ? 0 : model_.costs().launch / static_cast<double>(map.pull.size());
   if (map.kind == SoacKind::Once) return launch;
   double told = 0;
   lcu::forEachNode({pull}, [&](ExprRef e) {

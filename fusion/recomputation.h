@@ -26,32 +26,35 @@ namespace kelpie::fusion {
 
 class Recomputation {
  public:
+  using SpaceKey = std::tuple<lcu::SpaceKind, lcu::ExprRef, lcu::ExprRef, lcu::VarId, lcu::ExprRef>;
+  static SpaceKey keyOf(const lcu::Space& space);
+
   Recomputation(lcu::Program& program, const CostModel& model) : program_(program), model_(model) {}
 
   /// All that the thunks of a SOAC load, to be found as shared.
   void addLoads(const lcu::Soac& reader);
   /// One of these loads, or a cell that thunks read (Host): of an array that may be computed instead.
-  /// `turns`: how many times as often as the array is made the reader runs.
-  void addRead(const lcu::Soac& reader, lcu::ExprRef read, double turns);
+  /// `turns`: how many times as often as the array is made the reader runs. `ofFew`: by elements of segments
+  /// that have few.
+  void addRead(const lcu::Soac& reader, lcu::ExprRef read, double turns, bool ofFew);
   bool isRead(lcu::VarId array) const { return reads_.contains(array); }
 
   /// Time of all reads of an array, computed by `pull` (over %i), beyond that of loading it.
   double computing(lcu::VarId array, lcu::ExprRef pull) const;
-  /// Time to store it: the share of a launch for one result of `map`, bytes to and from memory, and what the
-  /// pull gathers.
-  double storing(lcu::VarId array, lcu::ExprRef pull, const lcu::Soac& map) const;
+  /// Time to store it: the share of a launch for one result of `map`, unless that is `accompanied` by a
+  /// kernel over the same elements that it may share; bytes to and from memory; and what the pull gathers.
+  double storing(lcu::VarId array, lcu::ExprRef pull, const lcu::Soac& map, bool accompanied) const;
 
  private:
-  using SpaceKey = std::tuple<lcu::SpaceKind, lcu::ExprRef, lcu::ExprRef, lcu::VarId, lcu::ExprRef>;
   struct Read {
     SpaceKey space;
     lcu::ExprRef place = nullptr;  ///< without checks; null: of a cell
     bool far = false;
+    bool irregular = false;  ///< at the segment, by elements of segments of any lengths
     double times = 0;
     double places = 0;  ///< the same, but those of a segment that read the same count once
     double turns = 1;
   };
-  static SpaceKey keyOf(const lcu::Space& space);
   /// The same place where nothing fails.
   lcu::ExprRef unchecked(lcu::ExprRef place) const;
   /// Whether the reader does a load of the pull anyway.

@@ -185,6 +185,16 @@ bool harmlessOutside(const PassText& t, size_t number) {
   });
 }
 
+/// Whether items that are not in the tile may do what the nearest one that is does: nothing takes a time of
+/// its own or is written at once, and nothing is known of items outside but what their thunks say. Then all
+/// items load at once, instead of each behind the test of whether it is there.
+bool mayRepeat(const PassText& t, size_t number) {
+  const StagePlan& stage = t.plan.stages[number];
+  return t.plan.repeats() && findsAgain(t, number) && !hasLoops(t, stage) &&
+         std::all_of(stage.bindings.begin(), stage.bindings.end(),
+                     [&](uint32_t b) { return t.kernel.bindings[b].kind != SoacKind::Permute; });
+}
+
 /// Whether a stage takes reciprocals of float32.
 bool takesReciprocals(const PassText& t, const StagePlan& stage) {
   return std::any_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
@@ -216,7 +226,8 @@ void writeCheckedItems(PassText& t, size_t number) {
   constexpr size_t kShort = 900, kShortWithChecks = 4000;
   const StagePlan& stage = t.plan.stages[number];
   const bool everywhere = harmlessOutside(t, number);
-  const ItemForm recorded{.whole = everywhere};
+  const bool nearest = !everywhere && mayRepeat(t, number);
+  const ItemForm recorded{.whole = everywhere, .nearest = nearest};
   const std::string text = t.apart([&] { writeItems(t, number, recorded); });
   // Reciprocals that are not plain are taken again in the search for errors.
   const bool plain = everywhere && t.plan.stages.size() == 1 && takesReciprocals(t, stage);
@@ -267,7 +278,9 @@ void writeCheckedItems(PassText& t, size_t number) {
     if (gathers && !copies) {
       writeCheckedBefore(t, false);
     } else {
-      writeItems(t, number, {.checks = CheckForm::Note, .whole = everywhere, .plainReciprocals = plain});
+      writeItems(
+          t, number,
+          {.checks = CheckForm::Note, .whole = everywhere, .nearest = nearest, .plainReciprocals = plain});
     }
     if (copies) t.line(2, "}}");
     if (!t.searchesRange) writeSearchForErrors(t, number, plain);

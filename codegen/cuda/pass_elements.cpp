@@ -50,8 +50,8 @@ void loadPacks(PassText& t, size_t number, const char* function) {
 
 void writeLoads(PassText& t, size_t number) {
   declarePacks(t, number);
-  // Maps compute items outside of the tile, too (harmlessOutside).
-  const bool nearest = t.plan.grid == Grid::Tiles && !t.plan.scanned();
+  // Maps compute items outside of the tile, too (harmlessOutside, mayRepeat).
+  const bool nearest = (t.plan.grid == Grid::Tiles && !t.plan.scanned()) || t.plan.repeats();
   loadPacks(t, number, nearest ? "loadPacks<S, true>" : "loadPacks<S>");
 }
 

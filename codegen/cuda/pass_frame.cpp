@@ -316,6 +316,7 @@ void writePrologue(PassText& t) {
   }
   if (!t.plan.stages.empty() && !t.plan.ranges()) writeLoads(t, 0);
   if (t.checksLate() && !t.plan.ranges()) t.line(2, "if (failed) return;");
+  if (t.plan.repeats() && !t.plan.scanned()) t.line(2, "if (tile.count == 0) return;");
   if (t.plan.ranges()) {
     t.line(2, "Range::Ends marked;");
     t.line(2, "if (ending) marked = range.mark(ends, tile, shared.range[warpIndex()]);");

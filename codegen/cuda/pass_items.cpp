@@ -79,10 +79,11 @@ bool isOfSegments(const PassText& t, VarId array) {
   return isSum && extent->operands[0] == segments && lcu::asIndex(extent->operands[1]).value_or(-1) >= 0;
 }
 
-/// Loads of what the segment of an item has that stand in branches or loops. There is one for each segment,
-/// so that they can be done in any case; compilers cannot know that. Each one where it stands is a wait: in a
-/// loop for each turn, behind other branches for one after the other (fusion/load_waits.h). Of text made of
-/// several pieces in each row, 0.67 to 0.74 of the time is left on an H200.
+/// Loads of what the segment of an item has that stand in branches or loops, or where && and || are. There is
+/// one for each segment, so that they can be done in any case; compilers cannot know that. Each one where it
+/// stands is a wait: in a loop for each turn, behind other branches for one after the other
+/// (fusion/load_waits.h). Of text made of several pieces in each row, 0.67 to 0.74 of the time is left on an
+/// H200.
 std::vector<ExprRef> segmentLoadsInBranches(const PassText& t, const StagePlan& stage) {
   constexpr size_t kMost = 24;
   std::vector<ExprRef> thunks, loads;
@@ -92,15 +93,19 @@ std::vector<ExprRef> segmentLoadsInBranches(const PassText& t, const StagePlan& 
   }
   const Schedule schedule = scheduleExpressions(thunks);
   if (schedule.hasRecursion) return loads;
-  for (size_t b = 1; b < schedule.blocks.size(); ++b) {
-    for (const ScheduleStep& step : schedule.blocks[b].steps) {
-      if (step.node->kind != ExprKind::Load || loads.size() >= kMost) continue;
-      const ExprRef at = step.node->operands[0];
-      const bool ofSegment =
-          at->kind == ExprKind::Param && at->index == 1 && isOfSegments(t, step.node->index);
-      if (ofSegment && std::find(loads.begin(), loads.end(), step.node) == loads.end())
-        loads.push_back(step.node);
-    }
+  const auto add = [&](ExprRef e) {
+    if (e->kind != ExprKind::Load || loads.size() >= kMost) return;
+    const ExprRef at = e->operands[0];
+    const bool ofSegment = at->kind == ExprKind::Param && at->index == 1 && isOfSegments(t, e->index);
+    if (ofSegment && std::find(loads.begin(), loads.end(), e) == loads.end()) loads.push_back(e);
+  };
+  for (size_t b = 1; b < schedule.blocks.size(); ++b)
+    for (const ScheduleStep& step : schedule.blocks[b].steps) add(step.node);
+  for (const ScheduleStep& step : schedule.blocks[0].steps) {
+    const ExprRef e = step.node;
+    const bool branches = e->kind == ExprKind::Op && e->type == ScalarType::Bool &&
+                          (e->op == ScalarOp::And || e->op == ScalarOp::Or);
+    if (branches) lcu::forEachNode({e->operands[1]}, add);
   }
   return loads;
 }
@@ -182,12 +187,13 @@ void defineLocal(PassText& t, VarId v, const std::string& text, ScalarType type,
 
 namespace {
 
-void compacted(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter) {
+void compacted(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& emitter, const ItemForm& form) {
   const Soac& soac = t.kernel.bindings[b];
   auto texts = emitter.emit({soac.where});
   t.flush(emitter);
   std::string test = fmt::format("keeps{}", b + 1);
-  t.line(8, "const bool {} = {};", test, texts[0]);
+  t.line(8, "const bool {} = {};", test,
+         form.nearest ? fmt::format("({}) && tile.contains(S::offset(row, v))", texts[0]) : texts[0]);
   if (!t.plan.levels[stage].countsOnly) t.line(8, "own{}[row][v].count{} = {};", stage + 1, b + 1, test);
   t.line(8, "markIf({}, row * S::kWidth + v, keep{});", test, b + 1);
   std::vector<size_t> kept;
@@ -300,7 +306,7 @@ void elementBinding(PassText& t, uint32_t b, size_t stage, ExpressionEmitter& em
     }
     case SoacKind::Filter:
     case SoacKind::Partition:
-      compacted(t, b, stage, emitter);
+      compacted(t, b, stage, emitter, form);
       break;
     case SoacKind::Permute:
       permuted(t, soac, emitter);
@@ -334,6 +340,8 @@ std::vector<VarId> storedSideBySide(const PassText& t, const StagePlan& stage) {
 
 void writeItems(PassText& t, size_t number, const ItemForm& form) {
   const StagePlan& stage = t.plan.stages[number];
+  const bool mayBeEmpty = form.nearest && t.plan.scanned();
+  if (mayBeEmpty) t.line(2, "if (tile.count > 0) {{");
   t.line(2, "{}", unrolled(t.plan.rowsAtOnce));
   t.line(2, "{}", kRowLoop);
   const std::vector<VarId> stored = form.ahead ? std::vector<VarId>() : storedSideBySide(t, stage);
@@ -345,9 +353,12 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
   }
   t.line(4, "KELPIE_UNROLL");
   t.line(4, "{}", kItemLoop);
-  t.line(6, "const int offset = S::offset(row, v);");
-  if (t.hasOwn(number)) t.line(6, "own{}[row][v] = {}::identity();", number + 1, t.levelName(number));
-  t.line(6, "{}", form.whole ? "{" : kInside);
+  t.line(6, "const int offset = {};", form.nearest ? "tile.nearest(S::offset(row, v))" : "S::offset(row, v)");
+  const auto identity = [&] {
+    t.line(6, "own{}[row][v] = {}::identity();", number + 1, t.levelName(number));
+  };
+  if (t.hasOwn(number) && !form.nearest) identity();
+  t.line(6, "{}", form.whole || form.nearest ? "{" : kInside);
   writeIndices(t, stage, form);
   Dialect d = itemDialect(t, form);
   if (number == 0) d.knownLoop = [&t](ExprRef loop) { return knownInTile(t, loop); };
@@ -367,8 +378,23 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
   t.flush(emitter);
   for (uint32_t b : stage.bindings) elementBinding(t, b, number, emitter, form);
   t.line(6, "}}");
+  if (t.hasOwn(number) && form.nearest) {
+    t.line(6, "if (!tile.contains(S::offset(row, v)))");
+    identity();
+  }
   t.line(4, "}}");
   for (VarId v : stored) t.line(4, "storeRow<S>({}, tile, row, {});", t.outputNames.at(v), t.itemsOfRow(v));
+  t.line(2, "}}");
+  if (!mayBeEmpty) return;
+  if (t.hasOwn(number)) {
+    t.line(2, "}} else {{");
+    t.line(2, "KELPIE_UNROLL");
+    t.line(2, "{}", kRowLoop);
+    t.line(4, "KELPIE_UNROLL");
+    t.line(4, "{}", kItemLoop);
+    identity();
+    for (int column : {4, 2}) t.line(column, "}}");
+  }
   t.line(2, "}}");
 }
 

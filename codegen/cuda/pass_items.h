@@ -13,6 +13,7 @@ struct ItemForm {
   CheckForm checks = CheckForm::Record;
   const char* noted = "good";     ///< what noted ones make false
   bool whole = false;             ///< all items are in the tile, or harmless: none is tested
+  bool nearest = false;           ///< those that are not do what the nearest one that is does
   bool alone = false;             ///< they are in one segment, of a pass that numbers them
   bool ahead = false;             ///< ... that goes on behind the range: only what it scans counts
   bool plainReciprocals = false;  ///< those of float32 that are not plain are noted, too

@@ -89,7 +89,9 @@ struct PassPlan {
 
   bool heads() const { return grid == Grid::Heads; }
   bool numbered() const { return heads() && numbersInThunks; }  ///< (segment_numbers.cuh)
-  bool reckons() const { return numbered() && regular; }        ///< (regular_numbers.cuh)
+  /// Items outside of tiles may do what the nearest one does: there are no reductions that would count them.
+  bool repeats() const { return numbered() && !finishes(); }
+  bool reckons() const { return numbered() && regular; }  ///< (regular_numbers.cuh)
   bool ranges() const { return grid == Grid::Ranges; }
   /// Whether ranges scan what they fold, or beside it (range_scans.h).
   bool scansRanges() const { return foldLevel > 0; }

@@ -25,6 +25,7 @@ struct RegularNumbers {
     const int64_t length = segments.length > 0 ? segments.length : 1;  // without elements there is no tile
     first = ((tile.base | length) >> 32) == 0 ? int64_t(uint32_t(tile.base) / uint32_t(length))
                                               : tile.base / length;
+    last_ = tile.count - 1;
     const int64_t into = tile.base - first * length;  // its first segment
     alone = into + tile.count <= length;
     if (length <= S::kItems) {
@@ -39,10 +40,13 @@ struct RegularNumbers {
     }
   }
 
-  /// The segments (less `first`) of the items of a row, in order.
+  /// The segments (less `first`) of the items of a row, in order; of items outside of the tile that of the last.
   __device__ __forceinline__ void row(int row, int (&number)[S::kWidth]) const {
     KELPIE_UNROLL
-    for (int v = 0; v < S::kWidth; ++v) number[v] = numberOf(S::offset(row, v));
+    for (int v = 0; v < S::kWidth; ++v) {
+      const int offset = S::offset(row, v);
+      number[v] = numberOf(offset < last_ ? offset : last_);
+    }
   }
 
   /// Bits of this thread's items: a segment begins with it, in order.
@@ -64,6 +68,7 @@ struct RegularNumbers {
   uint32_t length_;  ///< of segments; 0: longer than a tile
   uint32_t before_;  ///< elements of the first segment that lie below the tile; of long ones whether any do
   uint32_t reciprocal_;  ///< 2^31 by the length, rounded up; 0 for long ones
+  int last_;             ///< offset of the last item of the tile
   int next_;             ///< offset at which the next segment begins, if segments are longer than a tile
 
   __device__ __forceinline__ int numberOf(int offset) const {
