@@ -44,10 +44,11 @@ std::unordered_set<FunctionId> calledInside(const core::Program& program) {
   return found;
 }
 
-/// In the body of one function.
+/// Joins calls of one function.
 class Joiner {
  public:
-  Joiner(core::Program& program, FunctionId self) : program_(program), self_(self) {}
+  /// `cuts`: in the middle of branches, too.
+  Joiner(core::Program& program, FunctionId self, bool cuts) : program_(program), self_(self), cuts_(cuts) {}
 
   ExpPtr chain(const ExpPtr& e) {
     Chain chain = takeApart(e);
@@ -74,7 +75,7 @@ class Joiner {
       collectEnds(node->elseBranch, second, flag);
     }
     const size_t ends = first.size() + second.size();
-    if (node && static_cast<size_t>(countCalls(e, self_)) > ends)
+    if (node && cuts_ && static_cast<size_t>(countCalls(e, self_)) > ends)
       if (const ExpPtr cut = cutAtCalls(program_, self_, e)) return chain(cut);
     if (!first.empty() && !second.empty()) {
       first.insert(first.end(), second.begin(), second.end());
@@ -171,6 +172,75 @@ class Joiner {
 
   core::Program& program_;
   FunctionId self_;
+  bool cuts_;
+};
+
+/// Joins calls of functions that come to much code, callees first.
+class LongCalls {
+ public:
+  LongCalls(core::Program& program, const Analysis& analysis) : program_(program), analysis_(analysis) {}
+
+  void run() {
+    const size_t functions = program_.functions.size();
+    lengths_.assign(functions, 0);
+    for (FunctionId f = 0; f < functions; ++f) lengthOf(f);
+    program_.entry = joined(program_.entry);
+  }
+
+ private:
+  /// Nodes of what calls become, from which on these are joined.
+  static constexpr size_t kLong = 300;
+  static constexpr size_t kMost = size_t{1} << 40;
+
+  /// Nodes of a function in which each call is its function's nodes; its calls are joined then. Recursive
+  /// ones are calls.
+  size_t lengthOf(FunctionId f) {
+    if (lengths_[f] > 0 || !program_.functions[f].body) return std::max<size_t>(1, lengths_[f]);
+    lengths_[f] = 1;
+    for (FunctionId g : callees(program_.functions[f].body)) lengthOf(g);
+    ExpPtr& body = program_.functions[f].body;
+    body = joined(body);
+    return lengths_[f] = analysis_.recursive(f) ? 1 : std::min(kMost, nodesOf(body));
+  }
+
+  ExpPtr joined(ExpPtr e) {
+    if (analysis_.effects(e)) return e;  // which keep their order
+    for (FunctionId g : callees(e))
+      if (lengths_[g] >= kLong && !analysis_.recursive(g)) e = Joiner(program_, g, true).chain(e);
+    return e;
+  }
+
+  static void visit(const ExpPtr& e, const std::function<void(const Exp&)>& f) {
+    const Chain chain = takeApart(e);
+    const auto part = [&](const ExpPtr& x) {
+      f(*x);
+      forEachPart(*x, [&](const ExpPtr& body) { visit(body, f); });
+    };
+    for (const Chain::Binding& let : chain.lets) part(let.rhs);
+    part(chain.tail);
+  }
+  /// In the order in which they are called first.
+  static std::vector<FunctionId> callees(const ExpPtr& e) {
+    std::vector<FunctionId> found;
+    visit(e, [&](const Exp& x) {
+      const auto* call = std::get_if<Call>(&x.node);
+      if (call && std::find(found.begin(), found.end(), call->function) == found.end())
+        found.push_back(call->function);
+    });
+    return found;
+  }
+  size_t nodesOf(const ExpPtr& e) const {
+    size_t nodes = 0;
+    visit(e, [&](const Exp& x) {
+      const auto* call = std::get_if<Call>(&x.node);
+      nodes = std::min(kMost, nodes + 1 + (call ? lengths_[call->function] : 0));
+    });
+    return nodes;
+  }
+
+  core::Program& program_;
+  const Analysis& analysis_;
+  std::vector<size_t> lengths_;  ///< 0: not known yet
 };
 
 }  // namespace
@@ -182,8 +252,9 @@ core::Program joinBranchCalls(core::Program program, const Analysis& analysis) {
     if (!body || !inside.contains(f) || !analysis.recursive(f) || analysis.scalarLoop(f) ||
         analysis.scalarRecursion(f) || analysis.effects(body))
       continue;
-    program.functions[f].body = Joiner(program, f).chain(body);
+    program.functions[f].body = Joiner(program, f, true).chain(body);
   }
+  LongCalls(program, Analysis(program)).run();
   return program;
 }
 

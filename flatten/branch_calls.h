@@ -20,6 +20,13 @@
 // flag. Of errors of both branches another one may be reported: that of the step that comes first. Functions
 // with effects stay as they are. Where branches go on after their calls, the conditional is cut there
 // (cut_branches.h).
+//
+// So are calls of any other function that comes to much code, in which each call is compiled for itself: of
+//
+//   { if c then f(a) else f(b) : ... }         { let x = if c then a else b in f(x) : ... }
+//
+// the first, where f does the same with another function, and so on, would become 2^n copies of the last one.
+// Little code is left as it was: a branch may be a view of what the other would have to be copied with.
 #pragma once
 
 #include "flatten/analysis.h"

@@ -277,6 +277,29 @@ TEST(BranchCalls, OneAfterTheOther) {
             2u);
 }
 
+/// Of much code; each level has the one below in both branches.
+TEST(BranchCalls, OfLongFunctionsAreOne) {
+  for (const char* const ends :
+       {"d{1}(v) else d{1}({{x + 1 : x in v}})",
+        "reverse(d{1}(v)) else if #v == 7 then d{1}(v ++ v) else d{1}(take(v, 1)) ++ v"}) {
+    for (const char* const use : {"{{d16(v) : v in [[1, 2], [3]]}};", "d16([1, 2]);"}) {
+      std::string nesl = "function d0(v) = {rem(x * 3 + 1, 17) : x in v};";
+      for (int k = 1; k <= 16; ++k)
+        nesl += fmt::format(
+            fmt::runtime(std::string("function d{0}(v) = if sum(v) > {0} then ") + ends + ";"), k, k - 1);
+      nesl += fmt::format(fmt::runtime(use));
+      EXPECT_EQ(occurrences(oneCall(nesl, "d16"), "call d15("), 1u) << use;
+    }
+  }
+  // Little code stays: a branch may be a view.
+  EXPECT_EQ(occurrences(
+                oneCall("function e0(v) = sum(v); function e1(v) = if #v > 2 then e0(take(v, 2)) else e0(v);"
+                        "{e1(v) : v in [[1, 2], [3]]};",
+                        "e1"),
+                "call e0("),
+            2u);
+}
+
 TEST(BranchCalls, WithEffectsOrOutsideOfAppliesOrOfScalarsStay) {
   const std::string body =
       "if #v > 2 then down(take(v, 2), k + 1) else if #v == 0 then k else down(drop(v, 1), k)";
