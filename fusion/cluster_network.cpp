@@ -3,7 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fusion/work_time.h"
+
 namespace kelpie::fusion {
+
+namespace {
+
+constexpr int64_t kNanosecondsOfAPair = 12;
+
+}  // namespace
 
 ClusterNetworkTables::ClusterNetworkTables(const PartitionProblem& problem, const PairTable& pairs)
     : problem(problem),
@@ -193,6 +201,7 @@ void ClusterNetwork::listRules(const ClusterNetworkTables& tables) {
       conflicts[j].add(k);
     }
   }
+  WorkTime::spend(kNanosecondsOfAPair * size() * size());
   // What one of the two needs to be with the representative is an arc (addPaths).
   std::vector<NodeSet> taken(nodes.size(), NodeSet(n));
   for (int k = 1; k < size(); ++k)

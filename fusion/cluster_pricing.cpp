@@ -83,13 +83,14 @@ class ClusterPricing::Search {
   using Found = std::function<void(std::vector<int>)>;
 
   Search(const ClusterPricing& pricing, const ClusterNetwork& network, const ClusterPrices& prices,
-         double limit, int64_t& steps)
+         double limit, int64_t& steps, const Deadline* deadline = nullptr)
       : pricing_(pricing),
         network_(network),
         priced_(pricing.problem_, pricing.tables_.scale, network, prices),
         clusterPrice_(prices.cluster),
         limit_(limit),
         steps_(steps),
+        deadline_(deadline),
         open_(limit) {}
 
   /// Improves on the limit until nothing is below it.
@@ -237,6 +238,7 @@ class ClusterPricing::Search {
         next = std::move(open.back());
         open.pop_back();
       }
+      if (deadline_ && deadline_->passed()) steps_ = 0;
       if (steps_ <= 0) {
         cutShort_ = true;
         int64_t least = next->bound;
@@ -428,15 +430,17 @@ class ClusterPricing::Search {
   int looked_ = 0;
   double limit_;
   int64_t& steps_;
-  double open_;  ///< the least bound of what was not searched
+  const Deadline* deadline_;  ///< null: none
+  double open_;               ///< the least bound of what was not searched
   bool cutShort_ = false, oneIsEnough_ = false;
   const Found* found_ = nullptr;  ///< all clusters go there; otherwise the cheapest is wanted
   Cheapest best_;
 };
 
 ClusterPricing::Cheapest ClusterPricing::cheapest(int representative, const ClusterPrices& prices,
-                                                  double limit, int64_t& steps) const {
-  return Search(*this, networks_[representative], prices, limit, steps).cheapest();
+                                                  double limit, int64_t& steps,
+                                                  const Deadline* deadline) const {
+  return Search(*this, networks_[representative], prices, limit, steps, deadline).cheapest();
 }
 
 bool ClusterPricing::forEachBelow(int representative, const ClusterPrices& prices, double limit,

@@ -51,8 +51,9 @@ class ClusterPricing {
     std::vector<std::vector<int>> others;  ///< found on the way, below the limit as well
     double bound = 0;                      ///< nothing below this exists; at most the limit
   };
-  /// At most `steps` minimum cuts; `steps` is what is left then.
-  Cheapest cheapest(int representative, const ClusterPrices& prices, double limit, int64_t& steps) const;
+  /// At most `steps` minimum cuts, none after the deadline; `steps` is what is left then.
+  Cheapest cheapest(int representative, const ClusterPrices& prices, double limit, int64_t& steps,
+                    const Deadline* deadline = nullptr) const;
 
   struct Forced {
     bool any = false;          ///< some cluster with the node may be below the limit; if not, no more is said

@@ -25,6 +25,8 @@ constexpr double kFirstStep = 1, kShorter = 0.7, kLonger = 1.1, kShortest = 0.01
 constexpr double kSettled =
     0.1;  ///< steps below are near good prices: clusters found there are worth knowing
 constexpr int kMostFailures = 10;
+constexpr int kManyNodes = 250;  ///< from here on a round of prices takes long
+constexpr int kPricedAtATime = 8, kPricedAThread = 4;
 constexpr double kNew = 0.3;  ///< share of the last answer in the direction
 
 }  // namespace
@@ -47,8 +49,8 @@ void ClusterRelaxation::ascend(double enough, const Deadline& deadline) {
   for (int round = 0; round < kMostAscents && length > kShortest && !mine.passed(); ++round) {
     const double before = bound_;
     Pricing pricing(n);
-    price(duals, kSteps[0], length < kSettled, pricing);
-    if (bound_ >= enough) return;
+    price(duals, kSteps[0], length < kSettled, mine, pricing);
+    if (bound_ >= enough || mine.passed()) return;
     std::vector<double> missing(n, 1);
     for (const ClusterPricing::Cheapest& c : pricing.cheapest) {
       for (int v : c.members) missing[v] -= 1;
@@ -94,7 +96,7 @@ bool ClusterRelaxation::generate(double enough, const Deadline& deadline) {
       Pricing pricing(problem_.nodes);
       for (const int64_t steps : kSteps) {
         if (steps < kManySteps && round % kRoundsToABound == 0) continue;
-        added = price(mixed, steps, true, pricing);
+        added = price(mixed, steps, true, deadline, pricing);
         if (bound_ >= enough) return true;
         if (added || pricing.complete) break;
       }
@@ -105,16 +107,30 @@ bool ClusterRelaxation::generate(double enough, const Deadline& deadline) {
 }
 
 /// Finds the cheapest cluster of each representative at these duals; with `add`, adds it if it improves the
-/// program. Looks only at those that have not been searched to the end.
+/// program. Looks only at those that have not been searched to the end. Nothing, if the time is up before.
 bool ClusterRelaxation::price(const std::vector<double>& duals, int64_t mostSteps, bool add,
-                              Pricing& pricing) {
+                              const Deadline& deadline, Pricing& pricing) {
   const ClusterPrices prices = program_.prices(duals);
-  forEachNumber(problem_.nodes, [&](int r) {
-    if (pricing.searched[r]) return;
-    int64_t steps = mostSteps;
-    pricing.cheapest[r] = pricing_.cheapest(r, prices, 0, steps);
-    pricing.searched[r] = steps > 0 ? 1 : 0;
-  });
+  // By some at a time, which all see what time is left: they do not see how much of it the others take.
+  const int atATime = problem_.nodes < kManyNodes ? problem_.nodes : kPricedAtATime;
+  for (int first = 0; first < problem_.nodes; first += atATime) {
+    if (deadline.passed()) {
+      pricing.complete = false;
+      return false;
+    }
+    const auto priceOne = [&](int k) {
+      const int r = first + k;
+      if (pricing.searched[r]) return;
+      int64_t steps = mostSteps;
+      pricing.cheapest[r] = pricing_.cheapest(r, prices, 0, steps, &deadline);
+      pricing.searched[r] = steps > 0 ? 1 : 0;
+    };
+    if (atATime == kPricedAtATime) {
+      forEachNumber(std::min(atATime, problem_.nodes - first), priceOne, kPricedAThread);
+    } else {
+      forEachNumber(problem_.nodes, priceOne);
+    }
+  }
   double bound = program_.worth(duals);
   bool added = false;
   pricing.complete = true;

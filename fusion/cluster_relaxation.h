@@ -63,7 +63,8 @@ class ClusterRelaxation {
     std::vector<char> searched;  ///< to the end
     bool complete = false;       ///< all of them
   };
-  bool price(const std::vector<double>& duals, int64_t mostSteps, bool add, Pricing& pricing);
+  bool price(const std::vector<double>& duals, int64_t mostSteps, bool add, const Deadline& deadline,
+             Pricing& pricing);
 
   const PartitionProblem& problem_;
   ClusterPricing pricing_;

@@ -8,6 +8,7 @@
 #include "fusion/cluster_relaxation.h"
 #include "fusion/contraction.h"
 #include "fusion/solve_greedy.h"
+#include "fusion/work_time.h"
 
 namespace kelpie::fusion {
 namespace {
@@ -122,6 +123,9 @@ class Search {
       result_.cluster = incumbent;
     }
     result_.bound = std::max(result_.bound, lower);
+    // A turn that is hardly longer than it takes to begin finds nothing.
+    constexpr double kTimesTheBeginning = 3;
+    if (seconds < kTimesTheBeginning * beginning_) return result_;
     while (!open_.empty() && !worse(result_.bound) && !deadline_.passed()) {
       Branch branch = open_.top();
       open_.pop();
@@ -162,8 +166,9 @@ class Search {
 
   const PartitionProblem& problem_;
   Deadline deadline_ = Deadline(0);
-  int fewest_ = 0;  ///< clusters of a better partition, as far as others know
-  double cost_;     ///< of the incumbent
+  double beginning_ = 0;  ///< seconds that it took to begin, last
+  int fewest_ = 0;        ///< clusters of a better partition, as far as others know
+  double cost_;           ///< of the incumbent
   const double quantum_;
   ClusterSearchResult result_;
   double unfinished_ = 1e300;  ///< the least bound of branches that could not be split
@@ -236,7 +241,9 @@ void Search::solve(Branch first) {
 std::optional<Branch> Search::advance(Branch branch) {
   const PairTable pairs(branch.problem);
   branch.fewest = std::max(branch.fewest, fewest_);
+  const int64_t before = WorkTime::spent();
   ClusterRelaxation relaxation(branch.problem, pairs, branch.fewest);
+  if (branch.number == 0) beginning_ = 1e-9 * static_cast<double>(WorkTime::spent() - before);
   ClusterProgram& program = relaxation.program();
   const auto possible = [&](const std::vector<int>& c) {
     for (size_t i = 0; i < c.size(); ++i) {

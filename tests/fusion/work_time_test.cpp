@@ -1,14 +1,18 @@
 // Searches count their time: they end at the same place, whatever runs beside them.
 #include "fusion/work_time.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "fusion/deadline.h"
+#include "fusion/fuse.h"
+#include "fusion/lcu_reader.h"
 #include "fusion/parallel.h"
 #include "fusion/solve_ilp.h"
 #include "tests/fusion/shaped_problem.h"
@@ -56,6 +60,27 @@ TEST(WorkTime, OfThreadsIsSharedAmongThem) {
   };
   EXPECT_EQ(spentBy(1), 4950);
   EXPECT_EQ(spentBy(2), 2475);
+}
+
+/// Long pieces of a search look at the time, too: networks of what a chain of filters may share are large.
+TEST(WorkTime, SearchesOfLongChainsEndInTime) {
+  std::string text = "function chain(b0: [int64; 4]) {\n";
+  constexpr int kFilters = 300;
+  for (int k = 1; k <= kFilters; ++k)
+    text += fmt::format(
+        "  kernel f{0} {{\n    let n{0}: &int64, a{0}: [int64; n{0}] = FILTER flat {2} {{ i => b{1}[i] }}"
+        " where {{ i => b{1}[i] != {0} }}\n    return n{0}, a{0}\n  }}\n"
+        "  kernel m{0} {{\n    let b{0}: [int64; n{0}] = MAP flat n{0} {{ i => a{0}[i] + {0} }}\n"
+        "    return b{0}\n  }}\n",
+        k, k - 1, k == 1 ? "4" : fmt::format("n{}", k - 1));
+  lcu::ReadResult read = lcu::readProgram(text + fmt::format("  return b{}\n}}\n", kFilters));
+  ASSERT_TRUE(std::holds_alternative<lcu::Program>(read));
+  FusionOptions options;
+  options.seconds = 1;
+  options.costs = cpuCosts();
+  const int64_t before = WorkTime::spent();
+  fuse(std::get<lcu::Program>(read), options);
+  EXPECT_LT(1e-9 * static_cast<double>(WorkTime::spent() - before), 2);
 }
 
 /// Alone, and beside threads that take the processors; the search is cut short in either case.
