@@ -112,7 +112,9 @@ struct SegmentNumbers {
     int latest = 0;
     KELPIE_UNROLL
     for (int m = 0; m < S::kWidth; ++m) {
-      if (marks.item[m] != 0) latest = marks.item[m];
+      // Behind a backward tile there is a mark that is no number.
+      const bool behind = S::kBackward && S::group(row) + m == tile.count;
+      if (marks.item[m] != 0 && !behind) latest = marks.item[m];
       number[S::slot(m)] = latest;
     }
     const uint32_t marked = __ballot_sync(kFullWarp, latest != 0);
