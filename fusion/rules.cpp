@@ -129,6 +129,7 @@ bool alwaysEvaluates(const std::vector<ExprRef>& roots, ExprRef e) {
     const ExprRef node = work.back();
     work.pop_back();
     if (node == e) return true;
+    if (e->canFail && !node->canFail) continue;  // whatever has `e` in it can fail, too
     if (!seen.insert(node).second) continue;
     for (size_t k = 0; k < lcu::strictOperands(node); ++k) work.push_back(node->operands[k]);
   }

@@ -38,7 +38,7 @@ class RecordingDevice final : public tests::EmulatedDevice {
   std::set<std::string>& keys_;
 };
 
-constexpr std::chrono::milliseconds kLoading{100};
+constexpr std::chrono::milliseconds kLoading{500};
 
 /// Takes its time to load code.
 class SlowDevice final : public tests::EmulatedDevice {
