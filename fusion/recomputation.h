@@ -26,9 +26,6 @@ namespace kelpie::fusion {
 
 class Recomputation {
  public:
-  using SpaceKey = std::tuple<lcu::SpaceKind, lcu::ExprRef, lcu::ExprRef, lcu::VarId, lcu::ExprRef>;
-  static SpaceKey keyOf(const lcu::Space& space);
-
   Recomputation(lcu::Program& program, const CostModel& model) : program_(program), model_(model) {}
 
   /// All that the thunks of a SOAC load, to be found as shared.
@@ -46,6 +43,7 @@ class Recomputation {
   double storing(lcu::VarId array, lcu::ExprRef pull, const lcu::Soac& map, bool accompanied) const;
 
  private:
+  using SpaceKey = std::tuple<lcu::SpaceKind, lcu::ExprRef, lcu::ExprRef, lcu::VarId, lcu::ExprRef>;
   struct Read {
     SpaceKey space;
     lcu::ExprRef place = nullptr;  ///< without checks; null: of a cell
@@ -55,6 +53,7 @@ class Recomputation {
     double places = 0;  ///< the same, but those of a segment that read the same count once
     double turns = 1;
   };
+  static SpaceKey keyOf(const lcu::Space& space);
   /// The same place where nothing fails.
   lcu::ExprRef unchecked(lcu::ExprRef place) const;
   /// Whether the reader does a load of the pull anyway.

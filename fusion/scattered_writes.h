@@ -12,6 +12,9 @@
 //   first MAP flat n { j => if j == k then v else d[j] }     PERMUTE flat 1 { v } to { k } where k is in
 //   range, onto d
 //
+// Single values that are read from the array afterwards, and scalars of the host that these need, are computed
+// before the write, where no check or effect that stays behind it comes between.
+//
 // In and out: λcu before fusion, sizes normalised. Invariant: every place holds what it held before; checks
 // fail as before. What nobody uses then is left to dead_code.
 #pragma once
