@@ -47,8 +47,7 @@ std::unordered_set<FunctionId> calledInside(const core::Program& program) {
 /// Joins calls of one function.
 class Joiner {
  public:
-  /// `cuts`: in the middle of branches, too.
-  Joiner(core::Program& program, FunctionId self, bool cuts) : program_(program), self_(self), cuts_(cuts) {}
+  Joiner(core::Program& program, FunctionId self) : program_(program), self_(self) {}
 
   ExpPtr chain(const ExpPtr& e) {
     Chain chain = takeApart(e);
@@ -75,7 +74,7 @@ class Joiner {
       collectEnds(node->elseBranch, second, flag);
     }
     const size_t ends = first.size() + second.size();
-    if (node && cuts_ && static_cast<size_t>(countCalls(e, self_)) > ends)
+    if (node && static_cast<size_t>(countCalls(e, self_)) > ends)
       if (const ExpPtr cut = cutAtCalls(program_, self_, e)) return chain(cut);
     if (!first.empty() && !second.empty()) {
       first.insert(first.end(), second.begin(), second.end());
@@ -172,7 +171,6 @@ class Joiner {
 
   core::Program& program_;
   FunctionId self_;
-  bool cuts_;
 };
 
 /// Joins calls of functions that come to much code, callees first.
@@ -206,7 +204,7 @@ class LongCalls {
   ExpPtr joined(ExpPtr e) {
     if (analysis_.effects(e)) return e;  // which keep their order
     for (FunctionId g : callees(e))
-      if (lengths_[g] >= kLong && !analysis_.recursive(g)) e = Joiner(program_, g, true).chain(e);
+      if (lengths_[g] >= kLong && !analysis_.recursive(g)) e = Joiner(program_, g).chain(e);
     return e;
   }
 
@@ -252,7 +250,7 @@ core::Program joinBranchCalls(core::Program program, const Analysis& analysis) {
     if (!body || !inside.contains(f) || !analysis.recursive(f) || analysis.scalarLoop(f) ||
         analysis.scalarRecursion(f) || analysis.effects(body))
       continue;
-    program.functions[f].body = Joiner(program, f, true).chain(body);
+    program.functions[f].body = Joiner(program, f).chain(body);
   }
   LongCalls(program, Analysis(program)).run();
   return program;

@@ -26,7 +26,7 @@ constexpr double kSettled =
     0.1;  ///< steps below are near good prices: clusters found there are worth knowing
 constexpr int kMostFailures = 10;
 constexpr int kManyNodes = 250;  ///< from here on a round of prices takes long
-constexpr int kPricedAtATime = 8, kPricedAThread = 4;
+constexpr int kPricedAtATime = 8, kPricedAThread = 4, kFewPricedAThread = 16;
 constexpr double kNew = 0.3;  ///< share of the last answer in the direction
 
 }  // namespace
@@ -112,7 +112,8 @@ bool ClusterRelaxation::price(const std::vector<double>& duals, int64_t mostStep
                               const Deadline& deadline, Pricing& pricing) {
   const ClusterPrices prices = program_.prices(duals);
   // By some at a time, which all see what time is left: they do not see how much of it the others take.
-  const int atATime = problem_.nodes < kManyNodes ? problem_.nodes : kPricedAtATime;
+  const bool many = problem_.nodes >= kManyNodes;
+  const int atATime = many ? kPricedAtATime : problem_.nodes;
   for (int first = 0; first < problem_.nodes; first += atATime) {
     if (deadline.passed()) {
       pricing.complete = false;
@@ -125,11 +126,8 @@ bool ClusterRelaxation::price(const std::vector<double>& duals, int64_t mostStep
       pricing.cheapest[r] = pricing_.cheapest(r, prices, 0, steps, &deadline);
       pricing.searched[r] = steps > 0 ? 1 : 0;
     };
-    if (atATime == kPricedAtATime) {
-      forEachNumber(std::min(atATime, problem_.nodes - first), priceOne, kPricedAThread);
-    } else {
-      forEachNumber(problem_.nodes, priceOne);
-    }
+    forEachNumber(std::min(atATime, problem_.nodes - first), priceOne,
+                  many ? kPricedAThread : kFewPricedAThread);
   }
   double bound = program_.worth(duals);
   bool added = false;

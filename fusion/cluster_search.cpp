@@ -125,8 +125,8 @@ class Search {
     result_.bound = std::max(result_.bound, lower);
     // A turn that is hardly longer than it takes to begin finds nothing.
     constexpr double kTimesTheBeginning = 3;
-    if (seconds < kTimesTheBeginning * beginning_) return result_;
-    while (!open_.empty() && !worse(result_.bound) && !deadline_.passed()) {
+    const bool worthwhile = seconds >= kTimesTheBeginning * beginning_;
+    while (worthwhile && !open_.empty() && !worse(result_.bound) && !deadline_.passed()) {
       Branch branch = open_.top();
       open_.pop();
       if (!worse(branch.bound)) solve(std::move(branch));

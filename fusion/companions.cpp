@@ -33,17 +33,14 @@ void unite(std::vector<uint64_t>& set, const std::vector<uint64_t>& others) {
 
 /// What a SOAC reads otherwise than at its own element.
 std::set<VarId> readElsewhere(const lcu::Program& program, const Soac& soac) {
-  std::set<VarId> own;
+  std::set<VarId> own, others;
   lcu::forEachNode(thunksOf(soac), [&](ExprRef e) {
-    if (e->kind == ExprKind::Load && isPointwise(program, e, soac)) own.insert(e->index);
+    if (e->kind != ExprKind::Host && e->kind != ExprKind::Load) return;
+    const bool pointwise = e->kind == ExprKind::Load && isPointwise(program, e, soac);
+    (pointwise ? own : others).insert(e->index);
   });
-  std::set<VarId> others;
-  for (VarId var : lcu::freeVars(soac))
+  for (VarId var : lcu::freeVars(soac))  // what its space needs
     if (!own.contains(var)) others.insert(var);
-  lcu::forEachNode(thunksOf(soac), [&](ExprRef e) {
-    if (e->kind == ExprKind::Host || (e->kind == ExprKind::Load && !isPointwise(program, e, soac)))
-      others.insert(e->index);
-  });
   return others;
 }
 

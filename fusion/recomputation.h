@@ -7,6 +7,8 @@
 //   far     at places all over the array: a gather for each array, but for the first, which takes the place
 //           of that of x; what lies beside what was loaded (offsets[e + 1] - offsets[e]) is near
 //   told    at places that loads tell (y[order[i]]): gathers wherever x is read, once if x is stored
+//   own     of their segment, by elements of segments of any lengths: each load is one of every element; and
+//           where a kernel over the segments stays anyway (companions.h), storing x costs no launch
 //   shared  that the reader does anyway, for itself or for others: they cost nothing. With
 //             r = {if x > limit then 1 else 0 : x in v},
 //           whoever reads v[e] has r[e], too.
@@ -39,7 +41,8 @@ class Recomputation {
   /// Time of all reads of an array, computed by `pull` (over %i), beyond that of loading it.
   double computing(lcu::VarId array, lcu::ExprRef pull) const;
   /// Time to store it: the share of a launch for one result of `map`, unless that is `accompanied` by a
-  /// kernel over the same elements that it may share; bytes to and from memory; and what the pull gathers.
+  /// kernel over the same elements that it may share, and all reads are of segments of any lengths; bytes to
+  /// and from memory; and what the pull gathers.
   double storing(lcu::VarId array, lcu::ExprRef pull, const lcu::Soac& map, bool accompanied) const;
 
  private:

@@ -105,6 +105,7 @@ class Scatterer {
         carried_.insert(soacOf(stmt)->results[j]);
         onto.push_back(base->index);
       }
+      // If that is not possible, the permute copies the arrays.
       if (size_t place = readers[k]; before.empty() && !onto.empty()) readBefore(block, place, onto);
       // One by one: to insert an empty range, a deque moves what is before it onto itself, which empties it.
       for (; !before.empty(); before.pop_back())

@@ -102,14 +102,6 @@ bool onlyGathers(const PassText& t) {
   });
 }
 
-/// Opens the loops over the items of the only stage, in order.
-void openItems(PassText& t) {
-  t.line(2, "KELPIE_UNROLL");
-  t.line(2, "{}", kRowLoop);
-  t.line(4, "KELPIE_UNROLL");
-  t.line(4, "{}", kItemLoop);
-}
-
 /// The items of a pass of permutes, or of gathers: all checks of a thread come before its stores or loads,
 /// which then follow each other at once, or do not happen.
 void writeCheckedBefore(PassText& t, bool whole, bool alone = false) {
@@ -129,9 +121,7 @@ void writeCheckedBefore(PassText& t, bool whole, bool alone = false) {
   writeItems(t, 0, {.checks = CheckForm::Assume, .whole = whole, .alone = alone});
   if (t.hasOwn(0)) {
     t.line(2, "}} else {{");
-    openItems(t);
-    t.line(6, "own1[row][v] = {}::identity();", t.levelName(0));
-    for (int column : {4, 2}) t.line(column, "}}");
+    writeIdentities(t, 0);
   }
   t.line(2, "}}");
   if (t.plan.ranges()) t.line(2, "good = good & fine;");

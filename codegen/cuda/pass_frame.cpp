@@ -316,6 +316,7 @@ void writePrologue(PassText& t) {
   }
   if (!t.plan.stages.empty() && !t.plan.ranges()) writeLoads(t, 0);
   if (t.checksLate() && !t.plan.ranges()) t.line(2, "if (failed) return;");
+  // There is an item that those outside of the tile repeat (pass_checks.cpp).
   if (t.plan.repeats() && !t.plan.scanned()) t.line(2, "if (tile.count == 0) return;");
   if (t.plan.ranges()) {
     t.line(2, "Range::Ends marked;");

@@ -324,6 +324,10 @@ const char* unrolled(int rows) {
                      : "KELPIE_UNROLL_8";
 }
 
+void writeIdentity(PassText& t, size_t number) {
+  t.line(6, "own{}[row][v] = {}::identity();", number + 1, t.levelName(number));
+}
+
 /// Results of maps that leave the kernel.
 std::vector<VarId> storedSideBySide(const PassText& t, const StagePlan& stage) {
   std::vector<VarId> stored;
@@ -337,6 +341,19 @@ std::vector<VarId> storedSideBySide(const PassText& t, const StagePlan& stage) {
 }
 
 }  // namespace
+
+void openItems(PassText& t) {
+  t.line(2, "KELPIE_UNROLL");
+  t.line(2, "{}", kRowLoop);
+  t.line(4, "KELPIE_UNROLL");
+  t.line(4, "{}", kItemLoop);
+}
+
+void writeIdentities(PassText& t, size_t number) {
+  openItems(t);
+  writeIdentity(t, number);
+  for (int column : {4, 2}) t.line(column, "}}");
+}
 
 void writeItems(PassText& t, size_t number, const ItemForm& form) {
   const StagePlan& stage = t.plan.stages[number];
@@ -354,10 +371,7 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
   t.line(4, "KELPIE_UNROLL");
   t.line(4, "{}", kItemLoop);
   t.line(6, "const int offset = {};", form.nearest ? "tile.nearest(S::offset(row, v))" : "S::offset(row, v)");
-  const auto identity = [&] {
-    t.line(6, "own{}[row][v] = {}::identity();", number + 1, t.levelName(number));
-  };
-  if (t.hasOwn(number) && !form.nearest) identity();
+  if (t.hasOwn(number) && !form.nearest) writeIdentity(t, number);
   t.line(6, "{}", form.whole || form.nearest ? "{" : kInside);
   writeIndices(t, stage, form);
   Dialect d = itemDialect(t, form);
@@ -380,7 +394,7 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
   t.line(6, "}}");
   if (t.hasOwn(number) && form.nearest) {
     t.line(6, "if (!tile.contains(S::offset(row, v)))");
-    identity();
+    writeIdentity(t, number);
   }
   t.line(4, "}}");
   for (VarId v : stored) t.line(4, "storeRow<S>({}, tile, row, {});", t.outputNames.at(v), t.itemsOfRow(v));
@@ -388,12 +402,7 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
   if (!mayBeEmpty) return;
   if (t.hasOwn(number)) {
     t.line(2, "}} else {{");
-    t.line(2, "KELPIE_UNROLL");
-    t.line(2, "{}", kRowLoop);
-    t.line(4, "KELPIE_UNROLL");
-    t.line(4, "{}", kItemLoop);
-    identity();
-    for (int column : {4, 2}) t.line(column, "}}");
+    writeIdentities(t, number);
   }
   t.line(2, "}}");
 }

@@ -39,7 +39,10 @@ void defineLocal(PassText& t, lcu::VarId v, const std::string& text, ScalarType 
 void permuted(PassText& t, const lcu::Soac& soac, ExpressionEmitter& emitter);
 /// An item goes into what the thread has folded so far, of reduction `b`.
 void accumulated(PassText& t, uint32_t b, const std::vector<std::string>& items);
-/// The loop.
+/// Opens the loops over the items of a thread, in order.
+void openItems(PassText& t);
+/// The loops over what a stage computes; over the identities of its operators instead.
 void writeItems(PassText& t, size_t number, const ItemForm& form);
+void writeIdentities(PassText& t, size_t number);
 
 }  // namespace kelpie::codegen::cuda

@@ -40,7 +40,8 @@ struct RegularNumbers {
     }
   }
 
-  /// The segments (less `first`) of the items of a row, in order; of items outside of the tile that of the last.
+  /// The segments (less `first`) of the items of a row, in order; of items outside of the tile that of the
+  /// last.
   __device__ __forceinline__ void row(int row, int (&number)[S::kWidth]) const {
     KELPIE_UNROLL
     for (int v = 0; v < S::kWidth; ++v) {

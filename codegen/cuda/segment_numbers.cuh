@@ -97,7 +97,8 @@ struct SegmentNumbers {
     return heads;
   }
 
-  /// The segments (less `first`) of the items of a row; of those outside of the tile that of the nearest one in it.
+  /// The segments (less `first`) of the items of a row; of those outside of the tile that of the nearest one
+  /// in it.
   template <class Segments>
   __device__ __forceinline__ void row(int row, const Segments& segments, const Tile& tile,
                                       const Shared& shared, int (&number)[S::kWidth]) const {
@@ -105,7 +106,8 @@ struct SegmentNumbers {
       const auto own = segments.from(first + 1);
       KELPIE_UNROLL
       for (int v = 0; v < S::kWidth; ++v)
-        number[v] = int(countUpTo(own, tile.base + tile.nearest(S::offset(row, v)), segments.count - first - 1));
+        number[v] =
+            int(countUpTo(own, tile.base + tile.nearest(S::offset(row, v)), segments.count - first - 1));
       return;
     }
     const Pack<uint16_t, S::kWidth> marks = marksOf(row, shared);
