@@ -96,6 +96,9 @@ inline bool loadsInOrder(lcu::ExprRef load) {
   return position->kind == lcu::ExprKind::Param && position->index < 2;
 }
 
+/// Whether it loads what belongs to its element's segment, which all elements of that load.
+inline bool loadsOfSegment(lcu::ExprRef load) { return loadsInOrder(load) && load->operands[0]->index == 1; }
+
 /// Elements of a group of neighbours.
 constexpr int kNeighbours = 256;
 /// Bytes that pass before a cache has forgotten what it held.

@@ -34,6 +34,11 @@ class Homes {
 std::unordered_set<lcu::ExprRef> countedInLoops(const codegen::Schedule& schedule,
                                                 const std::vector<double>& entered);
 
+/// By block: it is a side of a branch of which compilers make none, as both sides are short and have no
+/// branches: all their instructions are done, each on its side's condition, so that nothing waits for the
+/// condition first.
+std::vector<bool> predicatedBlocks(const codegen::Schedule& schedule);
+
 /// For each call of a recursion over frames, how many values its frame has; none: a call that leaves nothing
 /// pending, a turn of a loop (codegen/pending_calls.h).
 using Frames = std::unordered_map<lcu::ExprRef, std::optional<size_t>>;

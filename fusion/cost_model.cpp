@@ -6,6 +6,7 @@
 
 #include "codegen/kernel_analysis.h"
 #include "codegen/short_arrays.h"
+#include "codegen/thunk_sample.h"
 #include "fusion/effects.h"
 #include "fusion/segment_lengths.h"
 
@@ -339,6 +340,7 @@ std::vector<lcu::VarId> CostModel::guardedLoads(const lcu::Soac& soac) {
   std::vector<lcu::VarId> arrays;
   lcu::forEachNode(soac.pull, [&](ExprRef e) {
     if (e->kind != ExprKind::Load || unguarded.contains(e)) return;
+    if (codegen::loadsOfSegment(e)) return;  // what a segment has is there before
     const AccessPattern pattern = patternOf(e->operands[0]);
     if (pattern == AccessPattern::InOrder || pattern == AccessPattern::Shifted) arrays.push_back(e->index);
   });
@@ -492,6 +494,8 @@ double CostModel::segmentTime(const std::vector<SoacTime>& members) const {
            segments * costs_.segment;
   // Threads compute where segments of one length begin.
   const double borders = lookedUp || !costs_.lockStep ? segments * costs_.segment : 0;
+  // Maps of long segments find theirs row by row as well.
+  if (numbered && !scans && costs_.lockStep) return elements * costs_.segmentedElement + borders;
   if (numbered) return many * elements * costs_.segmentedElement + borders;
   double time = 0;
   if (reduces) time = folding * costs_.foldedElement + segments * costs_.foldedSegment;
@@ -553,7 +557,7 @@ double CostModel::predicted(const MemoryTime& memory, const std::vector<SoacTime
   // Warps that fold segments work by themselves, and load a tile ahead.
   const bool hidden = numbered || (costs_.lockStep && folds && collective == 0);
   // What they wait for hides behind the arithmetic of others.
-  const double waits = costs_.lockStep && numbered && folds && collective == 0 ? lookUps : 0;
+  const double waits = costs_.lockStep && numbered && collective == 0 ? lookUps : 0;
   const bool rows = costs_.lockStep && std::any_of(members.begin(), members.end(),
                                                    [](const SoacTime& member) { return member.rows; });
   const double finding = rows || hidden ? segmentTime(members) : 0;

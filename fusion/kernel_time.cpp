@@ -173,9 +173,9 @@ class Account {
 
   /// What the scanner of a pass takes for its tiles (codegen/cuda/scanner.cuh).
   double scannerTime(const codegen::cuda::PassPlan& plan) const {
-    constexpr double kQuick = 0.4;  // where lanes take several tiles each (scanShortTiles)
-    constexpr double kWide = 1.8;   // where a tile carries more than three words
-    constexpr int64_t kWord = 8, kWideBytes = 3 * kWord;
+    constexpr double kQuick = 0.4;                // where lanes take several tiles each (scanShortTiles)
+    constexpr double kThree = 1.35, kWide = 1.8;  // where a tile carries three words, and more
+    constexpr int64_t kWord = 8;
     constexpr int kShortTile = 1024;
     using namespace codegen::cuda;
     if (!plan.scanned()) return 0;
@@ -183,10 +183,11 @@ class Account {
                        std::all_of(plan.levels.begin(), plan.levels.end(), [](const LevelPlan& level) {
                          return !level.segmented && level.bytes() <= int64_t{sizeof(int64_t)};
                        });
-    const bool wide = std::any_of(plan.levels.begin(), plan.levels.end(), [](const LevelPlan& level) {
-      return level.bytes() + (level.segmented ? kWord : 0) > kWideBytes;
-    });
-    return n_ / plan.shape.items() * model_.costs().scannedTile * (quick ? kQuick : wide ? kWide : 1);
+    int64_t carried = 0;
+    for (const LevelPlan& level : plan.levels)
+      carried = std::max<int64_t>(carried, level.bytes() + (level.segmented ? kWord : 0));
+    const double wide = carried > 3 * kWord ? kWide : carried == 3 * kWord ? kThree : 1;
+    return n_ / plan.shape.items() * model_.costs().scannedTile * (quick ? kQuick : wide);
   }
 
   void findProduct() {
@@ -302,7 +303,10 @@ class Account {
         model_.costs().lockStep ? countedInLoops(schedule, threads) : std::unordered_set<ExprRef>();
     std::vector<bool> shared(schedule.blocks.size(), false), repeated(schedule.blocks.size(), false);
     std::vector<ExprRef> loops(schedule.blocks.size(), nullptr);  // the outermost that a block is in
-    LoadWaits waits(schedule);
+    // Flat items are each behind the test of whether there is one.
+    const std::vector<bool> predicated =
+        time.numbered ? predicatedBlocks(schedule) : std::vector<bool>(schedule.blocks.size(), false);
+    LoadWaits waits(schedule, predicated);
     for (size_t b = 0; b < schedule.blocks.size(); ++b) {
       for (const ScheduleStep& step : schedule.blocks[b].steps) {
         // What every element has computed, a branch or a loop need not compute again.
@@ -335,12 +339,12 @@ class Account {
         }
         // In loops the next turn waits in any case.
         if (role == BindingRole::Element && !repeated[b])
-          time.lookUps += lookUps(schedule, step, inStep, inStep[b]);
+          time.lookUps += lookUps(schedule, predicated, b, step, inStep, time.kind == SoacKind::Reduce);
         if (load && model_.costs().lockStep && !codegen::loadsInOrder(step.node) && facts.varies(step.node))
           time.integers += inStep[b] * facts.needed(step.node) * share * model_.costs().address;
         if (load)
-          addWait(waits, b, step.node, kLanes * threads[b] / std::max(1.0, inStep[b]), repeated[b],
-                  positions);
+          addWait(waits, b, b > 0 && !predicated[b], step.node,
+                  kLanes * threads[b] / std::max(1.0, inStep[b]), repeated[b], positions);
         if (load)
           this->load(step.node, threads[b] * facts.needed(step.node), inStep[b], repeated[b], role,
                      positions);
@@ -354,16 +358,20 @@ class Account {
             (model_.costs().lockStep ? inStep[home] : threads[home]) * operation;
       }
     }
+    // Where its segment begins, which folds know.
+    if (time.kind == SoacKind::Map && role == BindingRole::Element &&
+        lcu::anyNode(roots, [](ExprRef e) { return e->kind == ExprKind::Param && e->index == 2; }))
+      time.lookUps += times * lookUp(false);
     // How often branches and loops are entered decides, so nothing is guessed without a sample.
     if (model_.costs().lockStep && role != BindingRole::Finish && (sampled_ || schedule.blocks.size() == 1))
       pass_->memory.waits += inStep[0] * waits.ofElement(inStep) * kUsualThreads / threadsAtOnce();
   }
 
   /// Of a load that so many of 32 lanes do in step.
-  void addWait(LoadWaits& waits, size_t block, ExprRef load, double lanes, bool inLoop,
+  void addWait(LoadWaits& waits, size_t block, bool branches, ExprRef load, double lanes, bool inLoop,
                const ThunkSample::Positions& positions) const {
     const double wait = waitOf(load, lanes, positions);
-    if (block > 0 && codegen::loadsInOrder(load) && load->operands[0]->index == 1) {
+    if (branches && codegen::loadsOfSegment(load)) {
       waits.addBefore(wait);
     } else if (!inLoop || changesInLoops(load)) {  // else it is there
       waits.add(block, load, wait, inLoop);
@@ -372,6 +380,7 @@ class Account {
   double waitOf(ExprRef load, double lanes, const ThunkSample::Positions& positions) const {
     const ExprRef at = load->operands[0];
     if (codegen::loadsInOrder(load)) return model_.wait(at->index == 1);
+    if (besideSegment(at)) return model_.wait(true);
     if (patternOf(at) == AccessPattern::Same) return model_.costs().ownWait;
     return positions.number > 0 ? model_.wait(placesOf(positions, remembered_), lanes) : model_.wait(false);
   }
@@ -383,22 +392,33 @@ class Account {
     return threads > 0 ? threads : kUsualThreads;
   }
 
-  /// What elements that know their segment take longer: loads of what belongs to it, and those for which a
-  /// condition has to be known, which few warps wait for. `times`: how often the step is done.
-  double lookUps(const Schedule& schedule, const ScheduleStep& step, const std::vector<double>& entered,
-                 double times) const {
+  /// What elements that know their segment take longer: loads of what belongs to it, in front of all
+  /// branches, and in folds those for which a condition has to be known, which few warps wait for.
+  double lookUps(const Schedule& schedule, const std::vector<bool>& predicated, size_t block,
+                 const ScheduleStep& step, const std::vector<double>& entered, bool folds) const {
     const bool load = step.node->kind == ExprKind::Load;
-    if (load && codegen::loadsInOrder(step.node) && step.node->operands[0]->index == 1)
-      return times * model_.costs().besideLoad;
+    if (load && codegen::loadsOfSegment(step.node)) return entered[0] * lookUp(folds);
+    if (load && besideSegment(step.node->operands[0])) return entered[block] * lookUp(folds);
     double time = 0;
     for (const uint32_t branch : {step.first, step.second}) {
-      if (branch == 0 || step.node->kind != ExprKind::If) continue;
+      if (branch == 0 || predicated[branch] || !folds || step.node->kind != ExprKind::If) continue;
       const std::vector<ScheduleStep>& steps = schedule.blocks[branch].steps;
-      if (std::any_of(steps.begin(), steps.end(),
-                      [](const ScheduleStep& inside) { return inside.node->kind == ExprKind::Load; }))
+      if (std::any_of(steps.begin(), steps.end(), [](const ScheduleStep& inside) {
+            return inside.node->kind == ExprKind::Load && !codegen::loadsOfSegment(inside.node);
+          }))
         time += entered[branch] * model_.costs().guardedLoad;
     }
     return time;
+  }
+  /// The position of a segment near an element's own: where the next one begins.
+  static bool besideSegment(ExprRef at) {
+    if (at->kind != ExprKind::Op || (at->op != ScalarOp::Add && at->op != ScalarOp::Sub)) return false;
+    const ExprRef s = at->operands[0], by = at->operands[1];
+    return s->kind == ExprKind::Param && s->index == 1 && by->kind == ExprKind::Constant;
+  }
+  double lookUp(bool folds) const {
+    constexpr double kMap = 1.4;  // of what folds take, which keep the segments of a tile at hand
+    return (folds ? 1 : kMap) * model_.costs().besideLoad;
   }
 
   /// `times` one of 32 neighbours in step makes it.
@@ -487,6 +507,10 @@ class Account {
       return addSideBySide(e, times, repeated, positions);
     const AccessPattern pattern = patternOf(at);
     if (pattern == AccessPattern::Same) return;
+    if (besideSegment(at) && role == BindingRole::Element) {  // its neighbours load most of it in order
+      reads.atSegments = std::max(reads.atSegments, std::min(1.0, times / std::max(1.0, n_)));
+      return;
+    }
     times *= shareOf(at);
     const bool shifted = pattern == AccessPattern::Shifted || goesWithScan(at);
     if (sampled_ && positions.number == 0) return;  // in a branch that no element takes

@@ -25,6 +25,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "driver/cell_sizes.h"
 #include "driver/costs_file.h"
 #include "driver/pipeline.h"
 #include "frontend/session.h"
@@ -98,7 +99,7 @@ bool addProgram(const std::string& file, double least, const TargetCosts& costs,
     fmt::print(stderr, "{}: {}\n", file, problem);
     return false;
   }
-  for (auto& [place, known] : sizes) passes.known[moved(place, file)] = std::move(known);
+  for (auto& [place, known] : sizes) passes.known[driver::formKey(moved(place, file))] = std::move(known);
   passes.fusion.costs = costs;
   passes.fusion.remodel = true;
   const driver::Pipeline pipeline(sources, passes);
@@ -106,10 +107,12 @@ bool addProgram(const std::string& file, double least, const TargetCosts& costs,
   Session session(sources, {Widths(), ""});
   all.names.push_back(std::filesystem::path(file).stem());
   std::set<std::pair<std::string, std::string>> found;
+  driver::CellSizes foreseen;
   for (const FormResult& form : pipeline.analyse(session, *text)) {
     if (!form.program) continue;
     const auto program = std::make_shared<lcu::Program>(pipeline.flatten(*form.program));
-    const fusion::FusionReport report = pipeline.fuse(*program);
+    const fusion::FusionReport report = pipeline.fuse(*program, foreseen.readBy(*program));
+    foreseen.assign(form.assignments, *program);
     for (const fusion::RegionReport& region : report.regions) {
       for (const fusion::ClusterReport& cluster : region.clusters) {
         const auto time = times.find({sources.describe(form.program->span), cluster.kernel});

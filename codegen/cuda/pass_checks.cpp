@@ -196,12 +196,13 @@ bool takesReciprocals(const PassText& t, const StagePlan& stage) {
   });
 }
 
-/// Whether a stage has code that fills registers by itself.
-bool callsLongFunctions(const PassText& t, const StagePlan& stage) {
-  return std::any_of(stage.bindings.begin(), stage.bindings.end(), [&](uint32_t b) {
-    return lcu::anyNode(thunksOf(t.kernel.bindings[b]),
-                        [](ExprRef e) { return e->type == ScalarType::Float64 && isLongFunction(e); });
-  });
+/// Functions of float64 whose code is long and fills registers.
+size_t longFunctions(const PassText& t, const StagePlan& stage) {
+  size_t count = 0;
+  for (uint32_t b : stage.bindings)
+    lcu::forEachNode(thunksOf(t.kernel.bindings[b]),
+                     [&](ExprRef e) { count += e->type == ScalarType::Float64 && isLongFunction(e); });
+  return count;
 }
 
 }  // namespace
@@ -209,8 +210,9 @@ bool callsLongFunctions(const PassText& t, const StagePlan& stage) {
 /// Where segments are numbered, whole tiles that lie in one segment have a copy: there its values are loaded
 /// once for all items of a thread. A level of quickhull took 0.4 ms for 2 * 10^7 points, of two lines,
 /// without; sums of segments take 0.57 to 1 of the time, few of them up to 1.15. Not where
-/// long functions of float64 fill the registers: sums of exp(x - c) took 1.45 times as long with it
-/// (bench/results/h200-2026-11-26-copies.txt).
+/// long functions of float64 fill the registers, or several of them the cache of instructions: sums of
+/// exp(x - c) took 1.45 times as long with it (bench/results/h200-2026-11-26-copies.txt), maps of three sines
+/// and a hash 1.6 times (h200-2026-11-29-functions.txt).
 void writeCheckedItems(PassText& t, size_t number) {
   // Of longer texts, the copy would cost compile time, and the test of each item does not show.
   constexpr size_t kShort = 900, kShortWithChecks = 4000;
@@ -229,16 +231,17 @@ void writeCheckedItems(PassText& t, size_t number) {
   const bool pays = (checks && (!searches || usesSegments(t, stage))) || numbered;
   const bool gathers = searches && text.size() <= kShort && onlyGathers(t);
   const bool mayPay = pays || gathers || t.plan.ranges() || t.plan.scanned() || t.plan.narrow || permutes;
-  const bool copies = !everywhere && mayPay && text.size() <= (pays ? kShortWithChecks : kShort) &&
-                      !(searches && hasLoops(t, stage));
+  constexpr size_t kFewFunctions = 2;
+  const size_t functions = longFunctions(t, stage);
+  const bool copies = !everywhere && mayPay && !(numbered && functions > kFewFunctions) &&
+                      text.size() <= (pays ? kShortWithChecks : kShort) && !(searches && hasLoops(t, stage));
   if (!searches && !copies) {
     t.text += text;
     return;
   }
   // Those of ranges have it beside the other copy, as most segments may be short; but not where warps, or
   // blocks, take long segments for themselves before.
-  const bool alsoAlone =
-      t.plan.ranges() && !t.plan.whole() && usesSegments(t, stage) && !callsLongFunctions(t, stage);
+  const bool alsoAlone = t.plan.ranges() && !t.plan.whole() && usesSegments(t, stage) && functions == 0;
   const char* whole = numbered ? "tile.count == S::kItems && numbers.alone" : "tile.count == S::kItems";
   // The tiles of a range are searched together, when all are done.
   t.searchesRange = searches && t.plan.ranges();

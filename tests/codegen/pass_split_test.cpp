@@ -136,6 +136,30 @@ TEST_F(LoopsTest, ManyLoopsHaveLongTiles) {
   EXPECT_FALSE(longer.suits(extents));
 }
 
+/// Code of many functions would outgrow the cache of instructions: fewer items, and no copy of it for tiles
+/// in one segment.
+TEST_F(LoopsTest, MapsOfManyFunctionsHaveFewItems) {
+  auto& a = *known_.program.arena;
+  const auto kernel = [&](int functions) {
+    lcu::ExprRef e = a.convert(a.param(1), ScalarType::Float64);
+    for (int k = 0; k < functions; ++k) e = a.op(ScalarOp::Sin, e);
+    map_.pull = {e};
+    map_.results = {
+        known_.program.newVar({"sines", lcu::VarKind::Array, ScalarType::Float64, map_.space.extent})};
+    return codegen::cuda::generateKernel({"sines", {map_}, map_.results}, known_.program, "k");
+  };
+  const codegen::cuda::CudaKernel few = kernel(2), many = kernel(3);
+  ASSERT_EQ(few.passes.size(), 1u);
+  ASSERT_EQ(many.passes.size(), 1u);
+  const auto copies = [](const codegen::cuda::CudaKernel& kernel) {
+    return codegen::cuda::sourceOf(kernel.passes[0]).find("numbers.alone") != std::string::npos;
+  };
+  EXPECT_TRUE(copies(few));
+  EXPECT_FALSE(copies(many));
+  EXPECT_EQ(few.passes[0].shape.items(), 8 * few.passes[0].shape.threads);
+  EXPECT_EQ(many.passes[0].shape.items(), 4 * many.passes[0].shape.threads);
+}
+
 /// Where the last of several writers to a place stays, the last ones come first, so that those behind them
 /// need not write; not where a scan has to go forward.
 TEST(PassSplit, LastWritersComeFirst) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "codegen/kernel_analysis.h"
+#include "fusion/compiled_blocks.h"
 #include "fusion/lcu_reader.h"
 
 namespace kelpie::fusion {
@@ -20,8 +21,8 @@ struct Waited {
 };
 
 /// Of a map's thunk where each load takes 1, every branch is entered by some of 32 neighbours and loops turn
-/// `turns` times.
-Waited waitedBy(const std::string& thunk, double turns = 1) {
+/// `turns` times; `predicates`: short branches are none.
+Waited waitedBy(const std::string& thunk, double turns = 1, bool predicates = false) {
   const std::string text = R"(
 global 1: ([int64]) = n: int64, xs: [int64; n]
 global 2: ([int64]) = m: int64, ys: [int64; m]
@@ -43,7 +44,8 @@ entry main: (int64) {
     const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
     if (!launch) continue;
     const Schedule schedule = codegen::scheduleExpressions(codegen::eagerThunks(launch->kernel.bindings[0]));
-    LoadWaits waits(schedule);
+    const std::vector<bool> branches(schedule.blocks.size(), false);
+    LoadWaits waits(schedule, predicates ? predicatedBlocks(schedule) : branches);
     std::vector<double> inStep(schedule.blocks.size(), 1);
     std::vector<bool> inLoop(schedule.blocks.size(), false);
     for (size_t b = 0; b < schedule.blocks.size(); ++b) {
@@ -76,6 +78,19 @@ TEST(LoadWaits, BranchesWaitForTheirConditions) {
   EXPECT_DOUBLE_EQ(waitedBy("if i > 5 then ys[zs[i]] else 0").time, 2);
 }
 
+/// Short sides without branches are computed on their condition, for several elements at once.
+TEST(LoadWaits, ShortBranchesAreNone) {
+  const auto wait = [](const std::string& thunk) { return waitedBy(thunk, 1, true).time; };
+  EXPECT_DOUBLE_EQ(wait("if i > 5 then ys[i] else 0"), 1 / kTogether);
+  EXPECT_DOUBLE_EQ(wait("if xs[i] > 5 then ys[i] else zs[i]"), 2 / kTogether);
+  EXPECT_DOUBLE_EQ(wait("if i > 5 then ys[i] * 7 + i else 0"), 1 / kTogether);
+  // Two loads, a branch, or much to compute.
+  EXPECT_DOUBLE_EQ(wait("if i > 5 then ys[i] + zs[i] else 0"), 1);
+  EXPECT_DOUBLE_EQ(wait("if i > 5 then if i > 7 then ys[i] else zs[i] else 0"), 1 / kTogether);
+  EXPECT_DOUBLE_EQ(wait("if i > 5 then ys[i] * 7 * i * 9 + xor(i, 3) * 11 else 0"), 1);
+  EXPECT_DOUBLE_EQ(wait("if i > 5 then ys[i] % 10 else 0"), 1);
+}
+
 /// Lanes of the one side do not wait for the other.
 TEST(LoadWaits, SidesOfABranchLoadTogether) {
   EXPECT_DOUBLE_EQ(waitedBy("if i > 5 then ys[i] else zs[i]").time, 1);
@@ -96,7 +111,7 @@ TEST(LoadWaits, BranchesOneAfterTheOther) {
 /// What is loaded before all else adds to what then comes, once.
 TEST(LoadWaits, LoadsInFrontOfAllBranches) {
   const Schedule nothing = codegen::scheduleExpressions({});
-  LoadWaits waits(nothing);
+  LoadWaits waits(nothing, {false});
   waits.addBefore(3);
   waits.addBefore(2);
   EXPECT_DOUBLE_EQ(waits.ofElement({1}), 3);

@@ -84,5 +84,26 @@ TEST(Prediction, CountersOfUnrolledLoops) {
   EXPECT_DOUBLE_EQ(predicted(costs, kernel("m"), 100, 10), 100 * kTurns * (1.3 + 1 + 1 + 2 * 10));
 }
 
+/// The same where the body of a loop is in a branch of its end, as tail recursion has it.
+TEST(Prediction, CountersOfUnrolledRecursion) {
+  const auto kernel = [](const std::string& end) {
+    return R"(
+  kernel k { let r: [int64; n] = MAP flat n { i =>
+    let (d, s, j, t) = loop (d = false, s = 0, j = 0, t = 0) {
+      let e = j == )" +
+           end + R"(; (u, v, w) = if e then (t, j, t) else (s, j + 1, t + xs[i] * (j * 3 + 5)) in
+      while not(d) next e, u, v, w } in s } return r }
+  let first: int64 = r[0]
+  return first)";
+  };
+  constexpr int kTurns = 16;
+  TargetCosts costs = free();
+  costs.lockStep = true;
+  costs.integerProduct = 1;
+  // One product of the element; the other is of constants.
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("8"), 100, 10), 100 * kTurns);
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("m"), 100, 10), 100 * kTurns * 2);
+}
+
 }  // namespace
 }  // namespace kelpie::fusion

@@ -207,7 +207,12 @@ TEST(Prediction, LookUpsOfSegmentsOnAGpu) {
   costs.lockStep = true;
   EXPECT_DOUBLE_EQ(predicted(costs, kernel("xs[i] + s"), 6400, 100), 0);
   EXPECT_DOUBLE_EQ(predicted(costs, kernel("xs[i] + ys[s]"), 6400, 100), 6400);
-  EXPECT_DOUBLE_EQ(predicted(costs, kernel("if s > 3 then xs[i] else p"), 6400, 100), 6400 * 10);
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("if s > 3 then xs[i] % 9 else p"), 6400, 100), 6400 * 10);
+  // Short branches are none; what a segment has is loaded in front of all.
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("if s > 3 then xs[i] else p"), 6400, 100), 0);
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("xs[i] + (if s > 3 then ys[s] * p % 9 else p)"), 6400, 100), 6400);
+  // What the next one has is loaded like it, and is next to it in memory.
+  EXPECT_DOUBLE_EQ(predicted(costs, kernel("xs[i] + ys[s + 1] - ys[s]"), 6400, 100), 2 * 6400);
   // The next turn of a loop waits in any case.
   costs.besideLoad = 0;
   const char* const loop =
