@@ -4,6 +4,7 @@
 #include <set>
 
 #include "codegen/cuda/pass_split.h"
+#include "codegen/float_division.h"
 #include "codegen/integer_division.h"
 #include "codegen/regular_reads.h"
 
@@ -111,7 +112,7 @@ class ShapeChooser {
     const bool ofSegments = plan_.numbered() && !plan_.scanned();
     const int unrolledFunctions = ofSegments ? 64 : 96;
     while ((flatOnce() || ofSegments) && shape.rows > 1 &&
-           shape.rows * shape.width * weight.functions > unrolledFunctions)
+           shape.rows * shape.width * (weight.functions + 2 * weight.quotients) > unrolledFunctions)
       shape.rows /= 2;
     plan_.rowsAtOnce = rowsAtOnce(weight);
     const int unrolled = (plan_.rowsAtOnce > 0 ? plan_.rowsAtOnce : shape.rows) * shape.width;
@@ -174,6 +175,7 @@ class ShapeChooser {
     size_t nodes = 0;        ///< of thunk code
     int divisions = 0;       ///< ... that are long divisions
     int functions = 0;       ///< ... that are long code: those of float64 count as four of float32
+    int quotients = 0;       ///< ... of float64, which are half as long
     bool gathers = false;    ///< elements are loaded at computed places
     int gathered = 0;        ///< ... so many for each
     bool loops = false;      ///< how long thunks take depends on data
@@ -218,6 +220,8 @@ class ShapeChooser {
         weight.divisions += dividesLongIntegers(e) && !dividesByWords(e);
         if (isLongFunction(e) || (e->kind == ExprKind::Op && e->op == ScalarOp::Sqrt))
           weight.functions += e->type == ScalarType::Float64 ? 4 : 1;
+        weight.quotients += e->kind == ExprKind::Op && e->op == ScalarOp::Div &&
+                            e->type == ScalarType::Float64 && !isPowerOfTwo(e->operands[1]);
         if (e->kind != ExprKind::Load) return;
         const ExprRef at = e->operands[0];
         weight.gathered += at->usesParam && at->kind != ExprKind::Param;

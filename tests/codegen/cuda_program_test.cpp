@@ -43,8 +43,6 @@ TEST(CudaPrograms, SparseMatrixVector) {
       "smvm([[(0,2.0),(2,1.0)],[(1,3.0)],[(0,1.0),(1,1.0),(2,1.0)]], [1.0,10.0,100.0]);");
 }
 
-/// Columns that a loop loads at one position are put side by side, or not where they are many beside the
-/// elements; an even number of them and an odd one.
 /// Sequences whose lengths were compared share their segments; nobody reads behind the shorter one.
 TEST(CudaPrograms, SequencesOfOneLength) {
   const std::string data =
@@ -58,6 +56,22 @@ TEST(CudaPrograms, SequencesOfOneLength) {
   expectAgreement(data + "{sum({x * y : x in row}) : y in w; row in take(m, 3)};");
 }
 
+/// Fewer items a thread, and no copy of their code for tiles that lie in one segment.
+TEST(CudaPrograms, MapsOfManyFunctions) {
+  expectAgreement(
+      "lengths = {if i == 40 then 5000 else rem(i * i, 9) : i in [0:300]};"
+      "rows = {{float(i + j) / 7.0 : j in [0:n]} : i in [0:300]; n in lengths}; w = {float(i) : i in "
+      "[0:300]};"
+      "{{sin(x) * cos(x + y) + sin(y) / (x + 3.0) + float(j) : x in row; j in [0:#row]} : row in rows; y in "
+      "w};"
+      "{{if x > y then sqrt(x) / 3.0 + exp(0.0 - x) * ln(y + 1.0) * atan(x) else y : x in row} : row in "
+      "rows; y in w};"
+      "{{(sin(x + y), cos(x + y)) : x in row} : row in rows; y in w};"
+      "{sin(x) * cos(x) + exp(0.0 - x) / (x + 1.0) + ln(x + 2.0) * atan(x) : x in flatten(rows)};");
+}
+
+/// Columns that a loop loads at one position are put side by side, or not where they are many beside the
+/// elements; an even number of them and an odd one.
 TEST(CudaPrograms, ColumnsSideBySide) {
   for (int64_t recordBytes : {int64_t{0}, int64_t{1} << 40}) {
     RunnerOptions options;
