@@ -99,6 +99,15 @@ inline bool loadsInOrder(lcu::ExprRef load) {
 /// Whether it loads what belongs to its element's segment, which all elements of that load.
 inline bool loadsOfSegment(lcu::ExprRef load) { return loadsInOrder(load) && load->operands[0]->index == 1; }
 
+/// The same of a segment a constant number further: of where the next one begins.
+inline bool loadsOfSegmentNearby(lcu::ExprRef load) {
+  const lcu::ExprRef at = load->operands[0];
+  if (at->kind != lcu::ExprKind::Op || (at->op != ScalarOp::Add && at->op != ScalarOp::Sub)) return false;
+  const lcu::ExprRef segment = at->operands[0];
+  return segment->kind == lcu::ExprKind::Param && segment->index == 1 &&
+         at->operands[1]->kind == lcu::ExprKind::Constant;
+}
+
 /// Elements of a group of neighbours.
 constexpr int kNeighbours = 256;
 /// Bytes that pass before a cache has forgotten what it held.

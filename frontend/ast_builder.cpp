@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "frontend/text.h"
@@ -45,6 +46,12 @@ std::string adviceOnPattern(std::string_view text, char before) {
   if (begins("#")) return "a comment stands between two %";
   for (const char* word : {"def", "defun", "define", "fn", "fun", "func"})
     if (begins(word)) return "a function is defined by function NAME(X) = BODY";
+  constexpr size_t kSlips = 2;  // of who types a word of eight letters
+  const std::string first = lowerCase(text.substr(0, text.find(' ')));
+  const bool named =
+      first.size() + 1 < text.size() && std::isalpha(static_cast<unsigned char>(text[first.size() + 1]));
+  if (named && editDistance(first, "function", kSlips) <= kSlips)
+    return std::string("did you mean `function`?");
   for (const char* constant : {"f", "t"})
     if (begins(constant) || text.starts_with(std::string(constant) + "("))
       return "`t` and `f` are the constants true and false; a function is defined by function NAME(X) = BODY";

@@ -339,7 +339,8 @@ FormResult Session::command(const ast::Command& command, Span span) {
            "a variable or a function of this name is written in parentheses there: (exit)");
     return result;
   }
-  static constexpr std::array kOfValues = {"(", "=", ",", "["};  // what follows a variable or a function
+  // What follows a variable or a function.
+  static constexpr std::array kOfValues = {"(", "=", "|=", ",", "["};
   const bool isValue = !command.arguments.empty() &&
                        std::find(kOfValues.begin(), kOfValues.end(), command.arguments[0]) != kOfValues.end();
   if (isValue) {

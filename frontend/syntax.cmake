@@ -7,6 +7,7 @@ target_sources(kelpie_frontend PRIVATE
   form_scanner.cpp
   lexer.cpp
   parser.cpp
-  syntax_mistake.cpp)
+  syntax_mistake.cpp
+  text.cpp)
 # ANTLR's headers stay inside these few files.
 target_link_libraries(kelpie_frontend PRIVATE kelpie_grammar_Nesl)

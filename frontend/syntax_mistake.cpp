@@ -222,6 +222,8 @@ struct Surroundings {
             before == NeslParser::SLASH) &&
            type(found - 2) == NeslParser::NAME;
   }
+  /// Whether what is found comes right after a `load` that begins the form.
+  bool isFirstBehindLoad() const { return type(formBegin) == NeslParser::LOAD && found == formBegin + 1; }
   bool onNewLine() const { return beginsLine(found); }
   /// Whether what is found comes right after the first name of a line.
   bool followsNameOnNewLine() const {
@@ -244,6 +246,9 @@ struct Surroundings {
 /// Advice for the slips that explain most mistakes; empty where none does.
 std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
   constexpr const char* kComment = "a comment stands between two %";
+  constexpr const char* kLoad =
+      "as the first word of a form `load` is a command; a variable or a function of this name is written in "
+      "parentheses there: (load)";
   constexpr const char* kLogical = "the logical operators are `and` and `or`";
   constexpr const char* kBody = "the body of a function comes behind a `=`: function NAME(X, Y) = BODY";
   constexpr const char* kEmptySequence = "an empty sequence names the type of its elements: [] int";
@@ -273,7 +278,11 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       for (const char* word : {"elseif", "elsif", "elif"})
         if (around.hasWord(word)) return "these are two words: else if CONDITION then A else B";
       break;
+    case NeslParser::BAR_EQUAL:
+      if (around.isFirstBehindLoad()) return kLoad;
+      break;
     case NeslParser::EQUAL:
+      if (around.isFirstBehindLoad()) return kLoad;
       if (around.type(around.formBegin) == NeslParser::DATATYPE)
         return "the types of a record's parts follow its name: datatype NAME(TYPE, ...)";
       if (parameter && around.type(around.formBegin) == NeslParser::FUNCTION && !around.hasSignature())
@@ -298,6 +307,7 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
         return "equality is written ==";
       return "if a new form begins here, the one before it lacks its `;`; equality is written ==";
     case NeslParser::COMMA:
+      if (around.isFirstBehindLoad()) return kLoad;
       if (around.type(around.found - 1) == NeslParser::COMMA)
         return "an element is missing between the commas";
       if (emptySequence) return kEmptySequence;
@@ -384,6 +394,8 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       if (pattern) return "patterns are names, pairs and records: a sequence is not taken apart by a pattern";
       break;
     case NeslParser::BAR:
+      if (around.type(around.formBegin) == NeslParser::DATATYPE)
+        return "a datatype is one record, with no alternatives: datatype NAME(TYPE, ...)";
       if (inBraces && around.type(around.found - 1) == NeslParser::SEMICOLON)
         return "no `;` stands before the filter: {a : a in x; b in y | CONDITION}";
       if (!around.open.empty() && around.type(around.open.back()) == NeslParser::LBRACKET)

@@ -13,4 +13,8 @@ inline std::string lowerCase(std::string_view text) {
   return out;
 }
 
+/// Number of edits (insertion, removal, replacement, exchange of neighbours) between two words, up to
+/// `limit`; more than that is `limit` + 1. Takes time for the letters of one word.
+size_t editDistance(std::string_view a, std::string_view b, size_t limit);
+
 }  // namespace kelpie

@@ -1,9 +1,11 @@
 #include "fusion/compiled_blocks.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <utility>
 
+#include "codegen/float_division.h"
 #include "codegen/loop_exits.h"
 #include "codegen/pending_calls.h"
 #include "codegen/thunk_sample.h"
@@ -30,6 +32,13 @@ std::unordered_set<ExprRef> changing(uint32_t loop, const std::vector<ExprRef>& 
 
 constexpr double kUnrolledTurns = 64;
 
+bool isDividedByPowerOfTwo(ExprRef e) {
+  const ExprRef divisor = e->operands[1];
+  if (isFloat(e->type)) return codegen::isPowerOfTwo(divisor);
+  return divisor->kind == ExprKind::Constant &&
+         std::has_single_bit(static_cast<uint64_t>(divisor->constant.i));
+}
+
 /// About how many instructions a step of 64 bits takes. What a segment has is loaded in front of all
 /// branches.
 int instructions(ExprRef e) {
@@ -40,8 +49,9 @@ int instructions(ExprRef e) {
     case ExprKind::Check:
       return kCheck;
     case ExprKind::Op:
-      if (codegen::takesLong(e) || e->op == ScalarOp::Div || e->op == ScalarOp::Rem) return kLong;
-      return e->op == ScalarOp::Mul ? kProduct : kOperation;
+      if (e->op == ScalarOp::Div || e->op == ScalarOp::Rem)
+        return isDividedByPowerOfTwo(e) ? kOperation : kLong;
+      return codegen::takesLong(e) ? kLong : e->op == ScalarOp::Mul ? kProduct : kOperation;
     case ExprKind::Call:
       return kLong;
     default:
@@ -55,20 +65,18 @@ class CountedValues {
   CountedValues(ExprRef loop, const std::vector<bool>& counters) : loop_(loop), counters_(counters) {}
   bool contains(ExprRef e) {
     if (const auto it = known_.find(e); it != known_.end()) return it->second;
-    const auto all = [&](const auto& operands) {
-      return std::all_of(operands.begin(), operands.end(), [&](ExprRef x) { return contains(x); });
-    };
     bool result = false;
     if (e->kind == ExprKind::Constant) {
       result = true;
     } else if (e->kind == ExprKind::LoopVar) {
       result = e->index == loop_->index && counters_[e->count];
     } else if (e->kind == ExprKind::Op || e->kind == ExprKind::Convert || e->kind == ExprKind::Check) {
-      result = all(e->operands);
+      result = std::all_of(e->operands.begin(), e->operands.end(), [&](ExprRef x) { return contains(x); });
     } else if (e->kind == ExprKind::Project && e->operands[0]->kind == ExprKind::If) {
       const ExprRef choice = e->operands[0];
-      result = all(std::vector<ExprRef>{choice->operands[0], codegen::thenValues(choice)[e->index],
-                                        codegen::elseValues(choice)[e->index]});
+      const size_t values = (choice->operands.size() - 1) / 2;
+      result = contains(choice->operands[0]) && contains(choice->operands[1 + e->index]) &&
+               contains(choice->operands[1 + values + e->index]);
     }
     return known_[e] = result;
   }
@@ -146,9 +154,10 @@ std::unordered_set<ExprRef> countedInLoops(const Schedule& schedule, const std::
   return counted;
 }
 
-std::vector<bool> predicatedBlocks(const Schedule& schedule) {
+std::vector<bool> blocksBehindBranches(const Schedule& schedule) {
   // The assembler of CUDA 13 does so with up to this many, by the code of thirty kernels.
   constexpr int kShort = 17;
+  const auto isEmpty = [&](uint32_t block) { return block == 0 || schedule.blocks[block].steps.empty(); };
   const auto isShort = [&](uint32_t block) {
     const std::vector<ScheduleStep>& steps = schedule.blocks[block].steps;
     int count = 0, loads = 0;
@@ -158,19 +167,18 @@ std::vector<bool> predicatedBlocks(const Schedule& schedule) {
     }
     return count <= kShort && loads <= 1 &&
            std::all_of(steps.begin(), steps.end(),
-                       [](const ScheduleStep& step) { return step.first == 0 && step.second == 0; });
+                       [&](const ScheduleStep& step) { return isEmpty(step.first) && isEmpty(step.second); });
   };
-  std::vector<bool> predicated(schedule.blocks.size(), false);
-  for (const codegen::ScheduleBlock& block : schedule.blocks) {
-    for (const ScheduleStep& step : block.steps) {
-      if (step.node->kind != ExprKind::If || (step.first == 0 && step.second == 0)) continue;
-      const bool both =
-          (step.first == 0 || isShort(step.first)) && (step.second == 0 || isShort(step.second));
-      for (const uint32_t side : {step.first, step.second})
-        if (side != 0) predicated[side] = both;
+  std::vector<bool> behind(schedule.blocks.size(), false);
+  for (size_t b = 0; b < schedule.blocks.size(); ++b) {  // blocks come after those they are in
+    for (const ScheduleStep& step : schedule.blocks[b].steps) {
+      if (step.first == 0) continue;
+      const bool predicated = step.node->kind == ExprKind::If && isShort(step.first) && isShort(step.second);
+      for (const uint32_t nested : {step.first, step.second})
+        if (nested != 0) behind[nested] = behind[b] || !predicated;
     }
   }
-  return predicated;
+  return behind;
 }
 
 Frames framesOf(const Schedule& schedule) {

@@ -1,7 +1,7 @@
 // What compilers make of the blocks of a thunk (codegen/expression_schedule.h), as far as it changes how
-// often something is computed: for predictions (kernel_time.h).
+// often something is computed, or waited for: for predictions (kernel_time.h).
 //
-// In:  a schedule, and how often its blocks are entered. Out: facts by node.
+// In:  a schedule, and how often its blocks are entered. Out: facts by node or block.
 #pragma once
 
 #include <optional>
@@ -34,10 +34,10 @@ class Homes {
 std::unordered_set<lcu::ExprRef> countedInLoops(const codegen::Schedule& schedule,
                                                 const std::vector<double>& entered);
 
-/// By block: it is a side of a branch of which compilers make none, as both sides are short and have no
-/// branches: all their instructions are done, each on its side's condition, so that nothing waits for the
-/// condition first.
-std::vector<bool> predicatedBlocks(const codegen::Schedule& schedule);
+/// By block: it is behind a branch or in a loop, so that elements wait for its condition one after the other.
+/// Branches with short sides that have none themselves do not count: compilers put the condition on each of
+/// their instructions, and several elements go on together.
+std::vector<bool> blocksBehindBranches(const codegen::Schedule& schedule);
 
 /// For each call of a recursion over frames, how many values its frame has; none: a call that leaves nothing
 /// pending, a turn of a loop (codegen/pending_calls.h).

@@ -16,7 +16,7 @@ struct TargetCosts {
   // Memory.
   double byte;        ///< one byte loaded or stored in order
   double storedByte;  ///< one byte stored, where little is loaded
-  double besideLoad;  ///< a load of what a neighbour loads, too
+  double besideLoad;  ///< a load of what a neighbour loads, too, or of what their segment has
   double cachedLoad;  ///< a load at an arbitrary position that finds its element in a core's own cache
   double sharedLoad;  ///< the same in the cache of all cores
   double randomLoad;  ///< a load at an arbitrary position of a large array
@@ -25,7 +25,7 @@ struct TargetCosts {
   /// `kUsualThreads` at once: in its core's cache, beyond that, and beyond the cache of all cores.
   double ownWait, sharedWait, memoryWait;
   double guardedLoad;    ///< beyond its bytes, a load in order of what a filter passes on and its condition
-                         ///< does not read
+                         ///< does not read; or in a branch of a fold of segments
   double checkedFilter;  ///< a check in a filter: nothing goes on before it is known
 
   // Arithmetic on one element.

@@ -24,6 +24,7 @@ ThunkStructure::ThunkStructure(const std::vector<ExprRef>& roots, const ArrayBit
     : schedule(codegen::scheduleExpressions(roots)),
       facts(roots, bits),
       exits(exitsOfLoops(schedule)),
+      behindBranches(blocksBehindBranches(schedule)),
       frames(framesOf(schedule)),
       homes(schedule, roots) {}
 

@@ -28,6 +28,7 @@ struct ThunkStructure {
   const codegen::Schedule schedule;
   const ElementFacts facts;
   const std::unordered_set<lcu::ExprRef> exits;  ///< of loops (compiled_blocks.h)
+  const std::vector<bool> behindBranches;        ///< by block, where items have no test around them
   const Frames frames;
   const Homes homes;
 };

@@ -16,6 +16,7 @@
 #include "fusion/product_tiles.h"
 #include "fusion/refilled_turns.h"
 #include "fusion/sampled_places.h"
+#include "fusion/segment_look_ups.h"
 
 namespace kelpie::fusion {
 
@@ -153,8 +154,9 @@ class Account {
     double scanner = 0;  ///< what it takes at least
     BySegments bySegments = BySegments::No;
     std::optional<codegen::RefilledLoop> refilled;
-    double itemsOfLane = 1;      ///< ... of that
-    std::set<VarId> guarded;     ///< arrays that only survivors of filters load
+    double itemsOfLane = 1;   ///< ... of that
+    std::set<VarId> guarded;  ///< arrays that only survivors of filters load
+    SegmentLookUps segmentLookUps;
     std::set<VarId> sideBySide;  ///< arrays that neighbouring segments read so
     bool scansRanges = false;
     double ahead = 0;           ///< share of the elements that ranges scan ahead of their tiles
@@ -303,10 +305,10 @@ class Account {
         model_.costs().lockStep ? countedInLoops(schedule, threads) : std::unordered_set<ExprRef>();
     std::vector<bool> shared(schedule.blocks.size(), false), repeated(schedule.blocks.size(), false);
     std::vector<ExprRef> loops(schedule.blocks.size(), nullptr);  // the outermost that a block is in
-    // Flat items are each behind the test of whether there is one.
-    const std::vector<bool> predicated =
-        time.numbered ? predicatedBlocks(schedule) : std::vector<bool>(schedule.blocks.size(), false);
-    LoadWaits waits(schedule, predicated);
+    // Flat items are each in a branch, as there may be none (pass_checks.cpp), and those in it are left.
+    std::vector<bool> behindBranches = structure.behindBranches;
+    if (!time.numbered) std::fill(behindBranches.begin() + 1, behindBranches.end(), true);
+    LoadWaits waits(schedule, behindBranches);
     for (size_t b = 0; b < schedule.blocks.size(); ++b) {
       for (const ScheduleStep& step : schedule.blocks[b].steps) {
         // What every element has computed, a branch or a loop need not compute again.
@@ -339,12 +341,13 @@ class Account {
         }
         // In loops the next turn waits in any case.
         if (role == BindingRole::Element && !repeated[b])
-          time.lookUps += lookUps(schedule, predicated, b, step, inStep, time.kind == SoacKind::Reduce);
+          time.lookUps += pass_->segmentLookUps.ofStep(schedule, {b, step}, behindBranches, inStep, time.kind,
+                                                       model_.costs());
         if (load && model_.costs().lockStep && !codegen::loadsInOrder(step.node) && facts.varies(step.node))
           time.integers += inStep[b] * facts.needed(step.node) * share * model_.costs().address;
         if (load)
-          addWait(waits, b, b > 0 && !predicated[b], step.node,
-                  kLanes * threads[b] / std::max(1.0, inStep[b]), repeated[b], positions);
+          addWait(waits, b, behindBranches[b], step.node, kLanes * threads[b] / std::max(1.0, inStep[b]),
+                  repeated[b], positions);
         if (load)
           this->load(step.node, threads[b] * facts.needed(step.node), inStep[b], repeated[b], role,
                      positions);
@@ -358,20 +361,18 @@ class Account {
             (model_.costs().lockStep ? inStep[home] : threads[home]) * operation;
       }
     }
-    // Where its segment begins, which folds know.
-    if (time.kind == SoacKind::Map && role == BindingRole::Element &&
-        lcu::anyNode(roots, [](ExprRef e) { return e->kind == ExprKind::Param && e->index == 2; }))
-      time.lookUps += times * lookUp(false);
+    if (time.lookedUp && role == BindingRole::Element)
+      time.lookUps += pass_->segmentLookUps.ofPositions(roots, time.kind, times, model_.costs());
     // How often branches and loops are entered decides, so nothing is guessed without a sample.
     if (model_.costs().lockStep && role != BindingRole::Finish && (sampled_ || schedule.blocks.size() == 1))
       pass_->memory.waits += inStep[0] * waits.ofElement(inStep) * kUsualThreads / threadsAtOnce();
   }
 
   /// Of a load that so many of 32 lanes do in step.
-  void addWait(LoadWaits& waits, size_t block, bool branches, ExprRef load, double lanes, bool inLoop,
+  void addWait(LoadWaits& waits, size_t block, bool behindBranch, ExprRef load, double lanes, bool inLoop,
                const ThunkSample::Positions& positions) const {
     const double wait = waitOf(load, lanes, positions);
-    if (branches && codegen::loadsOfSegment(load)) {
+    if (behindBranch && codegen::loadsOfSegment(load)) {
       waits.addBefore(wait);
     } else if (!inLoop || changesInLoops(load)) {  // else it is there
       waits.add(block, load, wait, inLoop);
@@ -380,7 +381,7 @@ class Account {
   double waitOf(ExprRef load, double lanes, const ThunkSample::Positions& positions) const {
     const ExprRef at = load->operands[0];
     if (codegen::loadsInOrder(load)) return model_.wait(at->index == 1);
-    if (besideSegment(at)) return model_.wait(true);
+    if (codegen::loadsOfSegmentNearby(load)) return model_.wait(true);
     if (patternOf(at) == AccessPattern::Same) return model_.costs().ownWait;
     return positions.number > 0 ? model_.wait(placesOf(positions, remembered_), lanes) : model_.wait(false);
   }
@@ -390,35 +391,6 @@ class Account {
     const size_t pass = static_cast<size_t>(pass_ - passes_.data());
     const double threads = known.empty() ? 0 : known[std::min(pass, known.size() - 1)];
     return threads > 0 ? threads : kUsualThreads;
-  }
-
-  /// What elements that know their segment take longer: loads of what belongs to it, in front of all
-  /// branches, and in folds those for which a condition has to be known, which few warps wait for.
-  double lookUps(const Schedule& schedule, const std::vector<bool>& predicated, size_t block,
-                 const ScheduleStep& step, const std::vector<double>& entered, bool folds) const {
-    const bool load = step.node->kind == ExprKind::Load;
-    if (load && codegen::loadsOfSegment(step.node)) return entered[0] * lookUp(folds);
-    if (load && besideSegment(step.node->operands[0])) return entered[block] * lookUp(folds);
-    double time = 0;
-    for (const uint32_t branch : {step.first, step.second}) {
-      if (branch == 0 || predicated[branch] || !folds || step.node->kind != ExprKind::If) continue;
-      const std::vector<ScheduleStep>& steps = schedule.blocks[branch].steps;
-      if (std::any_of(steps.begin(), steps.end(), [](const ScheduleStep& inside) {
-            return inside.node->kind == ExprKind::Load && !codegen::loadsOfSegment(inside.node);
-          }))
-        time += entered[branch] * model_.costs().guardedLoad;
-    }
-    return time;
-  }
-  /// The position of a segment near an element's own: where the next one begins.
-  static bool besideSegment(ExprRef at) {
-    if (at->kind != ExprKind::Op || (at->op != ScalarOp::Add && at->op != ScalarOp::Sub)) return false;
-    const ExprRef s = at->operands[0], by = at->operands[1];
-    return s->kind == ExprKind::Param && s->index == 1 && by->kind == ExprKind::Constant;
-  }
-  double lookUp(bool folds) const {
-    constexpr double kMap = 1.4;  // of what folds take, which keep the segments of a tile at hand
-    return (folds ? 1 : kMap) * model_.costs().besideLoad;
   }
 
   /// `times` one of 32 neighbours in step makes it.
@@ -473,6 +445,14 @@ class Account {
     return sampled_ ? std::min(apart, std::max(probability, ofNeighbours)) : apart;
   }
 
+  /// What belongs to a segment is loaded if one of its elements takes the branch.
+  void loadOfSegment(Reads& reads, ExprRef e, double times) const {
+    const double taken = std::min(1.0, times / std::max(1.0, n_)),
+                 length = std::max(1.0, n_ / std::max(1.0, m_));
+    const double share = 1 - std::pow(1 - taken, length);
+    reads.atSegments = std::max(reads.atSegments, piecesLoaded(share, model_.storedBytes(e->index), 1));
+  }
+
   /// `inStep`: how often one of 32 neighbours does; `repeated`: in a loop.
   void load(ExprRef e, double times, double inStep, bool repeated, BindingRole role,
             const ThunkSample::Positions& positions) {
@@ -486,11 +466,7 @@ class Account {
       if (role == BindingRole::Epilogue) {
         reads.atSegments = 1;
       } else if (at->index == 1) {
-        // Of a segment, if one of its elements takes the branch.
-        const double taken = std::min(1.0, times / std::max(1.0, n_)),
-                     length = std::max(1.0, n_ / std::max(1.0, m_));
-        const double share = 1 - std::pow(1 - taken, length);
-        reads.atSegments = std::max(reads.atSegments, piecesLoaded(share, model_.storedBytes(e->index), 1));
+        loadOfSegment(reads, e, times);
       } else {
         reads.atElements =
             std::max(reads.atElements, piecesLoaded(times / n_, model_.storedBytes(e->index), inStep / n_));
@@ -507,10 +483,9 @@ class Account {
       return addSideBySide(e, times, repeated, positions);
     const AccessPattern pattern = patternOf(at);
     if (pattern == AccessPattern::Same) return;
-    if (besideSegment(at) && role == BindingRole::Element) {  // its neighbours load most of it in order
-      reads.atSegments = std::max(reads.atSegments, std::min(1.0, times / std::max(1.0, n_)));
-      return;
-    }
+    // Neighbouring segments load most of it in order.
+    if (codegen::loadsOfSegmentNearby(e) && role == BindingRole::Element)
+      return loadOfSegment(reads, e, times);
     times *= shareOf(at);
     const bool shifted = pattern == AccessPattern::Shifted || goesWithScan(at);
     if (sampled_ && positions.number == 0) return;  // in a branch that no element takes

@@ -96,13 +96,13 @@ std::unordered_set<ExprRef> awaitedInLoops(const Schedule& schedule) {
   return awaited;
 }
 
-LoadWaits::LoadWaits(const Schedule& schedule, std::vector<bool> predicated)
-    : schedule_(schedule), predicated_(std::move(predicated)), awaited_(awaitedInLoops(schedule)) {}
+LoadWaits::LoadWaits(const Schedule& schedule, std::vector<bool> behindBranches)
+    : schedule_(schedule), behindBranches_(std::move(behindBranches)), awaited_(awaitedInLoops(schedule)) {}
 
 void LoadWaits::add(size_t block, ExprRef load, double wait, bool inLoop) {
-  const double together = block == 0 || (predicated_[block] && !inLoop) ? kTogether
-                          : inLoop && !awaited_.contains(load)          ? kUnrolled
-                                                                        : 1;
+  const double together = !behindBranches_[block]              ? kTogether
+                          : inLoop && !awaited_.contains(load) ? kUnrolled
+                                                               : 1;
   waits_[{block, load}] = wait / together;
 }
 

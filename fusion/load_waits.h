@@ -38,8 +38,8 @@ std::unordered_set<lcu::ExprRef> awaitedInLoops(const codegen::Schedule& schedul
 class LoadWaits {
  public:
   /// The schedule must live as long.
-  /// `predicated`, by block: there is no branch there (compiled_blocks.h), so several elements load together.
-  LoadWaits(const codegen::Schedule& schedule, std::vector<bool> predicated);
+  /// `behindBranches`, by block: elements load one after the other there; elsewhere several do together.
+  LoadWaits(const codegen::Schedule& schedule, std::vector<bool> behindBranches);
   /// Of a load that is a step of `block`, which may be (in) a loop: `wait`, in any unit.
   void add(size_t block, lcu::ExprRef load, double wait, bool inLoop);
   /// Of a load that an element does before all others.
@@ -52,7 +52,7 @@ class LoadWaits {
   /// From when a block is entered to when all that it computes is there.
   double ofBlock(size_t block, double from, const std::vector<double>& inStep, Times& times) const;
   const codegen::Schedule& schedule_;
-  const std::vector<bool> predicated_;
+  const std::vector<bool> behindBranches_;
   const std::unordered_set<lcu::ExprRef> awaited_;
   double before_ = 0;
   std::map<std::pair<size_t, lcu::ExprRef>, double> waits_;  ///< by block: a node may be a step of several

@@ -198,10 +198,13 @@ bool takesReciprocals(const PassText& t, const StagePlan& stage) {
 
 /// Functions of float64 whose code is long and fills registers.
 size_t longFunctions(const PassText& t, const StagePlan& stage) {
+  std::vector<ExprRef> thunks;
+  for (uint32_t b : stage.bindings) {
+    const std::vector<ExprRef> own = thunksOf(t.kernel.bindings[b]);
+    thunks.insert(thunks.end(), own.begin(), own.end());
+  }
   size_t count = 0;
-  for (uint32_t b : stage.bindings)
-    lcu::forEachNode(thunksOf(t.kernel.bindings[b]),
-                     [&](ExprRef e) { count += e->type == ScalarType::Float64 && isLongFunction(e); });
+  lcu::forEachNode(thunks, [&](ExprRef e) { count += e->type == ScalarType::Float64 && isLongFunction(e); });
   return count;
 }
 
@@ -209,10 +212,10 @@ size_t longFunctions(const PassText& t, const StagePlan& stage) {
 
 /// Where segments are numbered, whole tiles that lie in one segment have a copy: there its values are loaded
 /// once for all items of a thread. A level of quickhull took 0.4 ms for 2 * 10^7 points, of two lines,
-/// without; sums of segments take 0.57 to 1 of the time, few of them up to 1.15. Not where
-/// long functions of float64 fill the registers, or several of them the cache of instructions: sums of
-/// exp(x - c) took 1.45 times as long with it (bench/results/h200-2026-11-26-copies.txt), maps of three sines
-/// and a hash 1.6 times (h200-2026-11-29-functions.txt).
+/// without; sums of segments take 0.57 to 1 of the time, few of them up to 1.15. Not those of ranges where
+/// functions of float64 fill the registers: sums of exp(x - c) took 1.45 times as long with it
+/// (bench/results/h200-2026-11-26-copies.txt). Nor others where three functions or more fill the cache of
+/// instructions: maps of three sines and a hash took 1.6 times as long (h200-2026-11-29-functions.txt).
 void writeCheckedItems(PassText& t, size_t number) {
   // Of longer texts, the copy would cost compile time, and the test of each item does not show.
   constexpr size_t kShort = 900, kShortWithChecks = 4000;

@@ -104,11 +104,12 @@ class ShapeChooser {
       shape.rows = std::min(shape.rows, kGatheringRows);
     constexpr int kFewItems = 4;  // for lanes to take from each other
     if (shape.rows * shape.width < kFewItems) plan_.refilledInTiles.reset();
-    // Code of more functions than these outgrows the cache of instructions. Haversine distances, 17 functions
-    // of float64 for each of 2^26 elements: 3.8 ms with four items a thread on an H200, 2.5 with two; a
-    // mixture of Gaussians and the quality of power 0.87 and 0.89 of the time of twice as many. Where items
-    // find their segments by themselves (10^8 elements): three sines and a hash 1.86 ms with eight, 1.44 with
-    // four, but pairs of functions up to 1.1 times as long (bench/results/h200-2026-11-29-functions.txt).
+    // Code of more functions than these, in fourths of one of float64 for all items, outgrows the cache of
+    // instructions. Haversine distances, 17 functions of float64 for each of 2^26 elements: 3.8 ms with four
+    // items a thread on an H200, 2.5 with two; a mixture of Gaussians and the quality of power 0.87 and 0.89
+    // of the time of twice as many. Where items find their segments by themselves (10^8 elements): three
+    // sines of quotients and a hash 1.86 ms with eight, 1.44 with four, 1.40 with two, but pairs of functions
+    // up to 1.1 times as long with four (bench/results/h200-2026-11-29-functions.txt).
     const bool ofSegments = plan_.numbered() && !plan_.scanned();
     const int unrolledFunctions = ofSegments ? 64 : 96;
     while ((flatOnce() || ofSegments) && shape.rows > 1 &&

@@ -138,26 +138,46 @@ TEST_F(LoopsTest, ManyLoopsHaveLongTiles) {
 
 /// Code of many functions would outgrow the cache of instructions: fewer items, and no copy of it for tiles
 /// in one segment.
-TEST_F(LoopsTest, MapsOfManyFunctionsHaveFewItems) {
-  auto& a = *known_.program.arena;
-  const auto kernel = [&](int functions) {
-    lcu::ExprRef e = a.convert(a.param(1), ScalarType::Float64);
-    for (int k = 0; k < functions; ++k) e = a.op(ScalarOp::Sin, e);
+class FunctionsTest : public LoopsTest {
+ protected:
+  /// A map of so many sines and quotients of one number.
+  codegen::cuda::CudaKernel mapOf(int sines, int quotients, lcu::ExprRef number) {
+    auto& a = *known_.program.arena;
+    lcu::ExprRef e = a.convert(number, ScalarType::Float64);
+    for (int k = 0; k < sines; ++k) e = a.op(ScalarOp::Sin, e);
+    for (int k = 0; k < quotients; ++k)
+      e = a.op(ScalarOp::Div, e, a.constant(Scalar::ofFloat(ScalarType::Float64, 3)));
     map_.pull = {e};
     map_.results = {
-        known_.program.newVar({"sines", lcu::VarKind::Array, ScalarType::Float64, map_.space.extent})};
-    return codegen::cuda::generateKernel({"sines", {map_}, map_.results}, known_.program, "k");
-  };
-  const codegen::cuda::CudaKernel few = kernel(2), many = kernel(3);
-  ASSERT_EQ(few.passes.size(), 1u);
-  ASSERT_EQ(many.passes.size(), 1u);
-  const auto copies = [](const codegen::cuda::CudaKernel& kernel) {
-    return codegen::cuda::sourceOf(kernel.passes[0]).find("numbers.alone") != std::string::npos;
-  };
-  EXPECT_TRUE(copies(few));
-  EXPECT_FALSE(copies(many));
-  EXPECT_EQ(few.passes[0].shape.items(), 8 * few.passes[0].shape.threads);
-  EXPECT_EQ(many.passes[0].shape.items(), 4 * many.passes[0].shape.threads);
+        known_.program.newVar({"results", lcu::VarKind::Array, ScalarType::Float64, map_.space.extent})};
+    return codegen::cuda::generateKernel({"functions", {map_}, map_.results}, known_.program, "k");
+  }
+  static int itemsOf(const codegen::cuda::CudaKernel& kernel) {
+    return kernel.passes.at(0).shape.items() / kernel.passes[0].shape.threads;
+  }
+  static bool copies(const codegen::cuda::CudaKernel& kernel) {
+    return codegen::cuda::sourceOf(kernel.passes.at(0)).find("numbers.alone") != std::string::npos;
+  }
+};
+
+TEST_F(FunctionsTest, MapsOfSegments) {
+  const lcu::ExprRef segment = known_.program.arena->param(1);
+  const auto two = mapOf(2, 0, segment), three = mapOf(3, 0, segment), quotients = mapOf(2, 1, segment);
+  EXPECT_TRUE(copies(two));
+  EXPECT_EQ(itemsOf(two), 8);
+  EXPECT_FALSE(copies(three));
+  EXPECT_EQ(itemsOf(three), 4);
+  EXPECT_TRUE(copies(quotients));
+  EXPECT_EQ(itemsOf(quotients), 4);
+}
+
+TEST_F(FunctionsTest, FlatMaps) {
+  map_.space = {lcu::SpaceKind::Flat, map_.space.extent, nullptr, 0, nullptr};
+  const lcu::ExprRef element = known_.program.arena->param(0);
+  const int usual = itemsOf(mapOf(1, 0, element));
+  EXPECT_EQ(itemsOf(mapOf(24 / usual, 0, element)), usual);
+  EXPECT_EQ(itemsOf(mapOf(24 / usual, 2, element)), usual / 2);
+  EXPECT_EQ(itemsOf(mapOf(48 / usual + 1, 0, element)), usual / 4);
 }
 
 /// Where the last of several writers to a place stays, the last ones come first, so that those behind them

@@ -110,6 +110,12 @@ TEST_F(InferTest, WhatFollowsFromAMistakeIsNotTold) {
 }
 
 TEST_F(InferTest, HintsSayWhatIsUsuallyMeant) {
+  EXPECT_EQ(mistake("fucntion g(x) = x;").hint, "did you mean `function`?");
+  EXPECT_THAT(mistake("functions + 1 = 5;").hint, HasSubstr("equality is written =="));
+  EXPECT_THAT(mistake("load |= [1, 2];").hint, HasSubstr("in parentheses there: (load)"));
+  EXPECT_THAT(mistake("load = 3;").hint, HasSubstr("in parentheses there: (load)"));
+  EXPECT_THAT(mistake("load, x = 1, 2;").hint, HasSubstr("in parentheses there: (load)"));
+  EXPECT_THAT(mistake("datatype shape int | float;").hint, HasSubstr("no alternatives"));
   EXPECT_THAT(mistake("1 + 2.0;").hint, HasSubstr("float(i)"));
   EXPECT_THAT(mistake("max(1,2,3);").hint, HasSubstr("takes 2 arguments, 3 are given"));
   EXPECT_THAT(mistake("dist(1);").hint, HasSubstr("takes 2 arguments, 1 is given"));

@@ -122,7 +122,8 @@ TEST_F(SessionTest, SetAndOtherCommands) {
 }
 
 TEST_F(SessionTest, NamesOfCommandsAreForOtherPlacesOrParentheses) {
-  for (const char* form : {"show(3);", "set = [1, 2];", "dump, help = 3, 4;", "shell[0];"}) {
+  for (const char* form :
+       {"show(3);", "set = [1, 2];", "dump, help = 3, 4;", "shell[0];", "show |= 3;", "set |= 3;"}) {
     const std::vector<FormResult> results = process(form);
     ASSERT_EQ(results.size(), 1u) << form;
     EXPECT_EQ(results[0].diagnostics.at(0).id, "K0404") << form;

@@ -44,8 +44,9 @@ entry main: (int64) {
     const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
     if (!launch) continue;
     const Schedule schedule = codegen::scheduleExpressions(codegen::eagerThunks(launch->kernel.bindings[0]));
-    const std::vector<bool> branches(schedule.blocks.size(), false);
-    LoadWaits waits(schedule, predicates ? predicatedBlocks(schedule) : branches);
+    std::vector<bool> branches(schedule.blocks.size(), true);
+    branches[0] = false;
+    LoadWaits waits(schedule, predicates ? blocksBehindBranches(schedule) : branches);
     std::vector<double> inStep(schedule.blocks.size(), 1);
     std::vector<bool> inLoop(schedule.blocks.size(), false);
     for (size_t b = 0; b < schedule.blocks.size(); ++b) {
@@ -86,9 +87,10 @@ TEST(LoadWaits, ShortBranchesAreNone) {
   EXPECT_DOUBLE_EQ(wait("if i > 5 then ys[i] * 7 + i else 0"), 1 / kTogether);
   // Two loads, a branch, or much to compute.
   EXPECT_DOUBLE_EQ(wait("if i > 5 then ys[i] + zs[i] else 0"), 1);
-  EXPECT_DOUBLE_EQ(wait("if i > 5 then if i > 7 then ys[i] else zs[i] else 0"), 1 / kTogether);
+  EXPECT_DOUBLE_EQ(wait("if i > 5 then if i > 7 then ys[i] else zs[i] else 0"), 1);
   EXPECT_DOUBLE_EQ(wait("if i > 5 then ys[i] * 7 * i * 9 + xor(i, 3) * 11 else 0"), 1);
   EXPECT_DOUBLE_EQ(wait("if i > 5 then ys[i] % 10 else 0"), 1);
+  EXPECT_DOUBLE_EQ(wait("if i > 5 then ys[i] % 8 + (if i > 7 then 3 else 4) else 0"), 1 / kTogether);
 }
 
 /// Lanes of the one side do not wait for the other.

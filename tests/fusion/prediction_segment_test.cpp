@@ -220,6 +220,25 @@ TEST(Prediction, LookUpsOfSegmentsOnAGpu) {
   EXPECT_DOUBLE_EQ(predicted(costs, kernel(loop), 6400, 100), 0);
 }
 
+/// Maps load the values of a segment, and where it begins, once for all that needs them.
+TEST(Prediction, LookUpsOfMapsOnAGpu) {
+  const auto time = [](const std::string& thunk, const std::string& space = "seg(ys, m - 1, n)") {
+    TargetCosts costs = free();
+    costs.lockStep = true;
+    costs.besideLoad = 1;
+    costs.guardedLoad = 10;
+    const std::string kernel =
+        "kernel k { let r: [int64; n] = MAP " + space + " { i, s, p => " + thunk + " } return r }";
+    return predicted(costs, kernel + "\n  let first: int64 = r[0]\n  return first", 6400, 101);
+  };
+  EXPECT_NEAR(time("xs[i] + s"), 0, 1e-6);
+  EXPECT_NEAR(time("xs[i] + ys[s]"), 1.4 * 6400, 1e-6);
+  EXPECT_NEAR(time("xs[i] + p"), 1.4 * 6400, 1e-6);
+  EXPECT_NEAR(time("xs[i] + p", "regular(m - 1, 64, n)"), 0, 1e-6) << "computed";
+  EXPECT_NEAR(time("if p > 3 then ys[s] * p % 9 else if p > 1 then ys[s] * p % 7 else xs[i] % 11"),
+              2 * 1.4 * 6400, 1e-6);
+}
+
 /// What a GPU's warps fold hides behind the tiles that they load ahead.
 TEST(Prediction, FoldsOfSegmentsHideOnAGpu) {
   const char* const sums = R"(

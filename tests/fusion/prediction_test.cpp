@@ -380,8 +380,8 @@ TEST(Prediction, ArithmeticOfIntegersHidesBehindThatOfFloats) {
   EXPECT_DOUBLE_EQ(predictedOf(costs, body, 1000, 7, 1), 5 * 1000);
 }
 
-/// Tiles take longer if they carry three words, and still longer if more. (How many elements a tile has is no concern here
-/// but that it is a power of two.)
+/// Tiles take longer if they carry three words, and still longer if more. (How many elements a tile has is no
+/// concern here but that it is a power of two.)
 TEST(Prediction, TilesThatCarryManyWords) {
   const auto itemsPer = [](const std::string& space, const std::string& indices, double time) {
     const std::string body = R"(
