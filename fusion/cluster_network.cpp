@@ -9,7 +9,7 @@ namespace kelpie::fusion {
 
 namespace {
 
-constexpr int64_t kNanosecondsOfAPair = 12;
+constexpr int64_t kNanosecondsOfAPair = 12, kNanosecondsOfARequirement = 5;
 
 }  // namespace
 
@@ -201,7 +201,8 @@ void ClusterNetwork::listRules(const ClusterNetworkTables& tables) {
       conflicts[j].add(k);
     }
   }
-  WorkTime::spend(kNanosecondsOfAPair * size() * size());
+  WorkTime::spend(kNanosecondsOfAPair * size() * size() +
+                  kNanosecondsOfARequirement * static_cast<int64_t>(tables.problem.requirements.size()));
   // What one of the two needs to be with the representative is an arc (addPaths).
   std::vector<NodeSet> taken(nodes.size(), NodeSet(n));
   for (int k = 1; k < size(); ++k)

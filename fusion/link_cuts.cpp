@@ -6,11 +6,13 @@
 #include <set>
 
 #include "fusion/budget_weights.h"
+#include "fusion/work_time.h"
 
 namespace kelpie::fusion {
 namespace {
 
-constexpr double kNothing = 1e-6;  ///< of the budget
+constexpr double kNothing = 1e-6;           ///< of the budget
+constexpr int64_t kNanosecondsOfALook = 2;  ///< at a link, or a node of one
 
 /// With all who are in their cluster if they share one.
 std::vector<int> closed(const PartitionProblem& problem, const PairTable& pairs, std::vector<int> nodes) {
@@ -69,6 +71,7 @@ LinkCuts::Neighbourhood LinkCuts::around(int root, const std::vector<double>& cu
     for (int link : links_[v]) {
       if (taken[link]) continue;
       taken[link] = true;  // whoever comes to it later is no nearer
+      WorkTime::spend(kNanosecondsOfALook * static_cast<int64_t>(members_[link].size()));
       const double there = length + std::max(0.0, cut[link]);
       for (int u : members_[link]) {
         if (there >= distance[u]) continue;
@@ -89,25 +92,40 @@ void LinkCuts::addChain(const Neighbourhood& near, int node, double times, LinkC
 /// Of the trees of the nearest nodes that are over the budget, the one that is broken most.
 LinkCut LinkCuts::overBudget(const Neighbourhood& near, const std::vector<double>& weights,
                              const std::vector<double>& cut, double least) const {
-  LinkCut tree, best;
+  std::vector<double> more(members_.size(), 0);  // what hangs on each link of the tree
+  std::vector<int> tree;                         // in order
   double weight = 0, fewest = 1 - least;
-  for (int v : near.nodes) {
-    if (weights[v] <= 0) continue;
-    weight += weights[v];
-    addChain(near, v, weights[v], tree);
+  size_t best = 0;  // nodes of the tree
+  int64_t looks = 0;
+  for (size_t k = 0; k < near.nodes.size(); ++k) {
+    const int node = near.nodes[k];
+    if (weights[node] <= 0) continue;
+    weight += weights[node];
+    for (int v = node; v != near.root; v = near.before[v], ++looks) {
+      const int link = near.through[v];
+      if (more[link] == 0) tree.insert(std::lower_bound(tree.begin(), tree.end(), link), link);
+      more[link] += weights[node];
+    }
     const double over = weight - 1;
     if (over <= kNothing) continue;
-    LinkCut scaled = tree;
     double cuts = 0;
-    for (auto& [link, more] : scaled) {
-      more = std::min(more, over) / over;
-      cuts += more * std::max(0.0, cut[link]);
-    }
+    for (int link : tree) cuts += std::min(more[link], over) / over * std::max(0.0, cut[link]);
+    looks += static_cast<int64_t>(tree.size());
     if (cuts >= fewest) continue;
     fewest = cuts;
-    best = std::move(scaled);
+    best = k + 1;
   }
-  return best;
+  WorkTime::spend(kNanosecondsOfALook * looks);
+  LinkCut links;
+  weight = 0;
+  for (size_t k = 0; k < best; ++k) {
+    const int node = near.nodes[k];
+    if (weights[node] <= 0) continue;
+    weight += weights[node];
+    addChain(near, node, weights[node], links);
+  }
+  for (auto& [link, hanging] : links) hanging = std::min(hanging, weight - 1) / (weight - 1);
+  return links;
 }
 
 std::vector<LinkCut> LinkCuts::broken(const std::vector<double>& cut, double least) const {
