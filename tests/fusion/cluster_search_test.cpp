@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <random>
 
 #include "fusion/cluster_pricing.h"
 #include "fusion/cluster_relaxation.h"
 #include "fusion/minimum_cut.h"
+#include "fusion/work_time.h"
 #include "tests/fusion/random_problem.h"
 #include "tests/fusion/shaped_problem.h"
 
@@ -206,6 +208,23 @@ TEST(ClusterPricing, CostsOfClustersAddUpToThatOfThePartition) {
       EXPECT_NEAR(sum, costOf(p, cluster), 1e-9);
     });
   }
+}
+
+/// Turns that are over before the networks of all nodes were there would find nothing.
+TEST(ClusterSearch, IsNotBegunWhereThereIsNoTimeForMore) {
+  constexpr int kNodes = 200;
+  PartitionProblem p;
+  p.nodes = kNodes;
+  p.launch.assign(kNodes, 1);
+  p.weight.assign(kNodes, 0);
+  Assignment apart(kNodes);
+  std::iota(apart.begin(), apart.end(), 0);
+  ClusterSearch search(p, apart);
+  const int64_t before = WorkTime::spent();
+  EXPECT_EQ(search.run(apart, 0, 0, 0.05).columns, 0);
+  EXPECT_LT(WorkTime::spent() - before, 10'000'000);
+  const ClusterSearchResult& found = search.run(apart, 0, 0, 60);
+  EXPECT_DOUBLE_EQ(costOf(p, found.cluster), 1);
 }
 
 TEST(ClusterRelaxation, BoundsEveryPartitionAndKeepsTheClustersOfBetterOnes) {
