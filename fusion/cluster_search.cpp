@@ -109,6 +109,7 @@ double quantumOf(const PartitionProblem& problem) {
 /// About how many seconds it takes to begin: each node has a network of pairs of those that it can share with
 /// and that have had none themselves (cluster_network.h).
 double beginningOf(const PartitionProblem& problem) {
+  // With the rest of a network; its pairs alone are counted as 12 (cluster_network.cpp).
   constexpr double kNanosecondsOfAPair = 16, kWithoutThoseBefore = 1.0 / 3;
   const PairTable pairs(problem);
   double all = 0;

@@ -13,7 +13,8 @@
 // Others are loaded some turns ahead, as compilers unroll.
 //
 // What the segment of an element has is loaded at once in front of all branches, as there is one for each
-// segment (codegen/cuda/pass_items.cpp).
+// segment (codegen/cuda/pass_items.cpp). Where elements know their segment, their code has no branch around
+// it, and short branches in it are none either (blocksBehindBranches of compiled_blocks.h).
 //
 // Example: `if p < a[i] then x[i] else if p < b[i] then y[j] else z[k]` waits for a, which eight elements
 // load at once, then for b if some of 32 neighbours does not take the first branch, then for x, y and z
