@@ -109,6 +109,7 @@ void writeCheckedBefore(PassText& t, bool whole, bool alone = false) {
   const ItemForm noted{
       .checks = CheckForm::Note, .noted = t.plan.ranges() ? "fine" : "good", .whole = whole, .alone = alone};
   if (t.plan.ranges()) t.line(2, "bool fine = true;");
+  writeFirst(t, t.plan.stages[0], noted);
   openItems(t);
   t.line(6, "const int offset = S::offset(row, v);");
   t.line(6, "{}", whole ? "{" : kInside);

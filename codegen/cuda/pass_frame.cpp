@@ -11,6 +11,7 @@
 #include "codegen/cuda/pass_lanes.h"
 #include "codegen/cuda/pass_products.h"
 #include "codegen/cuda/pass_segments.h"
+#include "codegen/cuda/segment_values.h"
 
 namespace kelpie::codegen::cuda {
 
@@ -90,6 +91,51 @@ void writeFoldsAhead(PassText& t) {
   t.line(2, "{}.begin(range.segmentEnd > 0, order, {}, shared.scanned);", t.scanName(0), t.states(0));
 }
 
+const std::string& nameOf(const PassText& t, lcu::VarId array) {
+  return t.parameterNames.at({ParameterKind::Array, array});
+}
+
+/// As NoSegmentValues in segment_numbers.cuh.
+void declareSegmentValues(PassText& t) {
+  const auto columns = [&](int indent, const char* form, const char* behind) {
+    for (lcu::VarId v : t.plan.segmentValues)
+      t.line(indent, "{}{}{}{};", t.storedType(v), form, nameOf(t, v), behind);
+  };
+  std::string loads, stores;
+  for (lcu::VarId v : t.plan.segmentValues) {
+    const std::string& name = nameOf(t, v);
+    loads += fmt::format("{}{}[segment]", loads.empty() ? "" : ", ", name);
+    stores += fmt::format(" shared.{0}[place] = item.{0};", name);
+  }
+  t.line(0, "struct SegmentValues {{");
+  t.line(2, "static constexpr int kRoom = S::kItems / {};", itemsOfSegment(t.plan.ends));
+  t.line(2, "struct Shared {{");
+  columns(4, " ", "[kRoom]");
+  t.line(2, "}};");
+  t.line(2, "struct Item {{");
+  columns(4, " ", "");
+  t.line(2, "}};");
+  for (lcu::VarId v : t.plan.segmentValues) t.line(2, "const {}* {};", t.storedType(v), nameOf(t, v));
+  t.line(2, "Shared& shared;");
+  t.line(2, "__device__ __forceinline__ Item load(int64_t segment) const {{ return {{{}}}; }}", loads);
+  t.line(2, "__device__ __forceinline__ void store(int place, const Item& item) const {{{} }}", stores);
+  t.line(0, "}};");
+}
+
+void writeNumbers(PassText& t) {
+  std::string values;
+  for (lcu::VarId v : t.plan.segmentValues) values += nameOf(t, v) + ", ";
+  if (!values.empty()) values = ", SegmentValues{" + values + "shared.values}";
+  t.line(2, "const SegmentNumbers<S> numbers(segments, tile, n, starts, shared.heads{});", values);
+  for (lcu::VarId v : t.plan.segmentValues) {
+    const std::string& name = nameOf(t, v);
+    const std::string here = t.unique(name + "_here");
+    t.line(2, "const {}* const {} = numbers.kept ? shared.values.{} : {} + numbers.first;", t.storedType(v),
+           here, name, name);
+    t.segmentValues[v] = here;
+  }
+}
+
 void clearMarks(PassText& t) {
   if (t.plan.heads() && !t.plan.reckons()) t.line(2, "{}::clear(shared.heads);", t.headsType());
 }
@@ -132,9 +178,11 @@ void writeStructures(PassText& t) {
   if (!t.plan.reductions.empty())
     t.text += reductionText(t.plan.reductions, "Reduction", t.kernel, t.fieldNames());
   if (t.plan.ends) declareFolds(t);
+  if (!t.plan.segmentValues.empty()) declareSegmentValues(t);
   t.line(0, "struct Shared {{");
   if (t.plan.finishes()) t.line(2, "uint32_t finished;");
   if (t.plan.heads() && !t.plan.reckons()) t.line(2, "{}::Shared heads;", t.headsType());
+  if (!t.plan.segmentValues.empty()) t.line(2, "SegmentValues::Shared values;");
   if (t.plan.ranges()) {
     t.line(2, "Range::Shared range[kWarps];");
     t.line(2, "{}::Shared segments[kWarps];", t.segmentReduceType());
@@ -324,7 +372,7 @@ void writePrologue(PassText& t) {
   }
   if (t.plan.ranges() && t.plan.numbersInThunks) {
     t.line(2, "int number[S::kRows][S::kWidth];");
-    t.line(2, "range.numbers(ending, shared.range[warpIndex()], number);");
+    t.line(2, "range.numbers(ending, marked, shared.range[warpIndex()], number);");
   }
   if (t.reducesByTile()) t.line(2, "Reduction::Value acc = Reduction::identity();");
   if (t.plan.reckons()) {
@@ -332,9 +380,11 @@ void writePrologue(PassText& t) {
     if (t.plan.borders) t.line(2, "const uint32_t heads = numbers.heads();");
   } else if (t.plan.heads()) {
     t.line(2, "__syncthreads();");
-    t.line(2, "{}",
-           t.plan.numbered() ? "const SegmentNumbers<S> numbers(segments, tile, n, starts, shared.heads);"
-                             : "SegmentHeads<S>::mark(segments, tile, n, starts, shared.heads);");
+    if (t.plan.numbered()) {
+      writeNumbers(t);
+    } else {
+      t.line(2, "SegmentHeads<S>::mark(segments, tile, n, starts, shared.heads);");
+    }
     t.line(2, "__syncthreads();");
     if (t.plan.borders) t.line(2, "const uint32_t heads = {}::heads(shared.heads);", t.headsType());
   }

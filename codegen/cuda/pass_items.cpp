@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "codegen/cuda/pass_lanes.h"
+#include "codegen/cuda/segment_values.h"
 #include "codegen/expression_schedule.h"
 #include "codegen/integer_division.h"
 #include "codegen/work_ahead.h"
@@ -70,15 +71,6 @@ bool isShorter(ExprRef e) {
          (e->kind == ExprKind::Op && e->op != ScalarOp::Add && e->op != ScalarOp::Sub);
 }
 
-/// Whether an array has a value for each segment.
-bool isOfSegments(const PassText& t, VarId array) {
-  const ExprRef extent = t.program.vars.at(array).extent, segments = t.info.space.segments;
-  if (!t.info.parameter(ParameterKind::Array, array) || !extent) return false;
-  if (extent == segments) return true;
-  const bool isSum = extent->kind == ExprKind::Op && extent->op == ScalarOp::Add;
-  return isSum && extent->operands[0] == segments && lcu::asIndex(extent->operands[1]).value_or(-1) >= 0;
-}
-
 /// Loads of what the segment of an item has that stand in branches or loops, or where && and || are. There is
 /// one for each segment, so that they can be done in any case; compilers cannot know that. Each one where it
 /// stands is a wait: in a loop for each turn, behind other branches for one after the other
@@ -94,10 +86,8 @@ std::vector<ExprRef> segmentLoadsInBranches(const PassText& t, const StagePlan& 
   const Schedule schedule = scheduleExpressions(thunks);
   if (schedule.hasRecursion) return loads;
   const auto add = [&](ExprRef e) {
-    if (e->kind != ExprKind::Load || loads.size() >= kMost) return;
-    const ExprRef at = e->operands[0];
-    const bool ofSegment = at->kind == ExprKind::Param && at->index == 1 && isOfSegments(t, e->index);
-    if (ofSegment && std::find(loads.begin(), loads.end(), e) == loads.end()) loads.push_back(e);
+    if (loads.size() >= kMost || !loadsValueOfSegment(e, t.info, t.program)) return;
+    if (std::find(loads.begin(), loads.end(), e) == loads.end()) loads.push_back(e);
   };
   for (size_t b = 1; b < schedule.blocks.size(); ++b)
     for (const ScheduleStep& step : schedule.blocks[b].steps) add(step.node);
@@ -152,6 +142,40 @@ ExpressionEmitter itemEmitter(const PassText& t, const Dialect& d, size_t stage)
   return emitter;
 }
 
+namespace {
+
+/// Lets an emitter find what tiles keep of the segments of their items.
+void findSegmentValues(const PassText& t, const StagePlan& stage, const ItemForm& form,
+                       ExpressionEmitter& emitter) {
+  if (form.alone) return;
+  for (uint32_t b : stage.bindings)
+    lcu::forEachNode(thunksOf(t.kernel.bindings[b]), [&](ExprRef e) {
+      if (!loadsAtSegment(e, t.info)) return;
+      const auto here = t.segmentValues.find(e->index);
+      if (here != t.segmentValues.end()) emitter.define(e, t.widened(e->index, here->second + "[number[v]]"));
+    });
+}
+
+}  // namespace
+
+namespace {
+
+const char* segmentOfItem(const PassText& t, const ItemForm& form) {
+  if (t.plan.ranges())
+    return form.ahead   ? "range.firstSegment + range.segmentEnd"
+           : form.alone ? "range.firstSegment + range.segment"
+                        : "range.firstSegment + range.segment + number[row][v]";
+  if (!t.plan.numbered()) return "tile.firstSegment + number[row][v]";
+  return form.alone ? "numbers.first" : "numbers.first + number[v]";
+}
+
+}  // namespace
+
+void writeFirst(PassText& t, const StagePlan& stage, const ItemForm& form) {
+  if (form.alone && usesPositions(t, stage))
+    t.line(2, "const Place first = Place(segments.begin({}));", segmentOfItem(t, form));
+}
+
 void writeIndices(PassText& t, const StagePlan& stage, const ItemForm& form) {
   const bool computes = computesWith(t, stage, 0, isShorter);
   t.line(8, "const int64_t i = {};", computes ? "k_place<Place>(tile.base + offset)" : "tile.base + offset");
@@ -160,16 +184,12 @@ void writeIndices(PassText& t, const StagePlan& stage, const ItemForm& form) {
     t.line(8, "const int64_t {} = {}{}{};", name, divided ? "k_divided_place<Place>(" : "", value,
            divided ? ")" : "");
   };
-  if (usesSegments(t, stage)) {
-    write(1, "s",
-          t.plan.ranges()      ? (form.ahead   ? "range.firstSegment + range.segmentEnd"
-                                  : form.alone ? "range.firstSegment + range.segment"
-                                               : "range.firstSegment + range.segment + number[row][v]")
-          : !t.plan.numbered() ? "tile.firstSegment + number[row][v]"
-          : form.alone         ? "numbers.first"
-                               : "numbers.first + number[v]");
+  if (usesSegments(t, stage)) write(1, "s", segmentOfItem(t, form));
+  // Positions have as many bits as places, which spares instructions of 64.
+  if (usesPositions(t, stage)) {
+    const char* first = form.alone ? "first" : "Place(segments.begin(s))";
+    write(2, "p", fmt::format("int64_t(Place(Place(i) - {}))", first).c_str());
   }
-  if (usesPositions(t, stage)) write(2, "p", "i - segments.begin(s)");
 }
 
 void defineLocal(PassText& t, VarId v, const std::string& text, ScalarType type, size_t stage,
@@ -359,6 +379,7 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
   const StagePlan& stage = t.plan.stages[number];
   const bool mayBeEmpty = form.nearest && t.plan.scanned();
   if (mayBeEmpty) t.line(2, "if (tile.count > 0) {{");
+  writeFirst(t, stage, form);
   t.line(2, "{}", unrolled(t.plan.rowsAtOnce));
   t.line(2, "{}", kRowLoop);
   const std::vector<VarId> stored = form.ahead ? std::vector<VarId>() : storedSideBySide(t, stage);
@@ -370,7 +391,7 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
   }
   t.line(4, "KELPIE_UNROLL");
   t.line(4, "{}", kItemLoop);
-  t.line(6, "const int offset = {};", form.nearest ? "tile.nearest(S::offset(row, v))" : "S::offset(row, v)");
+  t.line(6, "const int offset = {};", form.nearest ? "tile.upTo(S::offset(row, v))" : "S::offset(row, v)");
   if (t.hasOwn(number) && !form.nearest) writeIdentity(t, number);
   t.line(6, "{}", form.whole || form.nearest ? "{" : kInside);
   writeIndices(t, stage, form);
@@ -378,10 +399,11 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
   if (number == 0) d.knownLoop = [&t](ExprRef loop) { return knownInTile(t, loop); };
   t.failElement = "i";
   ExpressionEmitter emitter = itemEmitter(t, d, number);
+  findSegmentValues(t, stage, form, emitter);
   for (ExprRef load : segmentLoadsInBranches(t, stage)) {
     const std::string name =
         t.unique(t.parameterNames.at({ParameterKind::Array, load->index}) + "_of_segment");
-    t.line(8, "const {} {} = {};", typeName(load->type), name, d.load(load, "s"));
+    t.line(8, "const {} {} = {};", typeName(load->type), name, emitter.emit({load})[0]);
     t.line(8, "k_loaded({});", name);
     emitter.define(load, name);
   }

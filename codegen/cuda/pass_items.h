@@ -30,6 +30,9 @@ bool canFail(const PassText& t, const StagePlan& stage);
 Dialect itemDialect(const PassText& t, const ItemForm& form);
 /// An emitter, at column 8, that finds loaded elements and items of earlier stages in registers.
 ExpressionEmitter itemEmitter(const PassText& t, const Dialect& d, size_t stage);
+/// Where the one segment of all items begins, if the form has it and they need it: in front of their loops.
+/// (Their stores could change it, as far as compilers know.)
+void writeFirst(PassText& t, const StagePlan& stage, const ItemForm& form);
 /// i, s and p of an item, as far as they are used.
 void writeIndices(PassText& t, const StagePlan& stage, const ItemForm& form);
 /// Later thunks of the same stage read the value of a Map by name.

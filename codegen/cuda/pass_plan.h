@@ -74,18 +74,19 @@ struct PassPlan {
   bool lengthens = false;   ///< of Heads: longer tiles are better for many elements
   bool longTiles = false;   ///< ... and it has those
   TileShape shape;
-  int rowsAtOnce = 0;                    ///< rows of items that are unrolled together; 0: all
-  bool dividesInPlace = false;           ///< each long division has its own code
-  int elementWeight = 1, endWeight = 1;  ///< of ranges: what elements and segment ends cost
-  int blocksAtOnce = 1;                  ///< blocks of a multiprocessor that registers must suffice for
-  bool narrow = false;                   ///< flat, and elements of one byte are moved: arithmetic counts
-  bool streams = false;                  ///< items take equally long and are read in order
-  bool regular = false;                  ///< segments are equally long
-  bool numbersInThunks = false;          ///< ... by thunks
-  bool borders = false;                  ///< segment borders of items are needed
-  bool ends = false;                     ///< of Heads: segments have results (segment_ends.cuh)
-  int bufferBytesPerItem = 0;            ///< compaction buffer
-  int bufferItems = 0;                   ///< ... which holds so many items, of which a tile may have more
+  int rowsAtOnce = 0;                     ///< rows of items that are unrolled together; 0: all
+  bool dividesInPlace = false;            ///< each long division has its own code
+  int elementWeight = 1, endWeight = 1;   ///< of ranges: what elements and segment ends cost
+  int blocksAtOnce = 1;                   ///< blocks of a multiprocessor that registers must suffice for
+  bool narrow = false;                    ///< flat, and elements of one byte are moved: arithmetic counts
+  bool streams = false;                   ///< items take equally long and are read in order
+  bool regular = false;                   ///< segments are equally long
+  bool numbersInThunks = false;           ///< ... by thunks
+  std::vector<lcu::VarId> segmentValues;  ///< what tiles keep of all their segments (segment_values.h)
+  bool borders = false;                   ///< segment borders of items are needed
+  bool ends = false;                      ///< of Heads: segments have results (segment_ends.cuh)
+  int bufferBytesPerItem = 0;             ///< compaction buffer
+  int bufferItems = 0;                    ///< ... which holds so many items, of which a tile may have more
 
   bool heads() const { return grid == Grid::Heads; }
   bool numbered() const { return heads() && numbersInThunks; }  ///< (segment_numbers.cuh)

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "codegen/cuda/pass_split.h"
+#include "codegen/cuda/segment_values.h"
 #include "codegen/float_division.h"
 #include "codegen/integer_division.h"
 #include "codegen/regular_reads.h"
@@ -85,6 +86,9 @@ class ShapeChooser {
     if (plan_.ranges())
       bytes = 1 + 2 * static_cast<int>(plan_.levels[plan_.foldLevel].usualBytes()) +
               (plan_.numbersInThunks ? 4 : 0);
+    if (keepsSegmentValues(weight)) plan_.segmentValues = sharedSegmentValues(kernel_, info_, program_);
+    for (VarId v : plan_.segmentValues)
+      bytes += std::max(1, sizeOf(program_.vars.at(v).type) / itemsOfSegment(plan_.ends));
     if (plan_.ends)
       for (const SegmentFold& fold : plan_.segmentFolds) bytes += sizeOf(fold.field.type);
     bytes += bytesOfLoops();
@@ -592,7 +596,36 @@ class ShapeChooser {
     // with 2 neighbours a lane, 0.212 and 0.138 with 8; stored as well, 0.275 and 0.241, and 0.310 and 0.294.
     if (plan_.scansRanges() && !storesElementsOf8Bytes()) return 8;
     if (weight.smallest >= 8 || weight.stored >= 8) return 2;
+    if (gathersBytesOfSegments(weight)) return 8;
     return plan_.narrow && weight.widest == 1 && 8 * weight.nodes <= 2 * kLoopNodes ? 8 : 4;
+  }
+
+  /// Whether tiles keep what their segments have in shared memory. It comes from far away once for each row
+  /// of items otherwise, which waits for it. On an H200 scans of 2^27 float32 times a number of their segment
+  /// took 0.541 ms without in segments of 8 and 0.404 with, of 1024 0.347 and 0.337; maps 0.377 and 0.344,
+  /// 0.297 and 0.283. What gathers or filters, or has few rows of wide elements, takes up to 1.1 times as
+  /// long with it (bench/results/h200-2026-11-29-values-of-segments.txt).
+  bool keepsSegmentValues(const Weight& weight) const {
+    if (!plan_.numbered() || plan_.reckons() || weight.gathers) return false;
+    const bool folds = std::any_of(plan_.levels.begin(), plan_.levels.end(), [](const LevelPlan& level) {
+      return !level.fields.empty() && !level.countsOnly;
+    });
+    return plan_.scanned() ? folds : weight.packed > 0 && weight.widest <= 4;
+  }
+
+  /// Whether a map of segments stores bytes that it gathers, or computes of nothing, and has at most one
+  /// number of each segment. Of 1.3*10^8 characters, `t[b + p]` took 0.346 ms on an H200 with 4 neighbours a
+  /// lane in segments of 12, 0.283 with 8; in segments of 3 0.349 and 0.325. Of three numbers a warp loads
+  /// twice as many lines at once in short segments: 0.41 and 0.34 ms of 12, 0.48 and 1.04 of 3; so it does
+  /// with elements: 0.317 and 0.304, 0.343 and 0.398.
+  bool gathersBytesOfSegments(const Weight& weight) const {
+    if (!plan_.numbered() || plan_.scanned() || weight.widest > 1 || weight.nodes > kManyNodes) return false;
+    std::set<VarId> ofSegments;
+    for (uint32_t b : plan_.stages[0].bindings)
+      lcu::forEachNode(thunksOf(kernel_.bindings[b]), [&](ExprRef e) {
+        if (loadsAtSegment(e, info_)) ofSegments.insert(e->index);
+      });
+    return plan_.stages[0].packs.empty() && ofSegments.size() <= 1;
   }
 
   bool storesElementsOf8Bytes() const {

@@ -145,9 +145,11 @@ class PassText {
   std::map<lcu::VarId, std::string> tableNames;  ///< of ranks, by the offsets that are found by them
   std::map<lcu::VarId, std::string> stems;       ///< of everything that concerns a result of the kernel
   std::map<lcu::VarId, std::string> cellValues;  ///< cells whose values have names
-  std::map<lcu::VarId, std::string> packNames;   ///< arrays whose elements have been loaded
-  std::set<lcu::VarId> itemArrays;               ///< results whose items are in registers
-  size_t rangeLoop = 0;                          ///< where the loop over the tiles of a range begins
+  std::map<lcu::VarId, std::string>
+      segmentValues;                            ///< where those of the tile's `first` and later segments are
+  std::map<lcu::VarId, std::string> packNames;  ///< arrays whose elements have been loaded
+  std::set<lcu::VarId> itemArrays;              ///< results whose items are in registers
+  size_t rangeLoop = 0;                         ///< where the loop over the tiles of a range begins
   bool searchesRange = false;  ///< `good` tells of all tiles of a range whether there were no errors
   std::map<lcu::VarId, int64_t> scratchCells;  ///< where Once bindings find what other blocks wrote
   std::vector<int> statesBefore;  ///< by level: state words of a tile that belong to lower levels

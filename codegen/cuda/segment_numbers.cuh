@@ -10,6 +10,17 @@
 
 namespace kelpie {
 
+/// What a tile keeps of all its segments in shared memory, for its items: nothing. Passes have structures of
+/// their own like this one, which load it while they look for where segments begin: so all that a tile needs
+/// is on the way at once, instead of what each row of items does. Maps of 2^27 float32, times a number of
+/// their segment of 8, spent half of their time on an H200 in waiting for rows.
+struct NoSegmentValues {
+  static constexpr int kRoom = 0;  ///< segments that there is room for
+  struct Item {};                  ///< of a segment
+  __device__ __forceinline__ Item load(int64_t) const { return {}; }
+  __device__ __forceinline__ void store(int, const Item&) const {}
+};
+
 template <class S>
 struct SegmentNumbers {
   static constexpr int kRowItems = 32 * S::kWidth;  ///< of a warp
@@ -27,6 +38,7 @@ struct SegmentNumbers {
 
   int64_t first;  ///< the segment before the first that begins in the tile
   bool alone;     ///< none begins in it: all items are of that segment
+  bool kept;      ///< values of `first` and those that begin in the tile have been stored, in this order
 
   /// A barrier must follow before the constructor.
   static __device__ __forceinline__ void clear(Shared& shared) {
@@ -36,13 +48,15 @@ struct SegmentNumbers {
   }
 
   /// Marks a tile; `starts` as in SegmentHeads. A barrier must follow.
-  template <class Segments>
+  template <class Segments, class Values = NoSegmentValues>
   __device__ __forceinline__ SegmentNumbers(const Segments& segments, const Tile& tile, int64_t extent,
-                                            const int64_t* starts, Shared& shared) {
+                                            const int64_t* starts, Shared& shared,
+                                            const Values& values = Values()) {
     int64_t begin, end;  // of the segments that begin in the tile
     beginningIn<S>(segments, tile, extent, starts, begin, end);
     first = begin - 1;
     alone = begin == end;
+    kept = !alone && end - begin < Values::kRoom;
     crowded_ = end - begin > kMany;
     if (S::kBackward && threadIdx.x == 0) {  // in order, the first item begins a segment if one ends with it
       const int64_t behind = tile.base + tile.count;
@@ -59,14 +73,26 @@ struct SegmentNumbers {
     }
     constexpr int kAtOnce = 4;  // loads in flight
     const int count = int(end - begin);
+    const bool keepsFirst = kept && begin > 0 && threadIdx.x == S::kThreads - 1;
+    typename Values::Item ofFirst;
+    if (keepsFirst) ofFirst = values.load(begin - 1);
     KELPIE_NO_UNROLL
     for (int low = threadIdx.x; low < count; low += kAtOnce * S::kThreads) {
       int from[kAtOnce], to[kAtOnce];
+      typename Values::Item items[kAtOnce];
       KELPIE_UNROLL
       for (int j = 0; j < kAtOnce; ++j) {
         const int k = low + j * S::kThreads;
         from[j] = k < count ? int(own.begin(k) - tile.base) : S::kItems;
         to[j] = k + 1 < count ? int(own.begin(k + 1) - tile.base) : S::kItems;
+        if (kept && k < count) items[j] = values.load(begin + k);
+      }
+      if (kept) {
+        KELPIE_UNROLL
+        for (int j = 0; j < kAtOnce; ++j) {
+          const int k = low + j * S::kThreads;
+          if (k < count) values.store(1 + k, items[j]);
+        }
       }
       KELPIE_UNROLL
       for (int j = 0; j < kAtOnce; ++j) {
@@ -79,6 +105,7 @@ struct SegmentNumbers {
           shared.rows[row] = mark;
       }
     }
+    if (keepsFirst) values.store(0, ofFirst);
   }
 
   /// Bits of this thread's items: a segment begins with it, in order.

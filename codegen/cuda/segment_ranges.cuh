@@ -65,9 +65,9 @@ struct SegmentRange {
   struct Shared {
     /// 1 where a segment begins at this offset of the tile; the lanes that read it clear it.
     alignas(16) uint8_t marks[S::kItems + 16];
-    /// With kNumbers: 0, or the segment (less the range's `segment`) that begins at this offset and has
-    /// elements behind it; cleared likewise.
-    alignas(16) int numbers[kNumbers ? S::kItems + 4 : 1];
+    /// With kNumbers, where some segments that end in the tile are empty: of the items behind so many marks,
+    /// the segment (less the range's `segment`).
+    int numbers[kNumbers ? S::kItems + 1 : 1];
   };
 
   int64_t origin;           ///< of elements: a multiple of the width
@@ -82,9 +82,6 @@ struct SegmentRange {
                                           const Segments& segments, Shared& shared) {
     uint32_t* const words = reinterpret_cast<uint32_t*>(shared.marks);
     for (int k = laneIndex(); k < (S::kItems + 16) / 4; k += 32) words[k] = 0;
-    if (kNumbers) {
-      for (int k = laneIndex(); k < S::kItems + 4; k += 32) shared.numbers[k] = 0;
-    }
     __syncwarp();
     // Lower lanes look for the begin, the others for the end.
     const int64_t before = W::kElement * from.element + W::kEnd * from.segment;
@@ -130,6 +127,7 @@ struct SegmentRange {
     int first, count, element, last;
     int known;              ///< so many are in `at`; those behind them are to be read
     int lastKnown;          ///< where the last of these ends, if there are others
+    int places;             ///< with kNumbers: different places where they end
     uint32_t at[kBatches];  ///< by lane, of 32 segments each, as loaded
   };
 
@@ -138,7 +136,7 @@ struct SegmentRange {
   template <class Segments>
   __device__ __forceinline__ Ends mark(const Segments& segments, const Tile& tile, Shared& shared) const {
     const int tileEnd = element + tile.count, base = element - tile.first;
-    Ends ends{segment, 0, element, element, loaded_, element, {}};
+    Ends ends{segment, 0, element, element, loaded_, element, 0, {}};
     KELPIE_UNROLL
     for (int j = 0; j < kBatches; ++j) ends.at[j] = ahead_[j];
     const auto isKnown = [&](int known) {
@@ -146,15 +144,21 @@ struct SegmentRange {
       return ends.count < known;
     };
     forBatches(segments, ends, kNever, isKnown, [&](int number, int from, int at, int) {
-      if (at <= tileEnd) {
-        shared.marks[at - base] = 1;
-        if (kNumbers && at > from) shared.numbers[from - base] = number + laneIndex();
-      }
+      if (at <= tileEnd) shared.marks[at - base] = 1;
       const uint32_t here = __ballot_sync(kFullWarp, at <= tileEnd);
+      if (kNumbers) {
+        // Items of segments that are not empty are behind the marks of all that end before them.
+        const bool some = at <= tileEnd && at > from;
+        const uint32_t others = __ballot_sync(kFullWarp, some);
+        if (number == 0) ends.places = (shuffleFrom(at, 0) == element);
+        if (some)
+          shared.numbers[ends.places + __popc(others & ((1u << laneIndex()) - 1))] = number + laneIndex();
+        ends.places += __popc(others);
+      }
       ends.count += __popc(here);
       if (here != 0) ends.last = shuffleFrom(at, 31 - __clz(here));
     });
-    if (kNumbers && laneIndex() == 0 && ends.last < tileEnd) shared.numbers[ends.last - base] = ends.count;
+    if (kNumbers && laneIndex() == 0) shared.numbers[ends.places] = ends.count;
     return ends;
   }
 
@@ -181,10 +185,13 @@ struct SegmentRange {
     });
   }
 
-  /// The segments (less `segment`) of this lane's items, of a tile that has been marked where `ending`.
-  /// __syncwarp must follow before the next call of `mark`.
-  __device__ __forceinline__ void numbers(bool ending, Shared& shared,
+  /// The segments (less `segment`) of this lane's items, of a tile that has been marked with these `ends`, if
+  /// `ending`. __syncwarp must follow before the next call of `mark`.
+  __device__ __forceinline__ void numbers(bool ending, const Ends& ends, const Shared& shared,
                                           int (&number)[S::kRows][S::kWidth]) const {
+    // Counts of several rows are added at once, in fields of a word: there are up to 32 * kWidth marks in
+    // one.
+    constexpr int kBits = S::kWidth <= 4 ? 8 : 16, kFields = S::kRows < 32 / kBits ? S::kRows : 32 / kBits;
     KELPIE_UNROLL
     for (int row = 0; row < S::kRows; ++row) {
       KELPIE_UNROLL
@@ -192,34 +199,39 @@ struct SegmentRange {
     }
     if (!ending) return;
     __syncwarp();
-    using Numbers = Pack<int, S::kWidth>;
+    using Marks = Pack<uint8_t, S::kWidth>;
     int carry = 0;
     KELPIE_UNROLL
-    for (int row = 0; row < S::kRows; ++row) {
-      Numbers& place = *reinterpret_cast<Numbers*>(shared.numbers + S::position(row));
-      const Numbers marks = place;
-      int latest = 0;
+    for (int first = 0; first < S::kRows; first += kFields) {
+      uint32_t own = 0;  // marks of this lane in each row
       KELPIE_UNROLL
-      for (int v = 0; v < S::kWidth; ++v) {
-        if (marks.item[v] != 0) latest = marks.item[v];
-        number[row][v] = latest;
-      }
-      if (latest != 0) {
-        Numbers none;
+      for (int k = 0; k < kFields; ++k) {
+        const Marks marks = *reinterpret_cast<const Marks*>(shared.marks + S::position(first + k));
+        int count = 0;
         KELPIE_UNROLL
-        for (int v = 0; v < S::kWidth; ++v) none.item[v] = 0;
-        place = none;
+        for (int v = 0; v < S::kWidth; ++v) number[first + k][v] = count += marks.item[v];
+        own |= uint32_t(count) << (k * kBits);
       }
-      const uint32_t marked = __ballot_sync(kFullWarp, latest != 0);
-      const uint32_t lower = marked & ((1u << laneIndex()) - 1);
-      const int nearest = shuffleFrom(latest, lower != 0 ? 31 - __clz(lower) : 0);
-      const int inherited = lower != 0 ? nearest : carry;
-      const int last = shuffleFrom(latest, marked != 0 ? 31 - __clz(marked) : 0);
+      uint32_t upTo = own;
       KELPIE_UNROLL
-      for (int v = 0; v < S::kWidth; ++v) {
-        if (number[row][v] == 0) number[row][v] = inherited;
+      for (int d = 1; d < 32; d *= 2) {
+        const uint32_t left = shuffleUp(upTo, d);
+        if (laneIndex() >= d) upTo += left;
       }
-      if (marked != 0) carry = last;
+      const uint32_t all = shuffleFrom(upTo, 31), lower = upTo - own;
+      KELPIE_UNROLL
+      for (int k = 0; k < kFields; ++k) {
+        const int before = carry + int(lower >> (k * kBits) & ((1u << kBits) - 1));
+        KELPIE_UNROLL
+        for (int v = 0; v < S::kWidth; ++v) number[first + k][v] += before;
+        carry += int(all >> (k * kBits) & ((1u << kBits) - 1));
+      }
+    }
+    if (ends.places == ends.count) return;
+    KELPIE_UNROLL
+    for (int row = 0; row < S::kRows; ++row) {
+      KELPIE_UNROLL
+      for (int v = 0; v < S::kWidth; ++v) number[row][v] = shared.numbers[number[row][v]];
     }
   }
 

@@ -25,6 +25,7 @@ target_sources(kelpie_codegen PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/pass_products.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_rows.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_segments.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/segment_values.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_shape.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_split.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_text.cpp

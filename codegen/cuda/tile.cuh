@@ -48,6 +48,8 @@ struct Tile {
     const int last = first + count - 1;
     return offset < first ? first : offset < last ? offset : last;
   }
+  /// The same in a tile that begins with its base, of an offset that is not negative.
+  __device__ __forceinline__ int upTo(int offset) const { return offset < count ? offset : count - 1; }
   /// Whether all of `width` offsets from `group` are in the tile.
   __device__ __forceinline__ bool covers(int group, int width) const {
     return group >= first && group + width <= first + count;

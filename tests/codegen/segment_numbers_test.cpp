@@ -13,8 +13,9 @@ namespace {
 
 constexpr int kThreads = 64, kItems = kThreads * 4;
 
-/// Writes the segment of each item of each tile.
-std::string source(bool backward, bool regular) {
+/// Writes the segment of each item of each tile: as its number, or, with `kept`, as what its tile keeps of
+/// its segment, if there is room.
+std::string source(bool backward, bool regular, bool kept) {
   const std::string shape = backward ? "Shape<64, 2, 2, true>" : "Shape<64, 2, 2, false>";
   std::string text =
       "#include \"kelpie.cuh\"\n"
@@ -22,7 +23,14 @@ std::string source(bool backward, bool regular) {
       "using S = " +
       shape +
       ";\n"
-      "struct Memory { SegmentNumbers<S>::Shared heads; };\n"
+      "struct Kept {\n"
+      "  static constexpr int kRoom = S::kItems / 4;\n"
+      "  using Item = int64_t;\n"
+      "  int64_t* values;\n"
+      "  __device__ Item load(int64_t segment) const { return 3 * segment; }\n"
+      "  __device__ void store(int place, const Item& item) const { values[place] = item; }\n"
+      "};\n"
+      "struct Memory { SegmentNumbers<S>::Shared heads; int64_t values[Kept::kRoom]; };\n"
       "extern \"C\" __global__ void segments_of_items(const int64_t n, const int64_t m, const int64_t "
       "length,\n"
       "    const int64_t tiles, const uint32_t* offsets, int64_t* out) {\n"
@@ -33,30 +41,35 @@ std::string source(bool backward, bool regular) {
                   : "  const OffsetSegments<uint32_t> segments{offsets, m};\n"
                     "  SegmentNumbers<S>::clear(shared.heads);\n"
                     "  __syncthreads();\n"
-                    "  const SegmentNumbers<S> numbers(segments, tile, n, nullptr, shared.heads);\n"
-                    "  __syncthreads();\n";
+                    "  const SegmentNumbers<S> numbers(segments, tile, n, nullptr, shared.heads" +
+                        std::string(kept ? ", Kept{shared.values}" : "") +
+                        ");\n"
+                        "  __syncthreads();\n";
   text +=
       "  for (int row = 0; row < S::kRows; ++row) {\n"
       "    int number[S::kWidth];\n";
   text += regular ? "    numbers.row(row, number);\n"
                   : "    numbers.row(row, segments, tile, shared.heads, number);\n";
+  const std::string number = "numbers.first + number[v]";
   text +=
       "    for (int v = 0; v < S::kWidth; ++v)\n"
-      "      out[tile.base + S::offset(row, v)] = numbers.first + number[v];\n"
+      "      out[tile.base + S::offset(row, v)] = " +
+      (kept ? "numbers.kept ? shared.values[number[v]] / 3 : " + number : number) +
+      ";\n"
       "  }\n"
       "}\n";
   return text;
 }
 
 /// Segments of these lengths, cut into tiles.
-void expectSegments(const std::vector<int64_t>& lengths, bool backward, bool regular) {
+void expectSegments(const std::vector<int64_t>& lengths, bool backward, bool regular, bool kept = false) {
   std::vector<uint32_t> offsets{0};
   for (int64_t length : lengths) offsets.push_back(offsets.back() + static_cast<uint32_t>(length));
   int64_t n = offsets.back(), m = static_cast<int64_t>(lengths.size()), length = lengths[0];
   int64_t tiles = (n + kItems - 1) / kItems;
   EmulatedDevice device(3);
   std::unique_ptr<runtime::cuda::Module> module;
-  const auto failure = device.compile(source(backward, regular), {"segments_of_items"}, module);
+  const auto failure = device.compile(source(backward, regular, kept), {"segments_of_items"}, module);
   ASSERT_FALSE(failure) << *failure;
   std::vector<int64_t> out(static_cast<size_t>(tiles * kItems));
   runtime::DevicePointer places = device.allocate(offsets.size() * 4),
@@ -86,6 +99,25 @@ TEST(SegmentNumbers, ItemsOutsideHaveThatOfTheNearest) {
     std::vector<int64_t> crowded(40'000, 0);
     crowded[39'000] = 100;
     expectSegments(crowded, backward, false);
+  }
+}
+
+/// As many segments as there is room for, one more, and none that begins behind the first item.
+TEST(SegmentNumbers, TilesKeepValuesOfTheirSegments) {
+  constexpr int kRoom = kItems / 4;
+  for (const bool backward : {false, true}) {
+    expectSegments({300, 1000}, backward, false, true);
+    expectSegments(std::vector<int64_t>(301, 1), backward, false, true);
+    for (const int count : {kRoom - 2, kRoom - 1, kRoom}) {
+      std::vector<int64_t> lengths(static_cast<size_t>(1 + count), 0);
+      lengths[0] = kItems + 7;  // one that goes on, and `count` that begin in the second tile
+      lengths[static_cast<size_t>(count) / 2] = 20;
+      lengths.back() = 200;
+      expectSegments(lengths, backward, false, true);
+    }
+    std::vector<int64_t> crowded(40'000, 0);
+    crowded[39'000] = 100;
+    expectSegments(crowded, backward, false, true);
   }
 }
 
