@@ -75,11 +75,15 @@ Json jsonOf(const codegen::ThunkSample& sample) {
           {"inStep", sample.inStep},
           {"positions", std::move(positions)},
           {"divisions", std::move(divisions)},
-          {"calls", std::move(calls)}};
+          {"calls", std::move(calls)},
+          {"slowest", sample.slowest},
+          {"ofFour", sample.ofFour}};
 }
 
 codegen::ThunkSample sampleOf(const Json& json) {
-  codegen::ThunkSample sample{json.at("entered"), json.at("inStep"), {}, {}, {}};
+  codegen::ThunkSample sample;
+  sample.entered = json.at("entered").get<std::vector<double>>();
+  sample.inStep = json.at("inStep").get<std::vector<double>>();
   for (const Json& p : json.at("positions")) {
     const auto at = [&p](size_t k) { return k < p.size() ? p.at(k).get<double>() : 0; };  // of before: fewer
     sample.positions.push_back(
@@ -87,6 +91,8 @@ codegen::ThunkSample sampleOf(const Json& json) {
   }
   for (const Json& d : json.value("divisions", Json::array()))
     sample.divisions.push_back({d.at(0), d.at(1), d.at(2)});
+  sample.slowest = json.value("slowest", std::vector<double>());
+  sample.ofFour = json.value("ofFour", std::vector<double>());
   for (const Json& c : json.value("calls", Json::array())) sample.calls.push_back({c.at(0), c.at(1)});
   return sample;
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -264,6 +265,15 @@ bool hasPairBeforeLast(const typed::Exp& argument) {
   return false;
 }
 
+/// Whether a function that converts numbers is called with what it gives.
+bool convertsWhatIsThere(const std::string& what, const Type* argument) {
+  const Type* given = resolve(argument);
+  if (given->kind != TypeKind::Scalar) return false;
+  if (what == "`float`") return isFloat(given->scalar);
+  constexpr std::array kToInt = {"`round`", "`trunc`", "`ceil`", "`floor`"};
+  return isInt(given->scalar) && std::find(kToInt.begin(), kToInt.end(), what) != kToInt.end();
+}
+
 }  // namespace
 
 void Inference::reportArgument(const typed::Exp& function, const typed::Exp& argument, Span span,
@@ -276,7 +286,9 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
   if (std::any_of(diagnostics_.begin(), diagnostics_.end(), isInside)) return;
   const bool isOperator = !what.empty();
   const Type* parameter = resolve(function.type)->arguments[0];
+  bool fromLibrary = false;
   if (auto* global = std::get_if<typed::Global>(&function.node)) {
+    fromLibrary = global->cell->fromLibrary;
     if (what.empty()) what = "`" + global->cell->name + "`";
     const Type* general = resolve(global->cell->scheme.type);
     if (general->kind == TypeKind::Function) parameter = general->arguments[0];
@@ -297,6 +309,8 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
                : "g h x calls g with h: what calls h first is g(h(x))";
   } else if (conflict.kind == Conflict::Shape && given == expected && areSwapped(parameter, argument.type)) {
     hint = what + " takes these arguments in the other order";
+  } else if (fromLibrary && convertsWhatIsThere(what, argument.type)) {
+    hint = "this is of type " + show(argument.type) + " already, which is what " + what + " would make it";
   } else if (what == "`sort`" && conflict.kind == Conflict::Class) {
     hint = "`sort` sorts numbers; what has numbers for keys is sorted by permute(v, rank(KEYS))";
   } else if ((what == "`first`" || what == "`rest`") && resolve(argument.type)->kind == TypeKind::Sequence) {

@@ -17,6 +17,7 @@
 #include "fusion/refilled_turns.h"
 #include "fusion/sampled_places.h"
 #include "fusion/segment_look_ups.h"
+#include "fusion/slowest_turns.h"
 
 namespace kelpie::fusion {
 
@@ -67,6 +68,9 @@ class Account {
     for (size_t p = 0; p < structure.passes.size(); ++p) {
       const codegen::cuda::PassPlan& plan = structure.passes[p].plan;
       passes_[p].scanner = scannerTime(plan);
+      using codegen::cuda::Grid;
+      const bool ofTiles = plan.grid == Grid::Tiles || plan.heads();
+      passes_[p].waits = plan.scanned() ? Waits::ForLower : ofTiles ? Waits::ForBlock : Waits::No;
       passes_[p].refilled = plan.refilled ? plan.refilled : plan.refilledInTiles;
       const int64_t tiles = std::max<int64_t>(1, std::llround(n_ / plan.shape.items()));
       passes_[p].itemsOfLane = plan.refilled ? static_cast<double>(tiles) /
@@ -139,6 +143,8 @@ class Account {
   }
 
  private:
+  /// Whom the warps of a tile wait for (slowest_turns.h).
+  enum class Waits : uint8_t { No, ForBlock, ForLower };
   struct Reads {
     double atElements = 0;  ///< share of it that is loaded: 1, or less if only in branches
     double atSegments = 0;  ///< likewise
@@ -154,7 +160,8 @@ class Account {
     double scanner = 0;  ///< what it takes at least
     BySegments bySegments = BySegments::No;
     std::optional<codegen::RefilledLoop> refilled;
-    double itemsOfLane = 1;   ///< ... of that
+    double itemsOfLane = 1;
+    Waits waits = Waits::No;
     std::set<VarId> guarded;  ///< arrays that only survivors of filters load
     SegmentLookUps segmentLookUps;
     std::set<VarId> sideBySide;  ///< arrays that neighbouring segments read so
@@ -298,6 +305,14 @@ class Account {
     const std::vector<double> threads = entries(schedule, times, sample_.entered);
     std::vector<double> inStep = entries(schedule, times, sample_.inStep);
     if (pass_->refilled) refillTurns(schedule, *pass_->refilled, times, pass_->itemsOfLane, threads, inStep);
+    if (pass_->waits != Waits::No && !pass_->refilled) {
+      const bool below = pass_->waits == Waits::ForLower;
+      const std::vector<double>& sampled = below ? sample_.slowest : sample_.ofFour;
+      const bool known = blocks_ < sampled.size() && sample_.entered[blocks_] > 0;
+      const auto longer = known ? entries(schedule, times, sampled) : std::vector<double>();
+      below ? waitForSlowest(schedule, pass_->itemsOfLane, longer, inStep)
+            : waitForBlocks(schedule, longer, inStep);
+    }
     sampled_ = blocks_ < sample_.entered.size() && sample_.entered[blocks_] > 0;
     blocks_ += schedule.blocks.size();
     const ElementFacts& facts = structure.facts;

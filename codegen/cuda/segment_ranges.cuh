@@ -67,7 +67,7 @@ struct SegmentRange {
     alignas(16) uint8_t marks[S::kItems + 16];
     /// With kNumbers, where some segments that end in the tile are empty: of the items behind so many marks,
     /// the segment (less the range's `segment`).
-    int numbers[kNumbers ? S::kItems + 1 : 1];
+    int numbers[kNumbers ? S::kItems + 2 : 1];
   };
 
   int64_t origin;           ///< of elements: a multiple of the width

@@ -136,6 +136,8 @@ codegen::ThunkSample LaunchEvaluation::sample(std::span<const size_t> bytes, Sam
     if (bindings[b]) bindings[b]->appendTo(sample);
     sample.entered.resize(blocks);
     sample.inStep.resize(blocks);
+    sample.slowest.resize(blocks);
+    sample.ofFour.resize(blocks);
     sample.positions.resize(positions);
     sample.divisions.resize(divisions);
     sample.calls.resize(calls);

@@ -9,6 +9,10 @@ namespace kelpie::runtime {
 
 using codegen::ThunkSample;
 
+namespace {
+constexpr size_t kFour = 4;  ///< warps, of ThunkSample::ofFour
+}
+
 SampleTotals::SampleTotals(const lcu::Soac& soac, const KernelCode::Binding& code, int64_t n)
     : inStep_{LockStep(codegen::scheduleExpressions(codegen::eagerThunks(soac))),
               LockStep(codegen::scheduleExpressions(codegen::lateThunks(soac)))},
@@ -18,6 +22,9 @@ SampleTotals::SampleTotals(const lcu::Soac& soac, const KernelCode::Binding& cod
       eagerCalls_(inStep_[0].calls()) {
   enteredByAll_.resize(eagerBlocks_ + code.late.blockCount());
   inStepByAll_.resize(enteredByAll_.size());
+  slowest_.resize(enteredByAll_.size());
+  fours_.resize(enteredByAll_.size());
+  four_.resize(enteredByAll_.size());
   divisions_.resize(eagerDivisions_ + code.late.divisions().size());
   calls_.resize(eagerCalls_ + inStep_[1].calls());
 }
@@ -44,6 +51,8 @@ void SampleTotals::beginAll() {
   everything_ = true;
   std::fill(enteredByAll_.begin(), enteredByAll_.end(), 0);
   std::fill(inStepByAll_.begin(), inStepByAll_.end(), 0);
+  std::fill(slowest_.begin(), slowest_.end(), 0);
+  std::fill(fours_.begin(), fours_.end(), Four());
   std::fill(divisions_.begin(), divisions_.end(), ThunkSample::Division());
   std::fill(calls_.begin(), calls_.end(), ThunkSample::Call());
   for (Load& load : loads_) load.number = 0;
@@ -204,6 +213,19 @@ void SampleTotals::addEntered(size_t begin, size_t end, double weight, const Ele
     const size_t last = std::min(end, first + kInStep);
     addInStep(first, last, 0, weight, done);
     addInStep(first, last, 1, weight, done);
+    const size_t warps = (first - begin) / kInStep + 1;
+    if (warps % kFour == 0 || last == end) addFour((warps - 1) % kFour + 1);
+  }
+}
+
+/// Fewer side by side tell nothing.
+void SampleTotals::addFour(size_t warps) {
+  for (size_t k = 0; k < four_.size(); ++k) {
+    if (warps == kFour) {
+      fours_[k].most += four_[k].most;
+      fours_[k].all += four_[k].all;
+    }
+    four_[k] = {};
   }
 }
 
@@ -230,7 +252,12 @@ void SampleTotals::addInStep(size_t first, size_t end, size_t late, double weigh
     }
   }
   const double all = weight * static_cast<double>(end - first);
-  for (size_t k = 0; k < number; ++k) inStepByAll_[begin + k] += all * together->entered[k];
+  for (size_t k = 0; k < number; ++k) {
+    inStepByAll_[begin + k] += all * together->entered[k];
+    slowest_[begin + k] = std::max(slowest_[begin + k], together->entered[k]);
+    four_[begin + k].most = std::max(four_[begin + k].most, together->entered[k]);
+    four_[begin + k].all += together->entered[k] / kFour;
+  }
   for (size_t k = 0; k < together->divisions.size(); ++k)
     divisions_[(late ? eagerDivisions_ : 0) + k].add(together->divisions[k], all);
   for (size_t k = 0; k < together->calls.size(); ++k)
@@ -242,6 +269,9 @@ void SampleTotals::appendTo(ThunkSample& sample) const {
   for (size_t k = 0; k < enteredByAll_.size(); ++k) {
     sample.entered.push_back(enteredByAll_[k] * times);
     sample.inStep.push_back(inStepByAll_[k] * times);
+    sample.slowest.push_back(weight_ > 0 ? slowest_[k] * static_cast<double>(n_) : 0);
+    const double longer = fours_[k].all > 0 ? fours_[k].most / fours_[k].all : 1;
+    sample.ofFour.push_back(inStepByAll_[k] * times * longer);
   }
   for (const ThunkSample::Division& division : divisions_) {
     sample.divisions.emplace_back();

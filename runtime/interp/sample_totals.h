@@ -84,6 +84,7 @@ class SampleTotals {
               const ElementsDone& done);
   void simulate(const ChosenElements::Batch& batch, const ElementsDone& done);
   void addEntered(size_t begin, size_t end, double weight, const ElementsDone& done);
+  void addFour(size_t warps);
   void addInStep(size_t first, size_t end, size_t late, double weight, const ElementsDone& done);
   size_t firstBlock(size_t late) const { return late ? eagerBlocks_ : 0; }
   size_t endBlock(size_t late) const { return late ? enteredByAll_.size() : eagerBlocks_; }
@@ -103,8 +104,15 @@ class SampleTotals {
   double seen_ = 0, pairs_ = 0, met_ = 0;  ///< of windows that are over
   double bytesInOrder_ = 0;                ///< of an element
 
-  bool everything_ = false;                                ///< all elements, each once
-  std::vector<double> enteredByAll_, inStepByAll_;         ///< by block, by weight, as far as they are spread
+  bool everything_ = false;                         ///< all elements, each once
+  std::vector<double> enteredByAll_, inStepByAll_;  ///< by block, by weight, as far as they are spread
+  std::vector<double> slowest_;                     ///< by block, of the warp that enters it most
+  /// Of four warps side by side, how often the one that enters a block most does, and how often they do on
+  /// average; sums over those, and of the ones at hand.
+  struct Four {
+    double most = 0, all = 0;
+  };
+  std::vector<Four> fours_, four_;
   std::vector<codegen::ThunkSample::Division> divisions_;  ///< likewise, by number
   std::vector<codegen::ThunkSample::Call> calls_;          ///< likewise
   double weight_ = 0;                                      ///< of these elements

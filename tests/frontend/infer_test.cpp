@@ -117,6 +117,11 @@ TEST_F(InferTest, HintsSayWhatIsUsuallyMeant) {
   EXPECT_THAT(mistake("load, x = 1, 2;").hint, HasSubstr("in parentheses there: (load)"));
   EXPECT_THAT(mistake("datatype shape int | float;").hint, HasSubstr("no alternatives"));
   EXPECT_THAT(mistake("1 + 2.0;").hint, HasSubstr("float(i)"));
+  EXPECT_EQ(mistake("float(2.0);").hint,
+            "this is of type `float` already, which is what `float` would make it");
+  EXPECT_EQ(mistake("round(2);").hint, "this is of type `int` already, which is what `round` would make it");
+  EXPECT_THAT(mistake("floor(`a);").hint, Not(HasSubstr("already")));
+  EXPECT_THAT(mistake("function round(x) = x ++ \"a\"; round(2);").hint, Not(HasSubstr("already")));
   EXPECT_THAT(mistake("max(1,2,3);").hint, HasSubstr("takes 2 arguments, 3 are given"));
   EXPECT_THAT(mistake("dist(1);").hint, HasSubstr("takes 2 arguments, 1 is given"));
   EXPECT_THAT(

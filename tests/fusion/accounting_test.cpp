@@ -194,6 +194,8 @@ TEST(Accounting, SamplesTellWhatIsCounted) {
       ASSERT_EQ(sample.entered.size(), kernel.work.entered.size());
       for (size_t b = 0; b < sample.entered.size(); ++b) {
         EXPECT_GE(sample.inStep[b], sample.entered[b]) << "seed " << seed << ", " << kernel.name;
+        EXPECT_GE(sample.slowest[b], 0.999 * sample.inStep[b]) << "seed " << seed << ", " << kernel.name;
+        EXPECT_GE(sample.ofFour[b], 0.999 * sample.inStep[b]) << "seed " << seed << ", " << kernel.name;
         const auto counted = static_cast<double>(kernel.work.entered[b]);
         if (counted == 0 || sample.entered[b] == 0) continue;  // bindings that need others are not sampled
         EXPECT_EQ(sample.entered[b], counted) << "seed " << seed << ", " << kernel.name;

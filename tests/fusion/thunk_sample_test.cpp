@@ -90,6 +90,8 @@ Sampled remotely(Builder& b, std::chrono::milliseconds wait = {}) { return sampl
 void expectEqual(const codegen::ThunkSample& a, const codegen::ThunkSample& b) {
   EXPECT_EQ(a.entered, b.entered);
   EXPECT_EQ(a.inStep, b.inStep);
+  EXPECT_EQ(a.slowest, b.slowest);
+  EXPECT_EQ(a.ofFour, b.ofFour);
   ASSERT_EQ(a.positions.size(), b.positions.size());
   for (size_t k = 0; k < a.positions.size(); ++k) {
     const auto &x = a.positions[k], &y = b.positions[k];
@@ -140,6 +142,30 @@ TEST(ThunkSample, SizesOfWhatIsDivided) {
   EXPECT_EQ(sample.divisions[0].number, 64 * 32);
   EXPECT_EQ(sample.divisions[0].ofLong, 2 * 32);
   EXPECT_EQ(sample.divisions[0].ofShort, 63 * 32);
+}
+
+/// One element in each of two times 128 turns its loop more often than the ten times of all others; of the
+/// last 32 there are no four.
+TEST(ThunkSample, TurnsThatOthersWaitFor) {
+  constexpr int64_t kElements = 4 * 128 + 32;
+  std::vector<int64_t> turns(kElements, 10);
+  turns[70] = 50;
+  turns[128 + 3] = 90;
+  turns[4 * 128] = 20;
+  Builder b;
+  const VarId of = b.globalArray("turns", testing::ints(turns));
+  const ExprRef looped = loopOf(b, b.at(of, b.i()), b.num(0), [&](ExprRef k, ExprRef sum) {
+    return b.arena().add(sum, b.arena().mul(k, k));
+  });
+  b.result(b.launch(b.map(b.flat(b.num(kElements)), {looped}), "k")[0]);
+  const codegen::ThunkSample sample = onHost(b).samples.at(0);
+  ASSERT_EQ(sample.inStep.size(), 4u);  // (one of what is computed late)
+  const double warps = 32, inStep = warps * (14 * 10 + 50 + 90 + 20);
+  EXPECT_EQ(sample.inStep[2], inStep);
+  EXPECT_EQ(sample.slowest[2], kElements * 90);
+  const double ofFour = 50 + 90 + 2 * 10, onAverage = 20 + 30 + 2 * 10;
+  EXPECT_NEAR(sample.ofFour[2], inStep * ofFour / onAverage, 1e-6);
+  EXPECT_EQ(sample.ofFour[0], kElements);
 }
 
 TEST(ThunkSample, LoopsThatGatherAtKnownPlacesTakeFewWaits) {
