@@ -384,7 +384,7 @@ ExpPtr Inference::call(ExpPtr function, ExpPtr argument, Span span, const std::s
         "two values side by side are a call; between elements goes a comma, behind a form a `;`";
     const auto* literal = std::get_if<typed::Literal>(&function->node);
     if (literal && isFloat(literal->value.type) && argument->span.begin == function->span.end)
-      hint = "a range of integers is [start:end]";
+      hint = "a number has one point; a range of integers is [start:end]";
     if (literal && literal->value.type == ScalarType::Bool)
       hint = literal->value.isTrue() ? "`t` is the constant true" : "`f` is the constant false";
     report("K0305", function->span, "this is not a function: it has type " + show(type), std::move(hint));

@@ -156,10 +156,6 @@ void findSegmentValues(const PassText& t, const StagePlan& stage, const ItemForm
     });
 }
 
-}  // namespace
-
-namespace {
-
 const char* segmentOfItem(const PassText& t, const ItemForm& form) {
   if (t.plan.ranges())
     return form.ahead   ? "range.firstSegment + range.segmentEnd"

@@ -177,6 +177,7 @@ TEST_F(InferTest, WhatOtherLanguagesHaveIsHintedAt) {
   EXPECT_EQ(mistake("let sizes = [1] in size;").hint, "did you mean `sizes`?");
   EXPECT_THAT(mistake("abs -3;").hint, HasSubstr("g(-x)"));
   EXPECT_THAT(mistake("[1..10];").hint, HasSubstr("[start:end]"));
+  EXPECT_THAT(mistake("1.2.3;").hint, HasSubstr("one point"));
   EXPECT_THAT(mistake("{1 : x in [1, 2], 2 > 1};").hint, HasSubstr("behind a bar"));
 }
 
