@@ -195,6 +195,15 @@ Frames framesOf(const Schedule& schedule) {
   return frames;
 }
 
+void markVariables(ExprRef loop, std::vector<bool>& variables, const std::function<bool(ExprRef)>& has) {
+  const std::vector<ExprRef> next = codegen::loopNext(loop);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t k = 0; k < next.size(); ++k)
+      if (!variables[k] && has(next[k])) variables[k] = changed = true;
+  }
+}
+
 std::unordered_set<ExprRef> exitsOfLoop(const Schedule& schedule, const ScheduleStep& loop) {
   std::unordered_set<ExprRef> exits;
   if (!codegen::endFlag(loop.node)) return exits;

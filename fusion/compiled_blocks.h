@@ -4,6 +4,7 @@
 // In:  a schedule, and how often its blocks are entered. Out: facts by node or block.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -43,6 +44,11 @@ std::vector<bool> blocksBehindBranches(const codegen::Schedule& schedule);
 /// pending, a turn of a loop (codegen/pending_calls.h).
 using Frames = std::unordered_map<lcu::ExprRef, std::optional<size_t>>;
 Frames framesOf(const codegen::Schedule& schedule);
+
+/// Marks variables of a loop of whose values for the next turn `has` says so, until it finds no more: it may
+/// look at the marks.
+void markVariables(lcu::ExprRef loop, std::vector<bool>& variables,
+                   const std::function<bool(lcu::ExprRef)>& has);
 
 /// What decides where a loop ends, and passes nothing on (codegen/loop_exits.h): the Ifs by which a turn
 /// ends, and the test of the flag. Of the loop that is this step, and of all.

@@ -35,13 +35,10 @@ class Dependents {
  public:
   Dependents(ExprRef loop, const std::unordered_set<ExprRef>& exits)
       : loop_(loop), exits_(exits), variables_(codegen::loopInitial(loop).size()) {
-    const std::vector<ExprRef> next = codegen::loopNext(loop);
-    for (bool changed = true; changed;) {
-      changed = false;
+    markVariables(loop, variables_, [this](ExprRef next) {
       known_.clear();
-      for (size_t k = 0; k < next.size(); ++k)
-        if (!variables_[k] && contains(next[k])) variables_[k] = changed = true;
-    }
+      return contains(next);
+    });
     known_.clear();
   }
   bool contains(ExprRef e) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "codegen/loop_exits.h"
+#include "fusion/compiled_blocks.h"
 
 namespace kelpie::fusion {
 
@@ -19,14 +20,12 @@ namespace {
 class Differing {
  public:
   explicit Differing(ExprRef loop) : loop_(loop), variables_(codegen::loopInitial(loop).size(), false) {
-    const std::vector<ExprRef> initial = codegen::loopInitial(loop), next = codegen::loopNext(loop);
+    const std::vector<ExprRef> initial = codegen::loopInitial(loop);
     for (size_t k = 0; k < initial.size(); ++k) variables_[k] = contains(initial[k]);
-    for (bool changed = true; changed;) {
-      changed = false;
+    markVariables(loop, variables_, [this](ExprRef next) {
       known_.clear();
-      for (size_t k = 0; k < next.size(); ++k)
-        if (!variables_[k] && contains(next[k])) variables_[k] = changed = true;
-    }
+      return contains(next);
+    });
     known_.clear();
   }
   bool contains(ExprRef e) {

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "fusion/fuse.h"
-#include "fusion/lcu_reader.h"
+#include "tests/fusion/read_program.h"
 #include "tests/fusion/random_problem.h"
 #include "tests/fusion/random_program.h"
 
@@ -16,15 +16,6 @@ namespace kelpie::fusion {
 namespace {
 
 using kelpie::testing::RandomProgram;
-
-lcu::Program read(std::string_view text) {
-  lcu::ReadResult result = lcu::readProgram(text);
-  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
-    for (const Diagnostic& d : *diagnostics) ADD_FAILURE() << lcu::describe(d, text);
-    return {};
-  }
-  return std::move(std::get<lcu::Program>(result));
-}
 
 /// By pair: the least cost of a legal clustering that has both together.
 std::map<std::pair<int, int>, double> costsTogether(const PartitionProblem& problem) {

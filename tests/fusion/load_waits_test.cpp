@@ -7,7 +7,7 @@
 
 #include "codegen/kernel_analysis.h"
 #include "fusion/compiled_blocks.h"
-#include "fusion/lcu_reader.h"
+#include "tests/fusion/read_program.h"
 
 namespace kelpie::fusion {
 namespace {
@@ -33,12 +33,7 @@ entry main: (int64) {
   let first: int64 = r[0]
   return first
 })";
-  lcu::ReadResult result = lcu::readProgram(text);
-  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
-    for (const Diagnostic& d : *diagnostics) ADD_FAILURE() << lcu::describe(d, text);
-    return {-1, 0};
-  }
-  const auto& program = std::get<lcu::Program>(result);
+  const lcu::Program program = read(text);
   Waited waited{-1, 0};
   for (const lcu::Stmt& stmt : program.entry.body.stmts) {
     const auto* launch = std::get_if<lcu::Launch>(&stmt.node);

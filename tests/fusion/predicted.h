@@ -6,7 +6,7 @@
 #include <string>
 
 #include "fusion/fuse.h"
-#include "fusion/lcu_reader.h"
+#include "tests/fusion/read_program.h"
 
 namespace kelpie::fusion {
 
@@ -19,12 +19,7 @@ global 1: ([int64]) = n: int64, xs: [int64; n]
 global 2: ([int64]) = m: int64, ys: [int64; m]
 entry main: (int64) {
 )" + std::string(body) + "\n}";
-  lcu::ReadResult result = lcu::readProgram(text);
-  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
-    for (const Diagnostic& d : *diagnostics) ADD_FAILURE() << lcu::describe(d, text);
-    return -1;
-  }
-  auto& program = std::get<lcu::Program>(result);
+  lcu::Program program = read(text);
   FusionOptions options;
   options.costs = costs;
   options.known = known;

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "codegen/kernel_analysis.h"
-#include "fusion/lcu_reader.h"
+#include "tests/fusion/read_program.h"
 
 namespace kelpie::fusion {
 namespace {
@@ -17,20 +17,14 @@ class RefilledTurns : public ::testing::Test {
   static constexpr double kElements = 1000;
 
   void SetUp() override {
-    const std::string text = R"(
+    program_ = read(R"(
 global 1: ([int64]) = n: int64, xs: [int64; n]
 entry main: (int64) {
   kernel k { let r: [int64; n] = MAP flat n { i =>
     let (x, k) = loop (a = xs[i], b = 0) { while a > 1 next a - a % 7 - 1, b + 1 } in k } return r }
   let first: int64 = r[0]
   return first
-})";
-    lcu::ReadResult result = lcu::readProgram(text);
-    if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
-      for (const Diagnostic& d : *diagnostics) ADD_FAILURE() << lcu::describe(d, text);
-      return;
-    }
-    program_ = std::move(std::get<lcu::Program>(result));
+})");
     for (const lcu::Stmt& stmt : program_.entry.body.stmts) {
       const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
       if (!launch) continue;

@@ -16,7 +16,7 @@
 #include <sstream>
 
 #include "fusion/fuse.h"
-#include "fusion/lcu_reader.h"
+#include "tests/fusion/read_program.h"
 #include "runtime/host_target.h"
 #include "tests/runtime/program_builder.h"
 
@@ -48,15 +48,6 @@ std::vector<Golden> goldenFiles() {
   }
   std::sort(result.begin(), result.end(), [](const Golden& a, const Golden& b) { return a.name < b.name; });
   return result;
-}
-
-lcu::Program read(std::string_view text) {
-  lcu::ReadResult result = lcu::readProgram(text);
-  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
-    for (const Diagnostic& d : *diagnostics) ADD_FAILURE() << lcu::describe(d, text);
-    return {};
-  }
-  return std::move(std::get<lcu::Program>(result));
 }
 
 std::string functionsOf(const lcu::Program& program) {

@@ -3,21 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "fusion/fuse.h"
-#include "fusion/lcu_reader.h"
+#include "tests/fusion/read_program.h"
 
 namespace kelpie::fusion {
 namespace {
 
 using ::testing::ElementsAre;
-
-lcu::Program read(std::string_view text) {
-  lcu::ReadResult result = lcu::readProgram(text);
-  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
-    for (const Diagnostic& d : *diagnostics) ADD_FAILURE() << lcu::describe(d, text);
-    return {};
-  }
-  return std::move(std::get<lcu::Program>(result));
-}
 
 /// What the statements of the first function are, in order: kernel names, "let", "service", ...
 std::vector<std::string> scheduleOf(std::string_view text) {

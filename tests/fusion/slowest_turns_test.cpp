@@ -5,21 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "codegen/kernel_analysis.h"
-#include "fusion/lcu_reader.h"
+#include "tests/fusion/read_program.h"
 
 namespace kelpie::fusion {
 namespace {
 
 using ::testing::ElementsAre;
-
-lcu::Program read(std::string_view text) {
-  lcu::ReadResult result = lcu::readProgram(text);
-  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
-    for (const Diagnostic& d : *diagnostics) ADD_FAILURE() << lcu::describe(d, text);
-    return {};
-  }
-  return std::move(std::get<lcu::Program>(result));
-}
 
 /// A program of one map, for each element of `xs`.
 lcu::Program mapOf(const std::string& thunk) {
