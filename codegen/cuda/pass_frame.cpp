@@ -95,27 +95,27 @@ const std::string& nameOf(const PassText& t, lcu::VarId array) {
   return t.parameterNames.at({ParameterKind::Array, array});
 }
 
-/// As NoSegmentValues in segment_numbers.cuh.
+/// As NoSegmentValues in segment_numbers.cuh. Its members have names of their own, as arrays have any.
 void declareSegmentValues(PassText& t) {
-  const auto columns = [&](int indent, const char* form, const char* behind) {
-    for (lcu::VarId v : t.plan.segmentValues)
-      t.line(indent, "{}{}{}{};", t.storedType(v), form, nameOf(t, v), behind);
-  };
+  const std::vector<lcu::VarId>& arrays = t.plan.segmentValues;
   std::string loads, stores;
-  for (lcu::VarId v : t.plan.segmentValues) {
-    const std::string& name = nameOf(t, v);
-    loads += fmt::format("{}{}[segment]", loads.empty() ? "" : ", ", name);
-    stores += fmt::format(" shared.{0}[place] = item.{0};", name);
+  for (size_t k = 1; k <= arrays.size(); ++k) {
+    loads += fmt::format("{}value{}[segment]", k > 1 ? ", " : "", k);
+    stores += fmt::format(" shared.value{0}[place] = item.value{0};", k);
   }
+  const auto members = [&](int indent, const char* form) {
+    for (size_t k = 0; k < arrays.size(); ++k)
+      t.line(indent, "{};", fmt::format(fmt::runtime(form), t.storedType(arrays[k]), k + 1));
+  };
   t.line(0, "struct SegmentValues {{");
   t.line(2, "static constexpr int kRoom = S::kItems / {};", itemsOfSegment(t.plan.ends));
   t.line(2, "struct Shared {{");
-  columns(4, " ", "[kRoom]");
+  members(4, "{} value{}[kRoom]");
   t.line(2, "}};");
   t.line(2, "struct Item {{");
-  columns(4, " ", "");
+  members(4, "{} value{}");
   t.line(2, "}};");
-  for (lcu::VarId v : t.plan.segmentValues) t.line(2, "const {}* {};", t.storedType(v), nameOf(t, v));
+  members(2, "const {}* value{}");
   t.line(2, "Shared& shared;");
   t.line(2, "__device__ __forceinline__ Item load(int64_t segment) const {{ return {{{}}}; }}", loads);
   t.line(2, "__device__ __forceinline__ void store(int place, const Item& item) const {{{} }}", stores);
@@ -127,11 +127,12 @@ void writeNumbers(PassText& t) {
   for (lcu::VarId v : t.plan.segmentValues) values += nameOf(t, v) + ", ";
   if (!values.empty()) values = ", SegmentValues{" + values + "shared.values}";
   t.line(2, "const SegmentNumbers<S> numbers(segments, tile, n, starts, shared.heads{});", values);
-  for (lcu::VarId v : t.plan.segmentValues) {
+  for (size_t k = 0; k < t.plan.segmentValues.size(); ++k) {
+    const lcu::VarId v = t.plan.segmentValues[k];
     const std::string& name = nameOf(t, v);
     const std::string here = t.unique(name + "_here");
-    t.line(2, "const {}* const {} = numbers.kept ? shared.values.{} : {} + numbers.first;", t.storedType(v),
-           here, name, name);
+    t.line(2, "const {}* const {} = numbers.kept ? shared.values.value{} : {} + numbers.first;",
+           t.storedType(v), here, k + 1, name);
     t.segmentValues[v] = here;
   }
 }

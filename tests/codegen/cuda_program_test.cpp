@@ -54,6 +54,8 @@ TEST(CudaPrograms, SequencesOfOneLength) {
                   "{(x, y, row) : x in w; y in w; row in m};");
   expectAgreement(data + "{sum({x * y : x in row}) : y in few; row in m};");
   expectAgreement(data + "{sum({x * y : x in row}) : y in w; row in take(m, 3)};");
+  expectAgreement(data + "{plus_scan({x * y : x in row}) : y in few; row in m};");
+  expectAgreement(data + "{plus_scan({x * y : x in row}) : y in w; row in m};");
 }
 
 /// Fewer items a thread, and no copy of their code for tiles that lie in one segment.
@@ -410,6 +412,17 @@ let s = plus_scan({{{0} : i in [0:300]}}) in {{x + {0} : x in s; i in [0:300] | 
   expectAgreement(program);
 }
 /// The place of the first of equal extremes of a column.
+/// Of what tiles keep of their segments, too.
+TEST(CudaPrograms, VariablesWithNamesOfSegmentValues) {
+  for (const std::string name : {"load", "store", "place", "segment", "values", "value1", "kept"})
+    expectAgreement(fmt::format("rows = {{{{rem(i * j, 7) : j in [0:rem(i, 9)]}} : i in [0:300]}};"
+                                "({0}) = {{rem(i, 5) : i in [0:300]}}; others = {{i : i in [0:300]}};"
+                                "{{plus_scan({{x * w : x in r}}) : r in rows; w in ({0})}};"
+                                "{{max_scan({{x * w + v : x in r}}) : r in rows; w in ({0}); v in others}};",
+                                name),
+                    true);
+}
+
 TEST(CudaPrograms, PlacesOfExtremesInColumns) {
   const std::string places =
       "function places(m, n) ="
