@@ -12,6 +12,7 @@ kelpie_test(cuda SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pass_split_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/segment_numbers_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/segment_values_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/warp_items_test.cpp
   LINK kelpie_runtime Boost::context ${CMAKE_DL_LIBS})
 add_dependencies(test_cuda kelpie)
