@@ -8,6 +8,7 @@
 #include "codegen/expression_schedule.h"
 #include "codegen/kernel_analysis.h"
 #include "codegen/loop_exits.h"
+#include "codegen/uneven_loops.h"
 
 namespace kelpie::codegen {
 
@@ -18,50 +19,6 @@ using lcu::SoacKind;
 using lcu::VarId;
 
 namespace {
-
-/// Which values differ from element to element, in the steps of one loop.
-class Variation {
- public:
-  explicit Variation(ExprRef loop) : loop_(loop), varies_(loop->count) {
-    const std::vector<ExprRef> initial = loopInitial(loop), next = loopNext(loop);
-    for (bool changes = true; changes;) {
-      changes = false;
-      known_.clear();
-      for (uint32_t k = 0; k < loop->count; ++k) {
-        if (varies_[k] || !(of(initial[k]) || of(next[k]))) continue;
-        varies_[k] = changes = true;
-      }
-    }
-    known_.clear();
-  }
-  bool of(ExprRef root) {
-    lcu::forEachNode({root}, [&](ExprRef e) {  // operands before what uses them
-      if (!known_.contains(e)) known_[e] = decide(e);
-    });
-    return known_.at(root);
-  }
-
- private:
-  bool decide(ExprRef e) const {
-    const auto known = [&](ExprRef operand) { return known_.at(operand); };
-    switch (e->kind) {
-      case ExprKind::Param:
-        return true;
-      case ExprKind::LoopVar:
-        return e->index != loop_->index || varies_[e->count];
-      case ExprKind::Project:
-        if (const ExprRef of = e->operands[0]; of->kind == ExprKind::If)
-          return known(of->operands[0]) || known(thenValues(of)[e->index]) || known(elseValues(of)[e->index]);
-        return known(e->operands[0]);
-      default:
-        return std::any_of(e->operands.begin(), e->operands.end(), known);
-    }
-  }
-
-  ExprRef loop_;
-  std::vector<bool> varies_;  ///< by variable
-  std::unordered_map<ExprRef, bool> known_;
-};
 
 std::vector<ExprRef> stepsOf(ExprRef loop) {
   std::vector<ExprRef> steps = loopNext(loop);
@@ -186,9 +143,7 @@ std::optional<RefilledLoop> refilledLoop(const lcu::Kernel& kernel, const std::v
   for (const auto& [branch, then] : found->around)
     if (!isAhead(kernel, branch->operands[0], queue)) return std::nullopt;
   if (!found->around.empty() && isInLateThunks(kernel, bindings, found->loop)) return std::nullopt;
-  Variation varies(found->loop);
-  const auto flag = endFlag(found->loop);
-  if (!varies.of(flag ? loopNext(found->loop)[*flag] : loopCondition(found->loop))) return std::nullopt;
+  if (!turnsUnevenly(found->loop)) return std::nullopt;
   std::vector<ExprRef> all;
   for (uint32_t b : bindings) {
     const auto own = thunksOf(kernel.bindings[b]);

@@ -4,8 +4,7 @@
 #include <functional>
 #include <unordered_map>
 
-#include "codegen/loop_exits.h"
-#include "fusion/compiled_blocks.h"
+#include "codegen/uneven_loops.h"
 
 namespace kelpie::fusion {
 
@@ -13,51 +12,6 @@ using codegen::Schedule;
 using codegen::ScheduleStep;
 using lcu::ExprKind;
 using lcu::ExprRef;
-
-namespace {
-
-/// Whether the variables of a loop differ from element to element.
-class Differing {
- public:
-  explicit Differing(ExprRef loop) : loop_(loop), variables_(codegen::loopInitial(loop).size(), false) {
-    const std::vector<ExprRef> initial = codegen::loopInitial(loop);
-    for (size_t k = 0; k < initial.size(); ++k) variables_[k] = contains(initial[k]);
-    markVariables(loop, variables_, [this](ExprRef next) {
-      known_.clear();
-      return contains(next);
-    });
-    known_.clear();
-  }
-  bool contains(ExprRef e) {
-    if (const auto it = known_.find(e); it != known_.end()) return it->second;
-    const bool differs = e->kind == ExprKind::Param ? true
-                         : e->kind == ExprKind::LoopVar
-                             ? e->index != loop_->index || variables_[e->count]
-                             : std::any_of(e->operands.begin(), e->operands.end(),
-                                           [&](ExprRef operand) { return contains(operand); });
-    return known_[e] = differs;
-  }
-
- private:
-  ExprRef loop_;
-  std::vector<bool> variables_;
-  std::unordered_map<ExprRef, bool> known_;
-};
-
-}  // namespace
-
-std::unordered_set<ExprRef> unevenLoops(const Schedule& schedule) {
-  std::unordered_set<ExprRef> uneven;
-  for (const codegen::ScheduleBlock& block : schedule.blocks) {
-    for (const ScheduleStep& step : block.steps) {
-      if (step.node->kind == ExprKind::Recursion) uneven.insert(step.node);
-      if (step.node->kind == ExprKind::Loop &&
-          Differing(step.node).contains(codegen::loopCondition(step.node)))
-        uneven.insert(step.node);
-    }
-  }
-  return uneven;
-}
 
 namespace {
 
@@ -87,7 +41,7 @@ void waitForSlowest(const Schedule& schedule, double items, const std::vector<do
                     std::vector<double>& inStep) {
   constexpr double kUnknown = 6;
   std::unordered_set<ExprRef> uneven;
-  if (slowest.empty()) uneven = unevenLoops(schedule);
+  if (slowest.empty()) uneven = codegen::unevenLoops(schedule);
   lengthenLoops(schedule, inStep, [&](const ScheduleStep& step, uint32_t turns) {
     const double most = !slowest.empty()             ? slowest[turns] / std::max(1.0, inStep[turns])
                         : uneven.contains(step.node) ? kUnknown

@@ -21,9 +21,6 @@
 
 namespace kelpie::fusion {
 
-/// Loops that may turn more often for one element than for another, and recursions.
-std::unordered_set<lcu::ExprRef> unevenLoops(const codegen::Schedule& schedule);
-
 // Both of these change `inStep`, how often some of 32 neighbours enters each block, times 32, in loops.
 
 /// Of a pass whose tiles wait for those before them, and whose lanes have `items` each. `slowest`: the same

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "codegen/kernel_analysis.h"
+#include "codegen/uneven_loops.h"
 #include "tests/fusion/read_program.h"
 
 namespace kelpie::fusion {
@@ -24,7 +25,7 @@ const lcu::Soac& mapIn(const lcu::Program& program) {
 }
 size_t uneven(const std::string& thunk) {
   const lcu::Program program = mapOf(thunk);
-  return unevenLoops(codegen::scheduleExpressions(codegen::eagerThunks(mapIn(program)))).size();
+  return codegen::unevenLoops(codegen::scheduleExpressions(codegen::eagerThunks(mapIn(program)))).size();
 }
 const std::string kWalk = "let (x, k) = loop (a = xs[i], b = 0) { while a > 0 next ys[a], b + 1 } in k";
 const std::string kCounted = "let (x, k) = loop (a = xs[i], b = 0) { while b < n next a * 3, b + 1 } in x";
