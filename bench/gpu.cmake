@@ -1,4 +1,5 @@
-# Benchmarks on a GPU: Kelpie's kernels, and the same jobs with CUB and cuSPARSE where nvcc is, and what gathers and divisions cost. Not part of `all`.
+# Benchmarks on a GPU: Kelpie's kernels, and the same jobs with CUB and cuSPARSE where nvcc is, what gathers and divisions cost,
+# and sorts within segments. Not part of `all`.
 add_executable(gpu_bench EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/gpu_bench.cpp ${CMAKE_CURRENT_LIST_DIR}/gpu_jobs.cpp
                ${PROJECT_SOURCE_DIR}/tests/codegen/known_kernels.cpp)
 target_link_libraries(gpu_bench PRIVATE kelpie_runtime)
@@ -14,8 +15,14 @@ if(KELPIE_NVCC)
               ${CMAKE_CURRENT_LIST_DIR}/segment_lengths.h
       COMMAND_EXPAND_LISTS VERBATIM)
   endforeach()
+  add_custom_command(
+    OUTPUT ${PROJECT_BINARY_DIR}/bench/segment_sorts
+    COMMAND ${KELPIE_NVCC} -std=c++17 -O2 -arch=sm_90 --extended-lambda -I${PROJECT_SOURCE_DIR} -o ${PROJECT_BINARY_DIR}/bench/segment_sorts
+            ${CMAKE_CURRENT_LIST_DIR}/segment_sorts.cu ${PROJECT_SOURCE_DIR}/runtime/cuda/grade_cub.cu
+    DEPENDS ${CMAKE_CURRENT_LIST_DIR}/segment_sorts.cu ${CMAKE_CURRENT_LIST_DIR}/programs/peer.cuh ${KELPIE_GRADE_SOURCES})
   add_custom_target(gpu_peers DEPENDS ${PROJECT_BINARY_DIR}/bench/gpu_peers ${PROJECT_BINARY_DIR}/bench/gpu_peer_spmv
-                    ${PROJECT_BINARY_DIR}/bench/gpu_peer_types ${PROJECT_BINARY_DIR}/bench/gather_floor ${PROJECT_BINARY_DIR}/bench/quotients)
+                    ${PROJECT_BINARY_DIR}/bench/gpu_peer_types ${PROJECT_BINARY_DIR}/bench/gather_floor ${PROJECT_BINARY_DIR}/bench/quotients
+                    ${PROJECT_BINARY_DIR}/bench/segment_sorts)
 endif()
 # What launches and waits cost, and the peers of bench/programs. Without fused multiply-add, which Kelpie does without, too,
 # a point on a line is on the line, and both count the same steps.

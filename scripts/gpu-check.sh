@@ -95,6 +95,7 @@ step bench_kelpie 110 $(program gpu_bench) 27 || tail -3 "$out/bench_kelpie.log"
 [ -x .bundle/bin/gpu_peer_types ] && step bench_peer_types 60 $(program gpu_peer_types) 27
 [ -x .bundle/bin/gather_floor ] && step gather_floor 20 $(program gather_floor)
 [ -x .bundle/bin/quotients ] && step quotients 20 $(program quotients)
+[ -x .bundle/bin/segment_sorts ] && step segment_sorts 60 $(program segment_sorts)
 
 # Of every size and segment length (bench/gpu_sweep_plot.py draws it), and beyond 2^31 elements, where memory allows.
 memory=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits | head -1)
@@ -120,6 +121,6 @@ python3 scripts/gpu_table.py "$out"/bench_*.log | tee "$out/table.txt"
 cat "$out"/fusion/*.txt 2>/dev/null | tee -a "$out/table.txt"
 # Few files travel better than many: all but the summary and the table go into one.
 cd "$out" || exit 1
-others=(examples fusion gpu.txt test_gpu.log fusion.log compile.log gather_floor.log quotients.log beyond_int32.log ./*check.log ./bench_*.log ./sweep_*.log)
+others=(examples fusion gpu.txt test_gpu.log fusion.log compile.log gather_floor.log quotients.log segment_sorts.log beyond_int32.log ./*check.log ./bench_*.log ./sweep_*.log)
 tar czf logs.tar.gz "${others[@]}" 2>/dev/null
 rm -rf "${others[@]}" test_gpu_*.log

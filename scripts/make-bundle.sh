@@ -13,7 +13,7 @@ targets=(kelpie test_gpu gpu_bench)
 peers=()
 if [[ $(ninja -C "$build" -t targets all) == *$'\ngpu_peers:'* ]]; then
   targets+=(gpu_peers)
-  peers=("$build/bench/gpu_peers" "$build/bench/gpu_peer_spmv" "$build/bench/gpu_peer_types" "$build/bench/gather_floor" "$build/bench/quotients")
+  peers=("$build/bench/gpu_peers" "$build/bench/gpu_peer_spmv" "$build/bench/gpu_peer_types" "$build/bench/gather_floor" "$build/bench/quotients" "$build/bench/segment_sorts")
 fi
 if [[ $(ninja -C "$build" -t targets all) == *$'\nprogram_peers:'* ]]; then
   targets+=(program_peers)

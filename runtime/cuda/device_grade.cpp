@@ -68,9 +68,10 @@ Failure gradeOnDevice(Device& device, void* stream, const GradeRequest& request,
     int64_t length = request.space == lcu::SpaceKind::Regular ? x.length : 0;
     auto* order = static_cast<int64_t*>(request.order);
     uint64_t bytes = 0;
+    int waits = 0;
     auto run = [&](void* scratch) {
       return kelpie_cub_grade(kindOf(request.type), request.keys, order, request.sorted, x.elements,
-                              x.segments, offsets, length, scratch, &bytes, stream);
+                              x.segments, offsets, length, scratch, &bytes, stream, &waits);
     };
     int error = run(nullptr);
     if (error == 0) {
@@ -78,7 +79,7 @@ Failure gradeOnDevice(Device& device, void* stream, const GradeRequest& request,
       if (!scratch) return "out of memory: " + std::to_string(bytes) + " bytes for a sort";
       if (auto f = begin()) return f;
       error = run(scratch);
-      if (request.waited) *request.waited = x.elements >= KELPIE_CUB_LOOKS;
+      if (request.waited) *request.waited = waits > 0;
     }
     if (error != 0) return fmt::format("sorting on the device failed (CUDA error {})", error);
     return std::nullopt;

@@ -27,12 +27,15 @@ if(KELPIE_NVCC)
   find_library(KELPIE_CUDART cudart_static HINTS ${KELPIE_CUDA_HOME}/lib64 ${KELPIE_CUDA_HOME}/targets/x86_64-linux/lib)
 endif()
 if(KELPIE_NVCC AND KELPIE_CUDART)
+  set(KELPIE_GRADE_SOURCES ${CMAKE_CURRENT_LIST_DIR}/grade_cub.cu ${CMAKE_CURRENT_LIST_DIR}/grade_cub.h
+      ${CMAKE_CURRENT_LIST_DIR}/grade_segments.cuh ${CMAKE_CURRENT_LIST_DIR}/grade_words.cuh)
+  set(KELPIE_GRADE_SOURCES ${KELPIE_GRADE_SOURCES} PARENT_SCOPE)
   set(KELPIE_GRADE_OBJECT ${CMAKE_CURRENT_BINARY_DIR}/grade_cub.o)
   add_custom_command(
     OUTPUT ${KELPIE_GRADE_OBJECT}
     COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${KELPIE_NVCC} -std=c++17 -O2 -c -Xcompiler=-fPIC -I${PROJECT_SOURCE_DIR}
             -gencode=arch=compute_90,code=sm_90 -gencode=arch=compute_80,code=compute_80 -o ${KELPIE_GRADE_OBJECT} ${CMAKE_CURRENT_LIST_DIR}/grade_cub.cu
-    DEPENDS ${CMAKE_CURRENT_LIST_DIR}/grade_cub.cu ${CMAKE_CURRENT_LIST_DIR}/grade_cub.h
+    DEPENDS ${KELPIE_GRADE_SOURCES}
     VERBATIM)
   add_library(kelpie_grade STATIC ${KELPIE_GRADE_OBJECT})
   set_target_properties(kelpie_grade PROPERTIES LINKER_LANGUAGE CXX)

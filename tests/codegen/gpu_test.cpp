@@ -47,6 +47,21 @@ class Gpu : public testing::Test {
     std::cout << "KELPIE_SEED=" << seed_ << std::endl;  // what compute-sanitizer finds can be repeated
   }
 
+  /// Keys around 0, some of them alike; floats have all that is special among them.
+  std::vector<Scalar> sortingKeys(ScalarType type, int64_t n, int64_t range) {
+    std::vector<Scalar> values;
+    for (int64_t k = 0; k < n; ++k) {
+      if (isFloat(type) && random_() % 50 == 0) {
+        static const double kSpecial[] = {NAN, -NAN, 0.0, -0.0, INFINITY, -INFINITY};
+        values.push_back(Scalar::ofFloat(type, kSpecial[random_() % 6]));
+        continue;
+      }
+      const auto below = static_cast<int64_t>(random_() % static_cast<uint64_t>(range)) - range / 2;
+      values.push_back(convert(Scalar::ofInt(ScalarType::Int64, below), type));
+    }
+    return values;
+  }
+
   void compare(SpaceKind space, bool canFail, const std::vector<Lengths>& lengths, bool narrow = false) {
     RandomKernelOptions options;
     options.space = space;
@@ -474,43 +489,65 @@ TEST_F(Gpu, LaunchesSeeWhatTheOneBeforeWrote) {
   cuda_->release(program);
 }
 
+/// Segments of all classes of lengths (runtime/cuda/grade_segments.cuh), and longer ones; few elements and
+/// many; keys that differ in few bits and in many, so that places are beside them.
 TEST_F(Gpu, SortsStablyBySegment) {
   runtime::InterpTarget interp;
-  const std::vector<int64_t> offsets = {0, 0, 5, 5, 6, 5000, 5000, 20'000};
-  const int64_t n = offsets.back();
-  for (ScalarType type : {ScalarType::Bool, ScalarType::Char, ScalarType::Int32, ScalarType::Int64,
-                          ScalarType::Float32, ScalarType::Float64}) {
-    std::vector<Scalar> values;
-    for (int64_t k = 0; k < n; ++k) {
-      Scalar v = Scalar::ofInt(ScalarType::Int64, static_cast<int64_t>(random_() % 300) - 150);
-      if (isFloat(type) && random_() % 50 == 0) {
-        static const double kSpecial[] = {NAN, -NAN, 0.0, -0.0, INFINITY, -INFINITY};
-        values.push_back(Scalar::ofFloat(type, kSpecial[random_() % 6]));
-      } else {
-        values.push_back(convert(v, type));
+  struct Shape {
+    const char* name;
+    int64_t elements, most, length;  ///< most: of a segment; length: of all of them, or 0
+  };
+  std::vector<Shape> shapes = {{"few", 900, 60, 0},
+                               {"short", 100'000, 12, 0},
+                               {"classes", 19'000, 4096, 0},
+                               {"classes", 150'000, 4096, 0},
+                               {"beyond", 19'000, 9'000, 0},
+                               {"beyond, many", (1 << 22) + 77'777, 60'000, 0},
+                               {"regular", 210'000, 0, 70'000}};
+  for (const int64_t length : {1, 3, 7, 20, 33, 100, 129, 400, 1000, 1500, 4000, 5000})
+    shapes.push_back({"regular", length * (2 + 5000 / length), 0, length});
+  for (const Shape& shape : shapes) {
+    if (shape.elements > environment("KELPIE_SIZE", shape.elements)) continue;
+    std::vector<int64_t> offsets = {0, 0};
+    while (shape.length == 0 && offsets.back() < shape.elements) {
+      // Lengths of all orders of magnitude are alike often.
+      int64_t length = static_cast<int64_t>(random_() % static_cast<uint64_t>(shape.most + 1));
+      length >>= random_() % 14;
+      offsets.push_back(std::min(shape.elements, offsets.back() + length));
+    }
+    const int64_t n = shape.elements;
+    for (ScalarType type : {ScalarType::Bool, ScalarType::Char, ScalarType::Int32, ScalarType::Int64,
+                            ScalarType::Float32, ScalarType::Float64}) {
+      for (const int64_t range : {int64_t{300}, int64_t{1} << 52}) {
+        if (range > 300 && sizeOf(type) < 8) continue;
+        if (n > 1'000'000 && type != ScalarType::Float64 && (type != ScalarType::Int64 || range > 300))
+          continue;
+        Column keys = scalarColumn(type, sortingKeys(type, n, range));
+        std::vector<std::vector<int64_t>> orders;
+        for (runtime::Target* target : {static_cast<runtime::Target*>(&interp), cuda_.get()}) {
+          HeldScratch memory(*target);
+          runtime::GradeRequest request{};
+          request.type = type;
+          request.keys = memory.take(keys.bytes.size());
+          request.order = memory.take(static_cast<size_t>(n) * 8);
+          if (shape.length == 0) request.offsets = memory.take(offsets.size() * 8);
+          request.space = shape.length == 0 ? SpaceKind::Offsets : SpaceKind::Regular;
+          request.extents.elements = n;
+          request.extents.length = shape.length;
+          request.extents.segments =
+              shape.length == 0 ? static_cast<int64_t>(offsets.size()) - 1 : n / shape.length;
+          request.scratch = &memory;
+          target->upload(request.keys, keys.bytes.data(), keys.bytes.size());
+          if (shape.length == 0) target->upload(request.offsets, offsets.data(), offsets.size() * 8);
+          auto failure = target->grade(request);
+          ASSERT_EQ(failure, std::nullopt) << *failure;
+          orders.emplace_back(static_cast<size_t>(n));
+          target->download(orders.back().data(), request.order, static_cast<size_t>(n) * 8);
+        }
+        EXPECT_TRUE(orders[0] == orders[1]) << toString(type) << " below " << range << ", " << shape.name
+                                            << " " << shape.length << ", KELPIE_SEED=" << seed_;
       }
     }
-    Column keys = scalarColumn(type, values);
-    std::vector<std::vector<int64_t>> orders;
-    for (runtime::Target* target : {static_cast<runtime::Target*>(&interp), cuda_.get()}) {
-      HeldScratch memory(*target);
-      runtime::GradeRequest request{};
-      request.type = type;
-      request.keys = memory.take(keys.bytes.size());
-      request.order = memory.take(static_cast<size_t>(n) * 8);
-      request.offsets = memory.take(offsets.size() * 8);
-      request.space = SpaceKind::Offsets;
-      request.extents.elements = n;
-      request.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
-      request.scratch = &memory;
-      target->upload(request.keys, keys.bytes.data(), keys.bytes.size());
-      target->upload(request.offsets, offsets.data(), offsets.size() * 8);
-      auto failure = target->grade(request);
-      ASSERT_EQ(failure, std::nullopt) << *failure;
-      orders.emplace_back(static_cast<size_t>(n));
-      target->download(orders.back().data(), request.order, static_cast<size_t>(n) * 8);
-    }
-    EXPECT_EQ(orders[0], orders[1]) << toString(type) << ", KELPIE_SEED=" << seed_;
   }
 }
 
