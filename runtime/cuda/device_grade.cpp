@@ -22,6 +22,7 @@ Failure gradeByWayOfHost(Device& device, const GradeRequest& request) {
   if (auto f = device.download(keys.data(), request.keys, keys.size())) return f;
   GradeRequest onHost = request;
   onHost.keys = keys.data();
+  onHost.scratch = nullptr;
   if (request.order) onHost.order = order.data();
   if (request.sorted) onHost.sorted = sorted.data();
   if (request.offsets) {

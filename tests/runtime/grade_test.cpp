@@ -77,6 +77,14 @@ void everySize(ScalarType type, const std::function<T(std::mt19937_64&)>& key) {
 TEST(Grade, Ints) {
   everySize<int64_t>(ScalarType::Int64, [](auto& r) { return static_cast<int64_t>(r()); });
   everySize<int64_t>(ScalarType::Int64, [](auto& r) { return static_cast<int64_t>(r() % 7) - 3; });
+  // A few bits in the middle differ, and others than these in other bytes.
+  everySize<int64_t>(ScalarType::Int64, [](auto& r) {
+    return -(int64_t{5} << 40) + (static_cast<int64_t>(r() % 300) << 20);
+  });
+  everySize<int64_t>(ScalarType::Int64, [](auto& r) {
+    return static_cast<int64_t>(r() % 3) << 50 | static_cast<int64_t>(r() % 5) << 9;
+  });
+  everySize<int64_t>(ScalarType::Int64, [](auto& /*r*/) { return int64_t{42}; });
   everySize<int32_t>(ScalarType::Int32, [](auto& r) { return static_cast<int32_t>(r()); });
 }
 TEST(Grade, Chars) {
