@@ -203,7 +203,9 @@ Flattener::Sides Flattener::compileSides(const core::Exp& e, const core::If& nod
   // A delayed branch would keep what it reads alive as long as the other one recurses: the ends of a
   // recursion take copies of their own, and each level's sequences can go before the next level begins.
   const bool recursive = recurses(node);
-  const bool leaves = !scalars && (thenDelayable || elseDelayable) && recursive;
+  // Where one of them has effects, what fails in the other one does so before or after these.
+  const bool ordered = analysis_.effects(node.thenBranch) || analysis_.effects(node.elseBranch);
+  const bool leaves = ordered || (!scalars && (thenDelayable || elseDelayable) && recursive);
   auto first = [&] {
     sides.first = thenDelayable && !leaves
                       ? compileDelayed(node.thenBranch, sides.condition, true, recursive, context, frame)
@@ -216,7 +218,7 @@ Flattener::Sides Flattener::compileSides(const core::Exp& e, const core::If& nod
                        : compileBranch(node.elseBranch, other, lengthOfOthersZero(condition, false),
                                        elseDelayable, context, frame);
   };
-  if (thenDelayable || !elseDelayable) {  // of two that have effects the first one goes first
+  if (thenDelayable || !elseDelayable || ordered) {
     first();
     second();
   } else {

@@ -104,6 +104,29 @@ std::vector<std::string> Environment::similarNames(const std::string& name, bool
   return result;
 }
 
+std::vector<std::string> Environment::similarTypes(const std::string& name) const {
+  const size_t limit = name.size() < 4 ? 1 : 2;
+  std::vector<std::pair<size_t, std::string>> near;
+  const auto consider = [&](const std::string& candidate) {
+    const size_t distance = editDistance(name, candidate, limit);
+    if (distance <= limit && distance + 1 < candidate.size()) near.emplace_back(distance, candidate);
+  };
+  for (const char* scalar : {"int", "float", "bool", "char"}) consider(scalar);
+  for (auto& [candidate, datatype] : userDatatypes_) consider(candidate);
+  std::sort(near.begin(), near.end());
+  std::vector<std::string> result;
+  for (const auto& [distance, candidate] : near)
+    if (distance == near.front().first && result.size() < 3) result.push_back(candidate);
+  return result;
+}
+
+std::string oneOf(const std::vector<std::string>& names) {
+  std::string list;
+  for (size_t i = 0; i < names.size(); ++i)
+    list += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + ("`" + names[i] + "`");
+  return list;
+}
+
 std::vector<std::string> Environment::namesWithPrefix(std::string_view prefix) const {
   std::vector<std::string> names;
   auto consider = [&](std::string_view name) {

@@ -58,6 +58,9 @@ struct Cell {
   const Cell& canonical() const { return replaces ? replaces->canonical() : *this; }
 };
 
+/// "`a`, `b` or `c`".
+std::string oneOf(const std::vector<std::string>& names);
+
 class Environment {
  public:
   /// `defineLibrary` checks a library form and adds its names with addLibrary (and addDatatype).
@@ -75,6 +78,9 @@ class Environment {
   /// program, these before the library's, which are left out where one of the others is nearer.
   std::vector<std::string> similarNames(const std::string& name, bool fromLibrary,
                                         const std::vector<std::string>& local = {}) const;
+
+  /// The same of types, without the local ones.
+  std::vector<std::string> similarTypes(const std::string& name) const;
 
   /// The names that user code can use and that begin with `prefix`, sorted.
   std::vector<std::string> namesWithPrefix(std::string_view prefix) const;

@@ -346,8 +346,8 @@ ExpPtr Inference::inferApply(const ast::Apply& apply, Span span) {
   const TypeKind kind = resolve(function->type)->kind;
   if (kind != TypeKind::Function && kind != TypeKind::Variable) {
     if (std::string hint = operatorNamed(*apply.argument); !hint.empty()) {
-      report("K0305", function->span, "this is not a function: it has type " + show(function->type),
-             std::move(hint));
+      reportNoFunction(*function, "this is not a function: it has type " + show(function->type),
+                       std::move(hint));
       return failed(span);
     }
   }
@@ -374,7 +374,7 @@ ExpPtr Inference::call(ExpPtr function, ExpPtr argument, Span span, const std::s
   if (type->kind == TypeKind::Variable) {
     Type* made = types_.function(argument->type, types_.variable(), types_.variable());
     if (types_.unify(type, made)) {
-      report("K0305", function->span, "this is called like a function, but its type is " + show(type));
+      reportNoFunction(*function, "this is called like a function, but its type is " + show(type));
       return failed(span);
     }
     type = made;
@@ -387,7 +387,7 @@ ExpPtr Inference::call(ExpPtr function, ExpPtr argument, Span span, const std::s
       hint = "a number has one point; a range of integers is [start:end]";
     if (literal && literal->value.type == ScalarType::Bool)
       hint = literal->value.isTrue() ? "`t` is the constant true" : "`f` is the constant false";
-    report("K0305", function->span, "this is not a function: it has type " + show(type), std::move(hint));
+    reportNoFunction(*function, "this is not a function: it has type " + show(type), std::move(hint));
     return failed(span);
   }
   if (auto conflict = types_.unify(argument->type, type->arguments[0])) {

@@ -104,6 +104,9 @@ class Inference {
   void reportArgument(const typed::Exp& function, const typed::Exp& argument, Span span, std::string what,
                       const Conflict& conflict);
   void reportUnknown(const std::string& name, Span span);
+  /// Notes where the variable is bound that an expression is; says whether it hides a function.
+  bool noteBinding(const typed::Exp& exp, std::vector<Diagnostic::Note>& notes) const;
+  void reportNoFunction(const typed::Exp& function, std::string message, std::string hint = {});
   void explainOperands(const typed::Exp& argument, std::vector<Diagnostic::Note>& notes) const;
 
   Environment& environment_;

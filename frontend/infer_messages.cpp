@@ -119,6 +119,24 @@ void Inference::reportConflict(std::string id, Span span, std::string message, c
   report(std::move(id), span, std::move(message), std::move(hint), std::move(notes));
 }
 
+bool Inference::noteBinding(const typed::Exp& exp, std::vector<Diagnostic::Note>& notes) const {
+  const auto* local = std::get_if<typed::Local>(&exp.node);
+  if (!local || !local->variable->span.known()) return false;
+  const std::string& name = local->variable->name;
+  const Cell* hidden = environment_.lookup(name, fromLibrary_);
+  const bool hides = hidden && resolve(hidden->scheme.type)->kind == TypeKind::Function;
+  notes.push_back(
+      {local->variable->span, hides ? "`" + name + "` is bound here, and hides the function of this name"
+                                    : "`" + name + "` is bound here"});
+  return hides;
+}
+
+void Inference::reportNoFunction(const typed::Exp& function, std::string message, std::string hint) {
+  std::vector<Diagnostic::Note> notes;
+  if (noteBinding(function, notes)) hint = "the function can be called where the variable has another name";
+  report("K0305", function.span, std::move(message), std::move(hint), std::move(notes));
+}
+
 void Inference::explainOperands(const typed::Exp& argument, std::vector<Diagnostic::Note>& notes) const {
   const typed::Exp* rest = &argument;
   auto explain = [&](const typed::Exp& exp) {
@@ -127,9 +145,7 @@ void Inference::explainOperands(const typed::Exp& argument, std::vector<Diagnost
     if (all && std::holds_alternative<typed::Literal>(exp.node) && exp.span.begin < all->first->span.begin)
       return;
     notes.push_back({exp.span, "this has type " + show(exp.type)});
-    if (auto* local = std::get_if<typed::Local>(&exp.node); local && local->variable->span.known()) {
-      notes.push_back({local->variable->span, "`" + local->variable->name + "` is bound here"});
-    }
+    noteBinding(exp, notes);
   };
   while (auto* pair = std::get_if<typed::Pair>(&rest->node)) {
     explain(*pair->first);
@@ -373,11 +389,8 @@ void Inference::reportUnknown(const std::string& name, Span span) {
   });
   if (std::string other = foreignNameAdvice(name); !other.empty() && !meansLocal)
     return report("K0201", span, "`" + name + "` is not defined", std::move(other));
-  std::string hint;
-  for (size_t i = 0; i < similar.size(); ++i) {
-    hint += (i == 0 ? "did you mean " : i + 1 == similar.size() ? " or " : ", ") + ("`" + similar[i] + "`");
-  }
-  report("K0201", span, "`" + name + "` is not defined", hint.empty() ? hint : hint + "?");
+  report("K0201", span, "`" + name + "` is not defined",
+         similar.empty() ? "" : "did you mean " + oneOf(similar) + "?");
 }
 
 }  // namespace kelpie

@@ -199,6 +199,8 @@ Type* TypeReader::readName(const ast::NameType& name, Span span) {
                   "a tree is kept in sequences, as the number of each node's parent or children");
   if (const std::string known = foreignTypeAdvice(name.name); !known.empty())
     return report("K0204", "unknown type `" + name.name + "`", known);
+  if (const std::vector<std::string> similar = environment_.similarTypes(name.name); !similar.empty())
+    return report("K0204", "unknown type `" + name.name + "`", "did you mean " + oneOf(similar) + "?");
   return report("K0204", "unknown type `" + name.name + "`",
                 "type variables are declared in the context, for example `:: (" + name.name + " in any)`");
 }

@@ -255,6 +255,22 @@ TEST_F(Command, TargetsAndStrategiesAgree) {
   }
 }
 
+/// What one branch of an apply-to-each prints comes before what fails in a later one, and not after what has
+/// failed in an earlier one.
+TEST_F(Command, BranchesPrintAndFailInOrder) {
+  for (const std::string target : {"reference", "interp", "cpu"}) {
+    const Outcome later =
+        run("{if i > 1 then print_string(@i) else 10 / (i - 1) > 0 : i in [3, 1]};", "--target=" + target);
+    EXPECT_EQ(later.output, "3") << target;
+    EXPECT_THAT(later.messages, HasSubstr("<stdin>:1:38: error: division by zero")) << target;
+    const Outcome earlier =
+        run("{if i > 1 then 10 / (i - 3) else (let b = print_string(@i) in 1) : i in [3, 1]};",
+            "--target=" + target);
+    EXPECT_EQ(earlier.output, "") << target;
+    EXPECT_THAT(earlier.messages, HasSubstr("<stdin>:1:16: error: division by zero")) << target;
+  }
+}
+
 TEST_F(Command, CheckPrintsTypesWithoutRunning) {
   const Outcome outcome =
       kelpie("check -", "function g(x) = x + 1; y = error(\"no\"); print_string(\"no\");");

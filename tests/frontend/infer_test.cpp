@@ -295,6 +295,8 @@ TEST_F(InferTest, Patterns) {
 
 TEST_F(InferTest, Types) {
   EXPECT_EQ(mistake("datatype d(nosuch);").id, "K0204");
+  EXPECT_EQ(mistake("datatype d(intt);").hint, "did you mean `int`?");
+  EXPECT_EQ(mistake("datatype point(int, int); datatype line(pont, point);").hint, "did you mean `point`?");
   EXPECT_EQ(mistake("datatype d(int,[d]);").id, "K0204");
   EXPECT_EQ(mistake("datatype d(int,[d]);").message, "the record type `d` cannot be a part of itself");
   EXPECT_EQ(mistake("datatype d(a) :: (a in number); function g(x) : d(int,int) -> int = 0;").message,
@@ -309,6 +311,14 @@ TEST_F(InferTest, Expressions) {
   EXPECT_EQ(mistake("if 1 then 2 else 3;").id, "K0304");
   EXPECT_EQ(mistake("{x in [1] | x};").id, "K0313");
   EXPECT_EQ(mistake("3(4);").id, "K0305");
+  const Diagnostic hidden = mistake("let count = 3 in count([t, f]);");
+  EXPECT_THAT(hidden.hint, HasSubstr("another name"));
+  EXPECT_THAT(hidden.notes, Contains(Field(&Diagnostic::Note::message,
+                                           "`count` is bound here, and hides the function of this name")));
+  EXPECT_THAT(mistake("function total(sum) = sum(sum);").notes,
+              Contains(Field(&Diagnostic::Note::message, HasSubstr("hides the function"))));
+  EXPECT_THAT(mistake("let c = 3 in c(4);").notes,
+              Contains(Field(&Diagnostic::Note::message, "`c` is bound here")));
   EXPECT_THAT(mistake("5 mod 3;").hint, HasSubstr("mod(a, b)"));
   EXPECT_THAT(mistake("5 div 3;").hint, HasSubstr("a / b"));
   EXPECT_THAT(mistake("\"n=\" ++ 5;").hint, HasSubstr("@x"));
