@@ -74,7 +74,7 @@ void measure(const char* name, Lengths lengths, int64_t mean, int64_t n, int kin
   const double kelpie = medianMilliseconds([&] {
     ours.run([&](void* memory, size_t& bytes) {
       uint64_t needed = bytes;
-      const int error = kelpie_cub_grade(kind, keys.get(), order.get(), nullptr, n, segments,
+      const int error = kelpie_cub_grade(kind, keys.get(), order.get(), nullptr, nullptr, n, segments,
                                          regular ? nullptr : offsets.get(), regular ? mean : 0, memory,
                                          &needed, nullptr, &waits);
       bytes = needed;

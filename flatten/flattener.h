@@ -412,10 +412,15 @@ class Flattener {
   std::unordered_map<core::VarId, core::ExpPtr> predicates_;  ///< see Analysis::predicate
   /// Arrays that survivors of a filter were written to, with the block of the filter: may be joined once.
   std::unordered_map<VarId, const lcu::Block*> joinable_;
-  std::vector<ExprRef> positive_;  ///< numbers of instances that enclosing host tests guard
-  int delayed_ = 0;                ///< inside a branch or loop that becomes part of a thunk
-  std::vector<ExprRef> decided_;   ///< conditions of the branches around, inside of a thunk
-  int inLibrary_ = 0;              ///< inside code of the library: errors belong to the user's call
+  struct Inverse {
+    VarId inverse;
+    Space space;
+  };
+  std::unordered_map<VarId, Inverse> inverses_;  ///< of the orders and ranks of sorts
+  std::vector<ExprRef> positive_;                ///< numbers of instances that enclosing host tests guard
+  int delayed_ = 0;                              ///< inside a branch or loop that becomes part of a thunk
+  std::vector<ExprRef> decided_;                 ///< conditions of the branches around, inside of a thunk
+  int inLibrary_ = 0;  ///< inside code of the library: errors belong to the user's call
   Span userSpan_;
   Span span_;  ///< of the expression being compiled
   std::string origin_ = "main";

@@ -505,12 +505,21 @@ Value Flattener::flattenSequence(const Sequence& v, Context& context) {
 
 Value Flattener::lastWriter(const core::Exp& e, const Sequence& index, ExprRef n, Context& context) {
   ExprRef zeroIndex = arena().index(0), i = arena().param(0);
-  n = check(arena().op(ScalarOp::GreaterEqual, n, zeroIndex), n, Scalar::ofInt(lcu::kIndex, 0), e.span,
-            check_message::kNegativeLength, n, zeroIndex, context);
-  Space target = spaceFor(n, context);
   Entered entered = enter({&index}, context);
   Context& inside = *entered.context;
   ExprRef position = toIndex(entered.elements[0][0].scalar());
+  if (n == index.length && position->kind == ExprKind::Load && position->operands[0] == i) {
+    // Who writes where an order says is what the ranks tell, and the other way round.
+    const auto sort = inverses_.find(position->index);
+    if (sort != inverses_.end() && sort->second.space == inside.space) {
+      const ExprRef writer = arena().load(sort->second.inverse, lcu::kIndex, i);
+      const std::vector<StorePtr> stores = storeRow({{fromIndex(writer)}}, inside);
+      return {sequenceOver(inside.space, n, {core_.intType}, stores, context)};
+    }
+  }
+  n = check(arena().op(ScalarOp::GreaterEqual, n, zeroIndex), n, Scalar::ofInt(lcu::kIndex, 0), e.span,
+            check_message::kNegativeLength, n, zeroIndex, context);
+  Space target = spaceFor(n, context);
   ExprRef size = translate(n, context, inside);
   ExprRef good = arena().op(ScalarOp::And, arena().op(ScalarOp::GreaterEqual, position, zeroIndex),
                             arena().op(ScalarOp::Less, position, size));
@@ -547,10 +556,14 @@ Value Flattener::grade(const Sequence& keys, Context& context) {
   Space space = commonSpace({&keys}, context, nullptr, &length);
   Entered entered = enterSpace(space, {&keys}, context);
   std::vector<StorePtr> stores = storeRow(entered.elements[0], *entered.context, Form::Canonical);
+  // What nobody uses of these goes (fusion/dead_code.h).
   VarId order = newVar(lcu::VarKind::Array, lcu::kIndex, "order", space.extent);
+  VarId ranks = newVar(lcu::VarKind::Array, lcu::kIndex, "ranks", space.extent);
+  inverses_[order] = {ranks, space};
+  inverses_[ranks] = {order, space};
   lcu::Stmt stmt;
-  stmt.results = {order};
-  stmt.node = lcu::Grade{stores[0]->array, space};
+  stmt.results = {order, ranks};
+  stmt.node = lcu::Grade{stores[0]->array, space, true, false, true};
   append(block_, std::move(stmt));
   ExprRef element = fromIndex(arena().load(order, lcu::kIndex, arena().param(0)));
   std::vector<StorePtr> result = storeRow({{element}}, *entered.context);

@@ -26,7 +26,7 @@ CostModel::CostModel(const lcu::Program& program, const TargetCosts& costs, Size
       if (const auto* grade = std::get_if<lcu::Grade>(&stmt.node); grade && grade->sorted)
         if (const auto keys = arrayBits_.find(grade->keys); keys != arrayBits_.end()) {
           const double bits = keys->second;
-          arrayBits_[stmt.results.back()] = bits;
+          arrayBits_[stmt.results[grade->sortedResult()]] = bits;
         }
       const auto* launch = std::get_if<lcu::Launch>(&stmt.node);
       if (!launch) continue;

@@ -42,12 +42,13 @@ class Remover {
  private:
   /// Results of maps, filters and sorts that nobody uses. What can fail of a map is still evaluated.
   static void dropResults(lcu::Stmt& stmt, const std::set<VarId>& used) {
-    if (auto* grade = std::get_if<lcu::Grade>(&stmt.node); grade && grade->order && grade->sorted) {
-      const bool order = used.contains(stmt.results[0]), sorted = used.contains(stmt.results[1]);
-      if (order == sorted) return;
-      grade->order = order;
-      grade->sorted = sorted;
-      stmt.results = {stmt.results[order ? 0 : 1]};
+    if (auto* grade = std::get_if<lcu::Grade>(&stmt.node)) {
+      size_t k = 0;
+      const auto isUsed = [&](VarId result) { return used.contains(result); };
+      if (std::none_of(stmt.results.begin(), stmt.results.end(), isUsed)) return;
+      for (bool* given : {&grade->order, &grade->sorted, &grade->ranks})
+        if (*given) *given = isUsed(stmt.results[k++]);
+      std::erase_if(stmt.results, std::not_fn(isUsed));
       return;
     }
     auto* launch = std::get_if<lcu::Launch>(&stmt.node);

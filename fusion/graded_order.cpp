@@ -26,15 +26,17 @@ class OrderUser {
 
   int run() {
     lcu::forEachBlock(program_, [&](lcu::Block& block) { collect(block); });
-    if (sorts_.empty()) return 0;
+    if (sorts_.empty() && segmented_.empty()) return 0;
     lcu::forEachBlock(program_, [&](lcu::Block& block) {
       for (lcu::Stmt& stmt : block.stmts) rewrite(stmt);
     });
     int used = 0;
     for (auto& [order, sort] : sorts_) {
       if (sort.sorted == 0) continue;
-      std::get<lcu::Grade>(sort.stmt->node).sorted = true;
-      sort.stmt->results.push_back(sort.sorted);
+      auto& grade = std::get<lcu::Grade>(sort.stmt->node);
+      grade.sorted = true;
+      sort.stmt->results.insert(sort.stmt->results.begin() + static_cast<ptrdiff_t>(grade.sortedResult()),
+                                sort.sorted);
       ++used;
     }
     return used;
@@ -45,13 +47,29 @@ class OrderUser {
     std::map<VarId, Sort*> here;
     for (lcu::Stmt& stmt : block.stmts) {
       if (const auto* grade = std::get_if<lcu::Grade>(&stmt.node)) {
+        learnSegments(stmt, *grade);
         if (grade->space.segmented() || !grade->order || grade->sorted) continue;
+        if (grade->ranks) ranks_[stmt.results[grade->ranksResult()]] = stmt.results[0];
         Sort& sort = sorts_[stmt.results[0]] = {&stmt, grade->keys, grade->space.extent};
         here[stmt.results[0]] = &sort;
       } else if (auto* launch = std::get_if<lcu::Launch>(&stmt.node)) {
         takeGathered(stmt, *launch, here);
       }
     }
+  }
+
+  /// Orders and ranks of segments lie between 0 and the length of the segment.
+  void learnSegments(const lcu::Stmt& stmt, const lcu::Grade& grade) {
+    const lcu::Space& space = grade.space;
+    if (!space.segmented()) return;
+    const ExprRef s = arena_.param(1);
+    const ExprRef length =
+        space.kind == lcu::SpaceKind::Regular
+            ? space.length
+            : arena_.sub(arena_.load(space.offsets, lcu::kIndex, arena_.add(s, arena_.index(1))),
+                         arena_.load(space.offsets, lcu::kIndex, s));
+    if (grade.order) segmented_[stmt.results[0]] = {space, length};
+    if (grade.ranks) segmented_[stmt.results[grade.ranksResult()]] = {space, length};
   }
 
   /// A map of the sort's own block that gathers all keys gives its place to the sort.
@@ -103,6 +121,13 @@ class OrderUser {
   /// A comparison that tests whether a place is in range.
   bool holdsOfPlaces(ExprRef e) const {
     if (e->kind != ExprKind::Op) return false;
+    if (const auto places = segmented_.find(e->operands[0]->index);
+        e->operands[0]->kind == ExprKind::Load && !e->operands[0]->canFail && places != segmented_.end()) {
+      if (e->op == ScalarOp::GreaterEqual && e->operands[1] == arena_.index(0)) return true;
+      const auto& [space, length] = places->second;
+      return e->op == ScalarOp::Less && e->operands[0]->operands[0] == arena_.param(0) && space_ == space &&
+             e->operands[1] == length;
+    }
     if (e->op == ScalarOp::GreaterEqual)
       return e->operands[1] == arena_.index(0) && extentOfPlace(e->operands[0]);
     return e->op == ScalarOp::Less && e->operands[1] == extentOfPlace(e->operands[0]);
@@ -129,6 +154,7 @@ class OrderUser {
   }
 
   void rewrite(lcu::Stmt& stmt) {
+    space_ = {};
     // What the first time leaves may be what the second looks for.
     const auto change = [&](ExprRef e) { return again_.empty() ? rewritten(e) : rewritten(rewritten(e)); };
     if (auto* let = std::get_if<lcu::HostLet>(&stmt.node)) {
@@ -137,6 +163,7 @@ class OrderUser {
       conditional->condition = change(conditional->condition);
     } else if (auto* launch = std::get_if<lcu::Launch>(&stmt.node)) {
       lcu::Soac& soac = launch->kernel.bindings[0];
+      space_ = soac.space;
       changeExpressions(soac, change);
       if (soac.kind == lcu::SoacKind::Permute && !soac.space.segmented()) learnPlaces(soac);
     }
@@ -162,7 +189,13 @@ class OrderUser {
   lcu::ExprArena& arena_;
   std::map<VarId, Sort> sorts_;
   std::map<VarId, VarId> ranks_;  ///< by the variable of the ranks: the order
-  std::map<VarId, VarId> again_;  ///< orders that are others again: by their variables
+  struct Segmented {
+    lcu::Space space;
+    ExprRef length;  ///< of segment %s
+  };
+  std::map<VarId, Segmented> segmented_;  ///< by the variables of orders and ranks
+  lcu::Space space_;                      ///< of the expressions at hand
+  std::map<VarId, VarId> again_;          ///< orders that are others again: by their variables
 };
 
 }  // namespace

@@ -1,8 +1,9 @@
 // What is known about the order that a sort gives (lcu::Grade): it has every position of its space once.
 //
-//   - A check that a position out of it is in range holds, and goes.
+//   - A check that a position out of it is in range holds, and goes; so of segments, where the elements that
+//     are looked at have the same.
 //   - Keys at such positions are the sorted keys, of which the sort itself is the cheapest source: it gives
-//     them as its second result, and a map that only gathers them goes. (Integers of a flat space: equal
+//     them as a second result, and a map that only gathers them goes. (Integers of a flat space: equal
 //     floats may differ in their bits.)
 //   - A permute to the places of the order writes each once: its destinations are distinct, and it needs no
 //     fill. Of the positions themselves it makes the ranks, which have every position once, too.

@@ -199,7 +199,8 @@ class Reader {
     if (auto* join = dynamic_cast<LcuParser::JoinContext*>(text)) return Join{variables(join->names())};
     if (auto* grade = dynamic_cast<LcuParser::GradeContext*>(text)) {
       const VarId keys = exprs_.variable(grade->name());
-      return Grade{keys, space(grade->space()), grade->order != nullptr, grade->sorted != nullptr};
+      return Grade{keys, space(grade->space()), grade->order != nullptr, grade->sorted != nullptr,
+                   grade->ranks != nullptr};
     }
     auto& service = dynamic_cast<LcuParser::ServiceContext&>(*text);
     return Service{wordText(service.word()), coreTypes(service.coreTypes(0)), variables(service.names()),

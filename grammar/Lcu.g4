@@ -37,7 +37,7 @@ operation
     | 'loop' '(' (loopParam (',' loopParam)*)? ')' 'while' block 'do' block  # hostLoop
     | 'constant' (column (',' column)*)?                                  # constant
     | 'join' names                                                        # join
-    | (order='grade' sorted='sort'? | sorted='sort') name 'over' space    # grade
+    | (order='grade' | sorted='sort' | ranks='ranks')+ name 'over' space  # grade
     | 'service' word '(' names? ')' ':' coreTypes '->' coreTypes SITE     # service
     ;
 loopParam : binder '=' name ;

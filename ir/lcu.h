@@ -173,12 +173,15 @@ struct Join {
 };
 /// Stable ascending order within each segment of `space`: result[e] is the position *in its segment* (Int64)
 /// of the element that comes e-th. `keys` has the extent of the space. NaN sorts after all numbers.
-/// Results: the order, then the keys in this order, of which at least one is wanted. Keys only of a flat
-/// space, and no floats (equal ones may differ in their bits).
+/// Results: the order; the keys in this order; the ranks, which say of each element as which of its segment it
+/// comes. At least one of them is wanted. Keys only of a flat space, and no floats (equal ones may differ in
+/// their bits).
 struct Grade {
   VarId keys;
   Space space;
-  bool order = true, sorted = false;
+  bool order = true, sorted = false, ranks = false;
+  size_t sortedResult() const { return order ? 1 : 0; }
+  size_t ranksResult() const { return sortedResult() + (sorted ? 1 : 0); }
 };
 /// A service of the runtime with effects or outside knowledge. Arguments and results are values of Core types
 /// in dense column form (ir/data.h) for one instance: a scalar is a Host variable; a sequence is its length

@@ -18,12 +18,13 @@ bool isDigit(char c) { return c >= '0' && c <= '9'; }
 /// Words of the grammar (grammar/Lcu.g4).
 bool isKeyword(std::string_view word) {
   static const std::set<std::string_view> kKeywords = {
-      "agreeing", "MAP",  "PERMUTE",  "REDUCE",   "SCAN",  "FILTER",    "PARTITION", "ONCE",      "and",
-      "backward", "call", "check",    "constant", "do",    "effects",   "else",      "entry",     "false",
-      "fill",     "flat", "function", "global",   "grade", "if",        "in",        "inclusive", "inf",
-      "inff32",   "join", "kernel",   "let",      "loop",  "recursion", "nan",       "nanf32",    "next",
-      "or",       "over", "regular",  "return",   "seg",   "service",   "site",      "sort",      "target",
-      "then",     "onto", "to",       "total",    "true",  "unique",    "where",     "while",     "yield"};
+      "agreeing",  "MAP",       "PERMUTE", "REDUCE", "SCAN",     "FILTER", "PARTITION", "ONCE",
+      "and",       "backward",  "call",    "check",  "constant", "do",     "effects",   "else",
+      "entry",     "false",     "fill",    "flat",   "function", "global", "grade",     "if",
+      "in",        "inclusive", "inf",     "inff32", "join",     "kernel", "let",       "loop",
+      "recursion", "nan",       "nanf32",  "next",   "or",       "over",   "ranks",     "regular",
+      "return",    "seg",       "service", "site",   "sort",     "target", "then",      "onto",
+      "to",        "total",     "true",    "unique", "where",    "while",  "yield"};
   return kKeywords.contains(word);
 }
 

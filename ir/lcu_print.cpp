@@ -156,8 +156,11 @@ class Printer {
     } else if (const auto* join = std::get_if<Join>(&stmt.node)) {
       line(fmt::format("{}join {}{}", head, vars(join->arrays), tail));
     } else if (const auto* grade = std::get_if<Grade>(&stmt.node)) {
-      const char* what = !grade->order ? "sort" : grade->sorted ? "grade sort" : "grade";
-      line(fmt::format("{}{} {} over {}{}", head, what, names_.var(grade->keys), spaceText(grade->space),
+      std::string what;
+      if (grade->order) what += "grade ";
+      if (grade->sorted) what += "sort ";
+      if (grade->ranks) what += "ranks ";
+      line(fmt::format("{}{}{} over {}{}", head, what, names_.var(grade->keys), spaceText(grade->space),
                        tail));
     } else if (const auto* service = std::get_if<Service>(&stmt.node)) {
       line(fmt::format("{}service {}({}): {} -> {} @{}{}", head, nameText(service->name),

@@ -320,10 +320,11 @@ class Verifier {
       if (grade->order) results.push_back({VarKind::Array, kIndex});
       if (grade->sorted && exists(grade->keys))
         results.push_back({VarKind::Array, program_.vars[grade->keys].type});
+      if (grade->sorted && isFloat(results.back().type)) report("grade: sorted keys are floats");
+      if (grade->ranks) results.push_back({VarKind::Array, kIndex});
       layout(stmt.results, results, "grade", false);
-      if (!grade->order && !grade->sorted) report("grade: no results");
-      if (grade->sorted && (grade->space.segmented() || isFloat(results.back().type)))
-        report("grade: sorted keys of a segmented space, or floats");
+      if (!grade->order && !grade->sorted && !grade->ranks) report("grade: no results");
+      if (grade->sorted && grade->space.segmented()) report("grade: sorted keys of a segmented space");
     } else if (const auto* service = std::get_if<Service>(&stmt.node)) {
       visibleAll(service->arguments, "service " + service->name);
       layout(service->arguments, layoutOf(service->argumentTypes), "argument of service " + service->name,

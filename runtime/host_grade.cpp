@@ -1,7 +1,7 @@
 #include "runtime/host_grade.h"
 
 #include <algorithm>
-#include <vector>
+#include <memory>
 
 #include "runtime/host_radix_sort.h"
 
@@ -30,6 +30,7 @@ void comparisonSort(const T* keys, int64_t* order, int64_t n) {
 
 template <typename T>
 void gradeSegments(const GradeRequest& r, int64_t* order, ThreadTeam& team) {
+  auto* ranks = static_cast<int64_t*>(r.ranks);
   const T* keys = static_cast<const T*>(r.keys);
   const auto* offsets = static_cast<const int64_t*>(r.offsets);
   const bool flat = r.space == lcu::SpaceKind::Flat;
@@ -46,8 +47,9 @@ void gradeSegments(const GradeRequest& r, int64_t* order, ThreadTeam& team) {
       const int64_t begin = start(s), n = start(s + 1) - begin;
       if (n <= kRadixThreshold) {
         comparisonSort(keys + begin, order + begin, n);
+        for (int64_t e = 0; ranks && e < n; ++e) ranks[begin + order[begin + e]] = e;
       } else if (n <= kParallelThreshold) {
-        RadixSort<T>(keys + begin, n, alone, memory).grade(order + begin);
+        RadixSort<T>(keys + begin, n, alone, memory).grade(order + begin, ranks ? ranks + begin : nullptr);
       }
     }
   });
@@ -55,7 +57,8 @@ void gradeSegments(const GradeRequest& r, int64_t* order, ThreadTeam& team) {
   SortingMemory memory(r.scratch);
   for (int64_t s = 0; s < segments; ++s) {
     const int64_t begin = start(s), n = start(s + 1) - begin;
-    if (n > kParallelThreshold) RadixSort<T>(keys + begin, n, team, memory).grade(order + begin);
+    if (n > kParallelThreshold)
+      RadixSort<T>(keys + begin, n, team, memory).grade(order + begin, ranks ? ranks + begin : nullptr);
   }
 }
 
@@ -63,16 +66,19 @@ template <typename T>
 void gradeTyped(const GradeRequest& r, ThreadTeam& team) {
   const T* keys = static_cast<const T*>(r.keys);
   T* sorted = static_cast<T*>(r.sorted);
+  auto* ranks = static_cast<int64_t*>(r.ranks);
   const int64_t n = r.extents.elements;
-  if constexpr (std::is_integral_v<T>) {
-    if (!r.order && n > kRadixThreshold) {
-      SortingMemory memory(r.scratch);
-      RadixSort<T>(keys, n, team, memory).sort(sorted);
-      return;
+  const bool flat = r.space == lcu::SpaceKind::Flat;
+  SortingMemory memory(r.scratch);
+  if (flat && n > kParallelThreshold && !(sorted && (r.order || ranks))) {
+    if constexpr (std::is_integral_v<T>) {
+      if (sorted) return RadixSort<T>(keys, n, team, memory).sort(sorted);
     }
+    if (!sorted) return RadixSort<T>(keys, n, team, memory).grade(static_cast<int64_t*>(r.order), ranks);
   }
-  std::vector<int64_t> own(r.order ? 0 : static_cast<size_t>(n));
-  int64_t* order = r.order ? static_cast<int64_t*>(r.order) : own.data();
+  std::unique_ptr<int64_t[]> own;
+  if (!r.order) own = std::make_unique_for_overwrite<int64_t[]>(static_cast<size_t>(n));
+  int64_t* order = r.order ? static_cast<int64_t*>(r.order) : own.get();
   gradeSegments<T>(r, order, team);
   if (!sorted) return;
   constexpr int64_t kElementsAtOnce = 4096;

@@ -92,10 +92,11 @@ class RadixSort {
     look();
   }
 
-  /// order[e] = position of the e-th key.
-  void grade(int64_t* order) const {
-    const auto write = [order](int64_t e, const auto& item) {
-      order[e] = static_cast<int64_t>(item.position);
+  /// order[e] = position of the e-th key; ranks[position] = e. Either may be null.
+  void grade(int64_t* order, int64_t* ranks = nullptr) const {
+    const auto write = [order, ranks](int64_t e, const auto& item) {
+      if (order) order[e] = static_cast<int64_t>(item.position);
+      if (ranks) ranks[item.position] = e;
     };
     if (bits_ <= 32 && n_ <= int64_t{std::numeric_limits<uint32_t>::max()}) {
       sort<ShortItem>(write);

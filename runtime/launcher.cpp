@@ -270,9 +270,10 @@ void Launcher::grade(const PlanInstruction& i, const codegen::LaunchExtents& ext
   const auto& node = std::get<lcu::Grade>(i.stmt->node);
   const DeviceRef& given = stack_.value(i.operands[0]).device;
   const DeviceRef keys = context_.widened(given, context_.program.vars[node.keys].type);
-  DeviceRef order, sorted;
+  DeviceRef order, sorted, ranks;
   if (node.order) order = context_.allocate(ScalarType::Int64, extents.elements, "a sorting order");
   if (node.sorted) sorted = context_.allocate(keys->type, extents.elements, "sorted keys");
+  if (node.ranks) ranks = context_.allocate(ScalarType::Int64, extents.elements, "ranks");
   DeviceRef offsets = i.operands.size() > 1 ? stack_.value(i.operands[1]).device : nullptr;
   if (offsets) offsets = context_.widened(offsets, ScalarType::Int64);
   if (extents.elements > 0) {
@@ -281,14 +282,15 @@ void Launcher::grade(const PlanInstruction& i, const codegen::LaunchExtents& ext
     context_.pending = true;
     const Failure failure = context_.target.grade(
         {keys->type, keys->buffer->pointer(), order ? order->buffer->pointer() : nullptr,
-         sorted ? sorted->buffer->pointer() : nullptr, node.space.kind, extents,
-         offsets ? offsets->buffer->pointer() : nullptr, &scratch, &waited});
+         sorted ? sorted->buffer->pointer() : nullptr, ranks ? ranks->buffer->pointer() : nullptr,
+         node.space.kind, extents, offsets ? offsets->buffer->pointer() : nullptr, &scratch, &waited});
     check(context_, failure, scratch, "a sort");
     if (waited) ++context_.statistics.synchronisations;
     recorder_.graded(i.stmt, extents, keys->type);
   }
   if (order) stack_.value(i.results[0]) = {{}, std::move(order)};
-  if (sorted) stack_.value(i.results[node.order ? 1 : 0]) = {{}, std::move(sorted)};
+  if (sorted) stack_.value(i.results[node.sortedResult()]) = {{}, std::move(sorted)};
+  if (ranks) stack_.value(i.results[node.ranksResult()]) = {{}, std::move(ranks)};
 }
 
 void Launcher::draw(const PlanInstruction& i, const RandomStream& stream, int64_t count) {

@@ -44,7 +44,7 @@ enum class PlanOp : uint8_t {
   Release,      // operands are not used any more
   Constant,     // results := statement's columns
   Join,         // results[0] := an array that contains the operands; the other results: where each begins
-  Grade,        // results[0] := order of operands[0]; code gives n, m, length
+  Grade,        // results := what lcu::Grade makes of operands[0]; code gives n, m, length
   Service,      // operands -> results
 };
 

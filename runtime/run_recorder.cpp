@@ -64,7 +64,7 @@ void RunRecorder::graded(const lcu::Stmt* stmt, const codegen::LaunchExtents& ex
   LaunchWork least;  // keys once, results once
   least.elements = static_cast<uint64_t>(extents.elements);
   least.bytesRead = least.elements * static_cast<uint64_t>(sizeOf(keys));
-  least.bytesWritten = (grade.order ? least.elements * sizeof(int64_t) : 0) +
+  least.bytesWritten = ((grade.order ? 1 : 0) + (grade.ranks ? 1 : 0)) * least.elements * sizeof(int64_t) +
                        (grade.sorted ? least.elements * static_cast<uint64_t>(sizeOf(keys)) : 0);
   record(placeOf(stmt, "grade"), extents, least);
 }

@@ -88,11 +88,11 @@ struct LaunchRequest {
   std::span<const lcu::VarId> shortArrays = {};
 };
 
-/// lcu::Grade: keys[elements] of `type`, order[elements] of Int64, sorted[elements] of `type`; one of the
-/// last two may be null, where it is not wanted.
+/// lcu::Grade: keys[elements] of `type`, order[elements] of Int64, sorted[elements] of `type`,
+/// ranks[elements] of Int64; of the last three those are null that are not wanted. `sorted`: of a flat space.
 struct GradeRequest {
   ScalarType type;
-  DevicePointer keys, order, sorted;
+  DevicePointer keys, order, sorted, ranks;
   lcu::SpaceKind space;
   codegen::LaunchExtents extents;
   DevicePointer offsets;  ///< SpaceKind::Offsets: segments + 1 positions; null otherwise

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/host_grade.h"
@@ -18,13 +20,14 @@ Failure gradeByWayOfHost(Device& device, const GradeRequest& request) {
   const auto elements = static_cast<size_t>(request.extents.elements);
   std::vector<std::byte> keys(elements * static_cast<size_t>(sizeOf(request.type)));
   std::vector<std::byte> sorted(request.sorted ? keys.size() : 0);
-  std::vector<int64_t> order(request.order ? elements : 0), offsets;
+  std::vector<int64_t> order(request.order ? elements : 0), ranks(request.ranks ? elements : 0), offsets;
   if (auto f = device.download(keys.data(), request.keys, keys.size())) return f;
   GradeRequest onHost = request;
   onHost.keys = keys.data();
   onHost.scratch = nullptr;
   if (request.order) onHost.order = order.data();
   if (request.sorted) onHost.sorted = sorted.data();
+  if (request.ranks) onHost.ranks = ranks.data();
   if (request.offsets) {
     offsets.resize(static_cast<size_t>(request.extents.segments) + 1);
     if (auto f = device.download(offsets.data(), request.offsets, offsets.size() * sizeof(int64_t))) return f;
@@ -32,11 +35,14 @@ Failure gradeByWayOfHost(Device& device, const GradeRequest& request) {
   }
   ThreadTeam team;
   gradeOnHost(onHost, team);
-  if (request.sorted) {
-    if (auto f = device.upload(request.sorted, sorted.data(), sorted.size())) return f;
-  }
-  return request.order ? device.upload(request.order, order.data(), elements * sizeof(int64_t))
-                       : std::nullopt;
+  const std::pair<DevicePointer, std::span<const std::byte>> results[] = {
+      {request.order, std::as_bytes(std::span(order))},
+      {request.sorted, sorted},
+      {request.ranks, std::as_bytes(std::span(ranks))}};
+  for (const auto& [to, from] : results)
+    if (to)
+      if (auto f = device.upload(to, from.data(), from.size())) return f;
+  return std::nullopt;
 }
 
 #ifdef KELPIE_HAVE_CUB
@@ -68,10 +74,11 @@ Failure gradeOnDevice(Device& device, void* stream, const GradeRequest& request,
     const auto* offsets = static_cast<const int64_t*>(request.offsets);
     int64_t length = request.space == lcu::SpaceKind::Regular ? x.length : 0;
     auto* order = static_cast<int64_t*>(request.order);
+    auto* ranks = static_cast<int64_t*>(request.ranks);
     uint64_t bytes = 0;
     int waits = 0;
     auto run = [&](void* scratch) {
-      return kelpie_cub_grade(kindOf(request.type), request.keys, order, request.sorted, x.elements,
+      return kelpie_cub_grade(kindOf(request.type), request.keys, order, request.sorted, ranks, x.elements,
                               x.segments, offsets, length, scratch, &bytes, stream, &waits);
     };
     int error = run(nullptr);

@@ -49,8 +49,10 @@ struct Group {
     typename Exchange::TempStorage exchange;
   };
 
-  /// Sorts one segment; gives the place that each of its elements had.
-  static __device__ void sort(const Word* words, int64_t* order, int length, int placeBits, Shared& shared) {
+  /// Sorts one segment; gives the place that each of its elements had, and as which each one comes. Either
+  /// may be null.
+  static __device__ void sort(const Word* words, int64_t* order, int64_t* ranks, int length, int placeBits,
+                              Shared& shared) {
     const int thread = static_cast<int>(threadIdx.x) % kSize;
     constexpr Word kBeyond = ~Word{0};
     const auto less = [](Word a, Word b) { return a < b; };
@@ -78,7 +80,9 @@ struct Group {
 #pragma unroll
     for (int k = 0; k < kItems; ++k) {
       const int at = k * kSize + thread;
-      if (at < length) order[at] = found[k];
+      if (at >= length) continue;
+      if (order) order[at] = found[k];
+      if (ranks) ranks[found[k]] = at;
     }
     barrier();
   }
@@ -97,8 +101,8 @@ struct Group {
 /// Sorts segments of more than `least` elements, and no more than a group has, `looks` of them at a time.
 template <class G, class Word>
 __global__ void __launch_bounds__(G::kThreadsOfBlock)
-    sortSegments(const Word* words, int64_t* order, Segments segments, int64_t least, int looks,
-                 int placeBits) {
+    sortSegments(const Word* words, int64_t* order, int64_t* ranks, Segments segments, int64_t least,
+                 int looks, int placeBits) {
   // Warps that have groups look for themselves; those of a block that is a group all see the same.
   constexpr int kWarps = G::kThreadsOfBlock / kWarp, kApart = G::kOfWarp ? kWarps : 1;
   constexpr int kGroupsOfWarp = G::kGroups / kApart;
@@ -127,7 +131,8 @@ __global__ void __launch_bounds__(G::kThreadsOfBlock)
       const int64_t at = __shfl_sync(kAll, begin, from);
       const auto elements = static_cast<int>(__shfl_sync(kAll, length, from));
       if (has)
-        G::sort(words + at, order + at, elements, placeBits, shared[(warp % kApart) * kGroupsOfWarp + group]);
+        G::sort(words + at, order ? order + at : nullptr, ranks ? ranks + at : nullptr, elements, placeBits,
+                shared[(warp % kApart) * kGroupsOfWarp + group]);
     }
     __syncwarp();
   }
@@ -137,9 +142,14 @@ __global__ void __launch_bounds__(G::kThreadsOfBlock)
 template <bool kPlaces, class Word>
 class SegmentSorts {
  public:
-  SegmentSorts(const Word* words, int64_t* order, const Segments& segments, int placeBits,
+  SegmentSorts(const Word* words, int64_t* order, int64_t* ranks, const Segments& segments, int placeBits,
                cudaStream_t stream)
-      : words_(words), order_(order), segments_(segments), placeBits_(placeBits), stream_(stream) {}
+      : words_(words),
+        order_(order),
+        ranks_(ranks),
+        segments_(segments),
+        placeBits_(placeBits),
+        stream_(stream) {}
 
   /// Those of all `classes`, a bit for each. `few` elements: launches are for several classes, by groups for
   /// the longest, as each takes some microseconds.
@@ -184,11 +194,11 @@ class SegmentSorts {
         segments_.count < kChunks * G::kLooks ? (segments_.count + kChunks - 1) / kChunks : G::kLooks);
     const int64_t blocks = (segments_.count + looks * kApart - 1) / (looks * kApart);
     sortSegments<G><<<static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks), G::kThreadsOfBlock,
-                      0, stream_>>>(words_, order_, segments_, least, looks, placeBits_);
+                      0, stream_>>>(words_, order_, ranks_, segments_, least, looks, placeBits_);
   }
 
   const Word* words_;
-  int64_t* order_;
+  int64_t *order_, *ranks_;
   const Segments& segments_;
   int placeBits_;
   cudaStream_t stream_;

@@ -101,17 +101,21 @@ __global__ void packWords(const Key* keys, Word* words, uint32_t* places, bool w
   }
 }
 
-/// The places that words end with, or those beside them.
+/// The places that words end with, or those beside them, as order; and, where they are, the numbers of
+/// elements in their segments as ranks. Either may be null.
 template <class Word>
-__global__ void unpackPlaces(const Word* words, const uint32_t* places, int64_t* order, int64_t n,
-                             Segments segments, Layout layout) {
+__global__ void unpackPlaces(const Word* words, const uint32_t* places, int64_t* order, int64_t* ranks,
+                             int64_t n, Segments segments, Layout layout) {
   const int64_t k = int64_t(blockIdx.x) * kThreads + threadIdx.x;
   if (k >= n) return;
   int64_t segment = 0;
-  if (segments.origins && layout.segmentBits > 0)
+  if (layout.segmentBits > 0 && (ranks || segments.origins))
     segment = static_cast<int64_t>(words[k] >> (layout.keyBits + layout.placeBits));
-  order[segments.original(k, segment)] =
-      places ? places[k] : static_cast<int64_t>(words[k] & lowest<Word>(layout.placeBits));
+  const uint32_t place =
+      places ? places[k] : static_cast<uint32_t>(words[k] & lowest<Word>(layout.placeBits));
+  const int64_t begin = segments.begin(segment), original = segments.original(begin, segment);
+  if (order) order[original + k - begin] = place;
+  if (ranks) ranks[original + place] = k - begin;
 }
 /// The keys that words have, of which bits beside the mask are those of any key.
 template <class Key, class Word>

@@ -523,13 +523,16 @@ TEST_F(Gpu, SortsStablyBySegment) {
         if (n > 1'000'000 && type != ScalarType::Float64 && (type != ScalarType::Int64 || range > 300))
           continue;
         Column keys = scalarColumn(type, sortingKeys(type, n, range));
-        std::vector<std::vector<int64_t>> orders;
+        // Both, or one of them.
+        const bool order = random_() % 3 > 0, ranks = !order || random_() % 2 == 0;
+        std::vector<std::vector<int64_t>> results;
         for (runtime::Target* target : {static_cast<runtime::Target*>(&interp), cuda_.get()}) {
           HeldScratch memory(*target);
           runtime::GradeRequest request{};
           request.type = type;
           request.keys = memory.take(keys.bytes.size());
-          request.order = memory.take(static_cast<size_t>(n) * 8);
+          if (order) request.order = memory.take(static_cast<size_t>(n) * 8);
+          if (ranks) request.ranks = memory.take(static_cast<size_t>(n) * 8);
           if (shape.length == 0) request.offsets = memory.take(offsets.size() * 8);
           request.space = shape.length == 0 ? SpaceKind::Offsets : SpaceKind::Regular;
           request.extents.elements = n;
@@ -541,11 +544,12 @@ TEST_F(Gpu, SortsStablyBySegment) {
           if (shape.length == 0) target->upload(request.offsets, offsets.data(), offsets.size() * 8);
           auto failure = target->grade(request);
           ASSERT_EQ(failure, std::nullopt) << *failure;
-          orders.emplace_back(static_cast<size_t>(n));
-          target->download(orders.back().data(), request.order, static_cast<size_t>(n) * 8);
+          std::vector<int64_t>& both = results.emplace_back(static_cast<size_t>(2 * n));
+          if (order) target->download(both.data(), request.order, static_cast<size_t>(n) * 8);
+          if (ranks) target->download(both.data() + n, request.ranks, static_cast<size_t>(n) * 8);
         }
-        EXPECT_TRUE(orders[0] == orders[1]) << toString(type) << " below " << range << ", " << shape.name
-                                            << " " << shape.length << ", KELPIE_SEED=" << seed_;
+        EXPECT_TRUE(results[0] == results[1]) << toString(type) << " below " << range << ", " << shape.name
+                                              << " " << shape.length << ", KELPIE_SEED=" << seed_;
       }
     }
   }
@@ -578,7 +582,8 @@ TEST_F(Gpu, RandomNumbersAreThoseOfTheHost) {
   }
 }
 
-/// Long arrays, of 65,536 and more, are sorted by the bits in which keys differ.
+/// Long arrays, of 65,536 and more, are sorted by the bits in which keys differ; ranks of more than 2^23 are
+/// written by way of a sort of their places.
 TEST_F(Gpu, SortsByTheBitsThatDiffer) {
   runtime::InterpTarget interp;
   struct Keys {
@@ -592,8 +597,11 @@ TEST_F(Gpu, SortsByTheBitsThatDiffer) {
         Keys{ScalarType::Int32, -100, 70000, 1}, Keys{ScalarType::Int32, 1 << 20, 9, 1 << 16},
         Keys{ScalarType::Char, 97, 4, 1}, Keys{ScalarType::Bool, 0, 2, 1},
         Keys{ScalarType::Float32, -3, 7, 1}, Keys{ScalarType::Float64, 1000, 900, 1}}) {
-    for (const int64_t n : {int64_t{1}, int64_t{1000}, int64_t{65'535}, int64_t{65'536}, int64_t{300'001}}) {
+    for (const int64_t n : {int64_t{1}, int64_t{1000}, int64_t{65'535}, int64_t{65'536}, int64_t{300'001},
+                            int64_t{1 << 23} + 12'345}) {
       if (n > environment("KELPIE_SIZE", n)) continue;
+      const bool large = n > 1'000'000;
+      if (large && (k.type != ScalarType::Int64 || (k.range != 1024 && k.range != INT64_MAX))) continue;
       std::vector<Scalar> values;
       for (int64_t e = 0; e < n; ++e) {
         const auto below = static_cast<int64_t>(random_() % static_cast<uint64_t>(k.range));
@@ -601,8 +609,9 @@ TEST_F(Gpu, SortsByTheBitsThatDiffer) {
       }
       const Column keys = scalarColumn(k.type, values);
       for (const bool order : {true, false}) {
-        for (const bool sorted : {true, false}) {
-          if ((!order && !sorted) || (sorted && isFloat(k.type))) continue;
+        for (const auto& [sorted, ranks] :
+             {std::pair(true, false), {false, false}, {false, true}, {true, true}}) {
+          if ((!order && !sorted && !ranks) || (sorted && isFloat(k.type)) || (large && !ranks)) continue;
           std::vector<std::vector<std::byte>> results;
           for (runtime::Target* target : {static_cast<runtime::Target*>(&interp), cuda_.get()}) {
             HeldScratch memory(*target);
@@ -613,18 +622,22 @@ TEST_F(Gpu, SortsByTheBitsThatDiffer) {
             request.keys = memory.take(keys.bytes.size());
             if (order) request.order = memory.take(orderBytes);
             if (sorted) request.sorted = memory.take(sortedBytes);
+            const size_t ranksBytes = ranks ? static_cast<size_t>(n) * 8 : 0;
+            if (ranks) request.ranks = memory.take(ranksBytes);
             request.space = SpaceKind::Flat;
             request.extents.elements = n;
             request.scratch = &memory;
             target->upload(request.keys, keys.bytes.data(), keys.bytes.size());
             auto failure = target->grade(request);
             ASSERT_EQ(failure, std::nullopt) << *failure;
-            auto& bytes = results.emplace_back(orderBytes + sortedBytes);
+            auto& bytes = results.emplace_back(orderBytes + sortedBytes + ranksBytes);
             if (order) target->download(bytes.data(), request.order, orderBytes);
             if (sorted) target->download(bytes.data() + orderBytes, request.sorted, sortedBytes);
+            if (ranks) target->download(bytes.data() + orderBytes + sortedBytes, request.ranks, ranksBytes);
           }
-          EXPECT_EQ(results[0], results[1]) << toString(k.type) << " from " << k.least << ", " << n << " keys"
-                                            << ", KELPIE_SEED=" << seed_;
+          EXPECT_TRUE(results[0] == results[1])
+              << toString(k.type) << " from " << k.least << ", " << n << " keys"
+              << ", KELPIE_SEED=" << seed_;
         }
       }
     }

@@ -165,6 +165,8 @@ entry main: ([float64], int64) {
   }
   let words: [char; 6], ints: [int64; 3], none: [float32; 0] = constant "a\"\n\x00z\\", [1, -2, 9223372036854775807], []
   let order: [int64; 3] = grade ints over flat 3
+  let again: [int64; 3], sorted: [int64; 3], places: [int64; 3] = grade sort ranks ints over flat 3
+  let alone: [int64; 3] = ranks ints over flat 3
   let ok: bool = service print(len, words): ([char]) -> (bool) @1
   service "odd name"(): () -> () @0
   if ok {

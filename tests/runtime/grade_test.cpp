@@ -41,6 +41,11 @@ void expectGraded(ScalarType type, std::vector<T> keys, const std::vector<int64_
   request.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
   request.offsets = const_cast<int64_t*>(offsets.data());
   std::vector<T> sorted(keys.size() + 1, T{}), inOrder = sorted;
+  std::vector<int64_t> ranks(keys.size() + 1, -1), inPlace = ranks;
+  request.ranks = ranks.data();
+  for (size_t s = 0; s + 1 < offsets.size(); ++s)
+    for (int64_t e = offsets[s]; e < offsets[s + 1]; ++e)
+      inPlace[static_cast<size_t>(offsets[s] + expected[static_cast<size_t>(e)])] = e - offsets[s];
   if (request.space == lcu::SpaceKind::Flat) {
     request.sorted = sorted.data();
     for (size_t e = 0; e < keys.size(); ++e) inOrder[e] = keys[static_cast<size_t>(expected[e])];
@@ -49,9 +54,15 @@ void expectGraded(ScalarType type, std::vector<T> keys, const std::vector<int64_
   runtime::gradeOnHost(request, team);
   EXPECT_EQ(order, expected) << toString(type) << ", " << keys.size() << " keys";
   EXPECT_EQ(std::memcmp(sorted.data(), inOrder.data(), sorted.size() * sizeof(T)), 0) << toString(type);
-  if (!request.sorted) return;
+  EXPECT_EQ(ranks, inPlace) << toString(type);
+  std::fill(ranks.begin(), ranks.end(), -1);
+  request.order = request.sorted = nullptr;
+  runtime::gradeOnHost(request, team);
+  EXPECT_EQ(ranks, inPlace) << toString(type);
+  if (request.space != lcu::SpaceKind::Flat) return;
+  request.sorted = sorted.data();
   std::fill(sorted.begin(), sorted.end(), T{});
-  request.order = nullptr;
+  request.order = request.ranks = nullptr;
   runtime::gradeOnHost(request, team);
   EXPECT_EQ(std::memcmp(sorted.data(), inOrder.data(), sorted.size() * sizeof(T)), 0) << toString(type);
 }
@@ -78,9 +89,8 @@ TEST(Grade, Ints) {
   everySize<int64_t>(ScalarType::Int64, [](auto& r) { return static_cast<int64_t>(r()); });
   everySize<int64_t>(ScalarType::Int64, [](auto& r) { return static_cast<int64_t>(r() % 7) - 3; });
   // A few bits in the middle differ, and others than these in other bytes.
-  everySize<int64_t>(ScalarType::Int64, [](auto& r) {
-    return -(int64_t{5} << 40) + (static_cast<int64_t>(r() % 300) << 20);
-  });
+  everySize<int64_t>(ScalarType::Int64,
+                     [](auto& r) { return -(int64_t{5} << 40) + (static_cast<int64_t>(r() % 300) << 20); });
   everySize<int64_t>(ScalarType::Int64, [](auto& r) {
     return static_cast<int64_t>(r() % 3) << 50 | static_cast<int64_t>(r() % 5) << 9;
   });
