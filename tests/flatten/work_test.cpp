@@ -53,6 +53,25 @@ TEST(Work, SparseMatrixVectorProductIsOnePassOverTheEntries) {
   EXPECT_LE(cost.peak, 500 * 8 + kSmallChange);
 }
 
+/// Sorts give ranks, and who writes where ranks say comes in the order of the sort: neither looks for
+/// writers.
+TEST(Work, RanksAreThoseOfTheSort) {
+  const std::string data = "m = {{rem(i * 7 + j * 5, 13) : j in [0:rem(i, 20)]} : i in [0:100]};";
+  for (const char* form : {"{rank(row) : row in m};", "{permute(row, rank({x * 3 : x in row})) : row in m};",
+                           "{permute(permute(row, rank(row)), rank(row)) : row in m};", "rank(flatten(m));",
+                           "{sort(row) : row in m};", "{rank({float(x) : x in row}) : row in m};"}) {
+    const Cost cost = costOf(data + form);
+    EXPECT_EQ(cost.outcome.lcu.find("PERMUTE"), std::string::npos) << form << cost.outcome.lcu;
+  }
+  // As numbers of other segments, or of other lengths, they are looked for.
+  for (const char* form :
+       {"permute([0:#flatten(m)], flatten({rank(row) : row in m}));",
+        "dist(7, 30) <- {(r, x) : r in rank(m[19]); x in m[19]};",
+        "{dist(7, 30) <- {(r, x) : r in rank(row); x in row} : row in m};",
+        "{let r = flatten({rank(row) : row in g}) in permute([0:#r], r) : g in group_by(m, 7)};"})
+    EXPECT_NE(costOf(data + form).outcome.lcu.find("PERMUTE"), std::string::npos) << form;
+}
+
 /// Where lengths were compared, whatever comes with one of the sequences has the segments of the others.
 TEST(Work, SequencesOfOneLengthShareTheirSegments) {
   const std::string data =
