@@ -3,7 +3,8 @@
 // Only the bits are sorted by in which keys differ; where these are up to 32, what is moved has 8 bytes
 // instead of 16. The first pass reads the keys and the last one writes the result, so keys that differ in one
 // byte are neither copied nor moved but once. Memory is not cleared, and taken from a pool where there is
-// one: for 4*10^6 keys of 64 bits the pages of new memory took three times as long as a pass.
+// one: ranks of 4*10^6 such keys of 64 bits took 450 ms on two cores, most of it for new memory, and take 12
+// (cpu-2026-11-29-sorts.txt).
 #pragma once
 
 #include <algorithm>
