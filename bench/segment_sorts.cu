@@ -1,6 +1,7 @@
-// Ranking within segments: Kelpie's (runtime/cuda/grade_cub.cu) beside CUB's segmented sort of the same keys
-// with their places, as an expert would call it, of 2^26 elements or fewer, for segments of all lengths.
-// Prints a line for each: milliseconds from the call until the order is there, medians.
+// Ranking and sorting within segments: Kelpie's (runtime/cuda/grade_cub.cu) beside CUB's segmented sort of
+// the same keys, with their places or without, as an expert would call it, of 2^26 elements or fewer, for
+// segments of all lengths. Prints a line for each: milliseconds from the call until the order, or the sorted
+// integers, are there, medians.
 //
 //   segment_sorts
 #include <thrust/iterator/counting_iterator.h>
@@ -51,6 +52,11 @@ __global__ void compare(const int64_t* a, const uint32_t* b, int64_t n, int* dif
   if (k < n && a[k] != b[k]) *differ = 1;
 }
 
+__global__ void compareKeys(const int64_t* a, const int64_t* b, int64_t n, int* differ) {
+  const int64_t k = int64_t(blockIdx.x) * 256 + threadIdx.x;
+  if (k < n && a[k] != b[k]) *differ = 1;
+}
+
 template <class Key>
 void measure(const char* name, Lengths lengths, int64_t mean, int64_t n, int kind) {
   if (lengths == Lengths::Regular) n = n / mean * mean;
@@ -69,18 +75,27 @@ void measure(const char* name, Lengths lengths, int64_t mean, int64_t n, int kin
   CHECK(cudaDeviceSynchronize());
 
   const bool regular = lengths == Lengths::Regular;
-  int waits = 0;
   Temporary ours, theirs;
-  const double kelpie = medianMilliseconds([&] {
-    ours.run([&](void* memory, size_t& bytes) {
-      uint64_t needed = bytes;
-      const int error = kelpie_cub_grade(kind, keys.get(), order.get(), nullptr, nullptr, n, segments,
-                                         regular ? nullptr : offsets.get(), regular ? mean : 0, memory,
-                                         &needed, nullptr, &waits);
-      bytes = needed;
-      return static_cast<cudaError_t>(error);
+  const auto kelpieMilliseconds = [&](int64_t* places, Key* values) {
+    return medianMilliseconds([&] {
+      ours.run([&](void* memory, size_t& bytes) {
+        uint64_t needed = bytes;
+        int waits = 0;
+        const int error = kelpie_cub_grade(kind, keys.get(), places, values, nullptr, n, segments,
+                                           regular ? nullptr : offsets.get(), regular ? mean : 0, memory,
+                                           &needed, nullptr, &waits);
+        bytes = needed;
+        return static_cast<cudaError_t>(error);
+      });
     });
-  });
+  };
+  const auto print = [&](const char* what, double kelpie, double cub, bool differ) {
+    std::printf("%-8s %-7s %-5s mean %7ld n %9ld  kelpie %8.3f ms  cub %8.3f ms  cub/kelpie %6.2f  %s\n",
+                name, kind == 5 ? "float64" : "int64", what, static_cast<long>(mean), static_cast<long>(n),
+                kelpie, cub, cub / kelpie, differ ? "DIFFER" : "agree");
+    std::fflush(stdout);
+  };
+  const double kelpie = kelpieMilliseconds(order.get(), nullptr);
   const double cub = medianMilliseconds([&] {
     theirs.run([&](void* memory, size_t& bytes) {
       return cub::DeviceSegmentedSort::StableSortPairs(memory, bytes, keys.get(), sorted.get(), places.get(),
@@ -90,10 +105,19 @@ void measure(const char* name, Lengths lengths, int64_t mean, int64_t n, int kin
   });
   Array<int> differ(std::vector<int>{0});
   compare<<<blocks, 256>>>(order, found, n, differ);
-  std::printf("%-8s %-7s mean %7ld n %9ld  kelpie %8.3f ms  cub %8.3f ms  cub/kelpie %6.2f  %s\n", name,
-              kind == 5 ? "float64" : "int64", static_cast<long>(mean), static_cast<long>(n), kelpie, cub,
-              cub / kelpie, differ.host()[0] == 0 ? "agree" : "DIFFER");
-  std::fflush(stdout);
+  print("order", kelpie, cub, differ.host()[0] != 0);
+  if constexpr (std::is_integral_v<Key>) {
+    Array<Key> mine(n);
+    const double kelpieKeys = kelpieMilliseconds(nullptr, mine.get());
+    const double cubKeys = medianMilliseconds([&] {
+      theirs.run([&](void* memory, size_t& bytes) {
+        return cub::DeviceSegmentedSort::SortKeys(memory, bytes, keys.get(), sorted.get(), n, segments,
+                                                  offsets.get(), offsets.get() + 1);
+      });
+    });
+    compareKeys<<<blocks, 256>>>(mine, sorted, n, differ);
+    print("keys", kelpieKeys, cubKeys, differ.host()[0] != 0);
+  }
 }
 
 void measureBoth(const char* name, Lengths lengths, int64_t mean, int64_t n) {

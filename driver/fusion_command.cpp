@@ -85,13 +85,13 @@ std::vector<fusion::StrategyReport> totals(const std::vector<fusion::FormReport>
 
 std::string totalsAsText(const std::vector<fusion::FormReport>& forms) {
   std::string out =
-      fmt::format("\nall regions, each once\n  {:<10}{:>9}{:>14}{:>14}{:>16}{:>16}{:>12}\n", "strategy",
+      fmt::format("\nall regions, each once\n  {:<10}{:>9} {:>13} {:>13} {:>15} {:>15} {:>11}\n", "strategy",
                   "launches", "read", "written", "objective us", "bound us", "solved ms");
   for (const fusion::StrategyReport& s : totals(forms)) {
-    out += fmt::format("  {:<10}{:>9}{:>14}{:>14}{:>16.2f}{:>16}{:>12.2f}\n", toString(s.strategy),
-                       s.launches, fusion::bytesText(s.bytesRead), fusion::bytesText(s.bytesWritten),
-                       s.objective, s.strategy == fusion::Strategy::Ilp ? fmt::format("{:.2f}", s.bound) : "",
-                       1000 * s.seconds);
+    out += fmt::format(
+        "  {:<10}{:>9} {:>13} {:>13} {:>15} {:>15} {:>11.2f}\n", toString(s.strategy), s.launches,
+        fusion::bytesText(s.bytesRead), fusion::bytesText(s.bytesWritten), fusion::timeText(s.objective),
+        s.strategy == fusion::Strategy::Ilp ? fusion::timeText(s.bound) : "", 1000 * s.seconds);
   }
   return out;
 }

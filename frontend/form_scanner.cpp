@@ -68,6 +68,9 @@ class Scanner {
   /// Moves behind the terminator at which scanning can start again.
   void recover();
   bool closesOutside() const;
+  bool continuesForm(uint32_t begin) const;
+  std::optional<Span> firstOverLines(char quote) const;
+  std::vector<Diagnostic::Note> notesOnLines(char quote) const;
 
   std::vector<Token>& tokens_;
   std::string_view text_;
@@ -336,7 +339,7 @@ bool Scanner::beginsError() {
             .span = {file_, here.begin, here.begin + 1},
             .message = "this comment is not closed",
             .hint = "a comment goes from `%` to the next `%`; a remainder is rem(a, b) or mod(a, b)",
-            .notes = {}});
+            .notes = notesOnLines('%')});
       return true;
     case NeslParser::OPEN_STRING:
       unfinished_ = true;
@@ -344,7 +347,7 @@ bool Scanner::beginsError() {
             .span = {file_, here.begin, here.begin + 1},
             .message = "this string is not closed",
             .hint = "a string ends at the next `\"` that has no backslash before it",
-            .notes = {}});
+            .notes = notesOnLines('"')});
       return true;
     case NeslParser::OPEN_CHAR:
       fail({.id = "K0106",
@@ -400,7 +403,7 @@ void Scanner::failUnclosed() {
     fail({.id = "K0116",
           .span = here,
           .message = fmt::format("expected `in` before {}", found),
-          .hint = type(at_) == NeslParser::FUNCTION
+          .hint = type(at_) == NeslParser::FUNCTION && type(at_ - 1) != NeslParser::SEMICOLON
                       ? "functions are defined at top level; as a value, one is X => RESULT"
                       : "let NAME = VALUE; ... in RESULT",
           .notes = {{span(level.token), "this `let` has no `in`"}}});
@@ -427,10 +430,55 @@ bool Scanner::closesOutside() const {
 }
 
 void Scanner::recover() {
+  const uint32_t begin = levels_.front().token;
   do {
     while (!isTerminator(type(at_)) && type(at_) != kEndOfFile && !beginsDefinition(type(at_))) ++at_;
     if (!isTerminator(type(at_))) return;
-  } while (type(at_++) == NeslParser::SEMICOLON && closesOutside());  // the `;` of [1; 2] ends no form
+    // The `;` of [1; 2] ends no form, nor does one in front of a line that goes on with a `let`.
+  } while (type(at_++) == NeslParser::SEMICOLON && (closesOutside() || continuesForm(begin)));
+}
+
+/// Whether the token at at_ begins a line, further to the right than the form does that `begin` begins.
+bool Scanner::continuesForm(uint32_t begin) const {
+  if (type(at_) == kEndOfFile) return false;
+  const auto column = [&](uint32_t i) {
+    const size_t line = text_.substr(0, tokens_[i].begin).rfind('\n');
+    return line == std::string_view::npos ? tokens_[i].begin : tokens_[i].begin - line - 1;
+  };
+  const std::string_view between =
+      text_.substr(tokens_[at_ - 1].end, tokens_[at_].begin - tokens_[at_ - 1].end);
+  return between.find('\n') != std::string_view::npos && column(at_) > column(begin);
+}
+
+/// Of comments or strings, whichever `quote` encloses, the first that goes over the end of its line: where
+/// what is text and what is not may have changed roles.
+std::optional<Span> Scanner::firstOverLines(char quote) const {
+  for (uint32_t i = 0; i <= at_ && i < tokens_.size(); ++i) {
+    if (quote == '"') {
+      if (tokens_[i].type == NeslParser::STRING &&
+          text_.substr(tokens_[i].begin, tokens_[i].end - tokens_[i].begin).find('\n') !=
+              std::string_view::npos)
+        return Span{file_, tokens_[i].begin, tokens_[i].begin + 1};
+      continue;
+    }
+    // Comments are between tokens.
+    size_t from = i == 0 ? 0 : tokens_[i - 1].end;
+    while ((from = text_.find(quote, from)) < tokens_[i].begin) {
+      const size_t end = text_.find(quote, from + 1);
+      if (end >= tokens_[i].begin) break;
+      if (text_.substr(from, end - from).find('\n') != std::string_view::npos)
+        return Span{file_, static_cast<uint32_t>(from), static_cast<uint32_t>(from) + 1};
+      from = end + 1;
+    }
+  }
+  return std::nullopt;
+}
+std::vector<Diagnostic::Note> Scanner::notesOnLines(char quote) const {
+  const std::optional<Span> place = firstOverLines(quote);
+  if (!place) return {};
+  return {{*place, fmt::format("this is the first {} that goes over the end of its line: is a `{}` missing "
+                               "before it, or one too many?",
+                               quote == '"' ? "string" : "comment", quote)}};
 }
 
 }  // namespace

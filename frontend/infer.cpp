@@ -197,6 +197,7 @@ ExpPtr Inference::infer(const ast::Exp& expression) {
           [&](const ast::SequenceLiteral& sequence) { return inferSequence(sequence, span); },
           [&](const ast::EmptySequence& empty) {
             TypeReader reader(environment_, fromLibrary_, diagnostics_);
+            reader.inExpression();
             Type* element = reader.read(*empty.element);
             return element ? make(typed::Sequence{}, types_.sequence(element), span, true) : failed(span);
           },

@@ -40,6 +40,16 @@ void Inference::report(std::string id, Span span, std::string message, std::stri
                           .notes = std::move(notes)});
 }
 
+namespace {
+
+bool hasLambda(const Type* type) {
+  type = resolve(type);
+  return type->kind == TypeKind::Lambda ||
+         std::any_of(type->arguments.begin(), type->arguments.end(), hasLambda);
+}
+
+}  // namespace
+
 void Inference::reportConflict(std::string id, Span span, std::string message, const Conflict& conflict,
                                std::vector<Diagnostic::Note> notes, std::string hint) {
   const Type* left = resolve(conflict.left);
@@ -100,6 +110,12 @@ void Inference::reportConflict(std::string id, Span span, std::string message, c
     case Conflict::Infinite:
       nameTogether(message, left, right);
       message += ": the type would have to contain itself";
+      // Types are shown without what their functions are.
+      if (hint.empty() && hasLambda(right))
+        hint =
+            "the type of a function value says which function it is, so a recursive call passes on the one "
+            "it "
+            "got, and none that is made of it";
       break;
     case Conflict::TooLarge:
       id = "K0314";

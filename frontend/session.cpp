@@ -80,7 +80,7 @@ std::vector<FormResult> Session::processFile(uint32_t file) {
   auto syntaxErrorsBefore = [&](uint32_t position) {
     for (; lost != parsed.lost.end() && lost->span.begin < position; ++lost)
       environment_.markFailed(lost->name, lost->span);
-    for (; diagnostic != parsed.diagnostics.end() && diagnostic->span.begin < position; ++diagnostic) {
+    for (; diagnostic != parsed.diagnostics.end() && diagnostic->span.begin <= position; ++diagnostic) {
       FormResult& result = results.emplace_back();
       result.span = diagnostic->span;
       result.diagnostics.push_back(std::move(*diagnostic));

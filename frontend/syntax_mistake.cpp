@@ -163,13 +163,31 @@ struct Surroundings {
     }
     return false;
   }
-  /// Whether what is found comes right after a name that is to be bound in an apply-to-each: `{x : x` or
-  /// `{x + y : x in v; y`.
-  bool bindsElementBefore() const {
-    if (type(found - 1) != NeslParser::NAME) return false;
-    return type(found - 2) == NeslParser::COLON ||
-           (type(found - 2) == NeslParser::SEMICOLON && hasBehindOpen(NeslParser::IN));
+  /// Where a pattern begins that ends in front of token `end`: a name, a pair in parentheses or a record's
+  /// pattern; `end` if there is none.
+  uint32_t beginOfPattern(uint32_t end) const {
+    if (type(end - 1) == NeslParser::NAME) return end - 1;
+    if (type(end - 1) != NeslParser::RPAREN) return end;
+    int closed = 0;
+    for (uint32_t i = end; i-- > formBegin;) {
+      if (isClosing(tokens[i].type)) ++closed;
+      if (isOpening(tokens[i].type) && --closed == 0)
+        return i > formBegin && type(i - 1) == NeslParser::NAME ? i - 1 : i;
+    }
+    return end;
   }
+  /// Whether what is found comes right after a pattern that is to be bound in an apply-to-each: `{x : x`,
+  /// `{x : x, y` or `{x + y : x in v; y`.
+  bool bindsElementBefore() const {
+    uint32_t begin = beginOfPattern(found);
+    if (begin == found) return false;
+    while (type(begin - 1) == NeslParser::COMMA && beginOfPattern(begin - 1) != begin - 1)
+      begin = beginOfPattern(begin - 1);
+    return type(begin - 1) == NeslParser::COLON ||
+           (type(begin - 1) == NeslParser::SEMICOLON && hasBehindOpen(NeslParser::IN));
+  }
+  /// Whether what is found comes right after a comma and a pattern.
+  bool followsCommaAndPattern() const { return type(beginOfPattern(found) - 1) == NeslParser::COMMA; }
   /// For `function g x y`, found at the y: "g(x, y)"; otherwise empty.
   std::string headWithoutParentheses() const {
     if (type(formBegin) != NeslParser::FUNCTION || found != formBegin + 3) return "";
@@ -299,7 +317,7 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
         return "the bindings of a `let` are separated by `;`";
       if (inBraces && around.bindsElementBefore())
         return "what a name of an apply-to-each is bound to comes behind `in`: {BODY : X in SEQUENCE}";
-      if ((around.type(around.found - 2) == NeslParser::COMMA || around.followsNameOnNewLine() ||
+      if ((around.followsCommaAndPattern() || around.followsNameOnNewLine() ||
            around.followsNameBehindValue()) &&
           around.inBindingsOfLet())
         return "the bindings of a `let` are separated by `;`";

@@ -201,6 +201,11 @@ Type* TypeReader::readName(const ast::NameType& name, Span span) {
     return report("K0204", "unknown type `" + name.name + "`", known);
   if (const std::vector<std::string> similar = environment_.similarTypes(name.name); !similar.empty())
     return report("K0204", "unknown type `" + name.name + "`", "did you mean " + oneOf(similar) + "?");
+  if (inExpression_)
+    return report(
+        "K0204", "unknown type `" + name.name + "`",
+        "the type variables of a signature are not known in the body; take(s, 0) is an empty sequence of the "
+        "type of s");
   return report("K0204", "unknown type `" + name.name + "`",
                 "type variables are declared in the context, for example `:: (" + name.name + " in any)`");
 }

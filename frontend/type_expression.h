@@ -27,6 +27,8 @@ class TypeReader {
 
   /// The type is that of the field of a record type of this name, which is no type yet.
   void defines(std::string name) { defined_ = std::move(name); }
+  /// The type stands in an expression, where the variables of a signature are not known.
+  void inExpression() { inExpression_ = true; }
   /// Makes the type variables of a context; names of classes are checked.
   void declare(const std::vector<ast::ClassBinding>& context);
   /// Null after an error. Function types get a fresh identity each.
@@ -44,6 +46,7 @@ class TypeReader {
   std::vector<Type*> order_;
   std::unordered_set<std::string> reported_;
   std::string defined_;
+  bool inExpression_ = false;
 };
 
 }  // namespace kelpie

@@ -93,6 +93,9 @@ double CostModel::estimate(ExprRef e) const {
         case ScalarOp::Sub:
           return a > b ? a - b : classes_.survivors * a;
         case ScalarOp::Mul:
+          // Two guesses are no better than one.
+          if (isGuessed(e->operands[0]) && isGuessed(e->operands[1]))
+            return std::max(a, b) * classes_.unknownLength;
           return a * b;
         case ScalarOp::Div:
           return b > 0 ? a / b : a;
@@ -107,6 +110,29 @@ double CostModel::estimate(ExprRef e) const {
     default:
       return classes_.unknownElements;
   }
+}
+
+bool CostModel::isGuessed(ExprRef e) const {
+  const auto [it, fresh] = guessed_.try_emplace(e, true);  // in case the extent of an array mentions itself
+  if (!fresh) return it->second;
+  const auto estimated = [&] {
+    if (told_.contains(e)) return false;
+    switch (e->kind) {
+      case ExprKind::Size: {
+        const ExprRef extent = program_.vars[e->index].extent;
+        return !extent || extent == e || isGuessed(extent);
+      }
+      case ExprKind::Host:
+      case ExprKind::Load: {
+        const auto filter = offsetsOfFilter_.find(e->index);
+        return filter == offsetsOfFilter_.end() || isGuessed(filter->second);
+      }
+      default:
+        return std::any_of(e->operands.begin(), e->operands.end(),
+                           [&](ExprRef operand) { return isGuessed(operand); });
+    }
+  };
+  return guessed_[e] = estimated();
 }
 
 double CostModel::bytesOf(lcu::VarId array) const {

@@ -6,7 +6,8 @@
 //
 // Sizes come from symbolic extents. What is not known at compile time is estimated by class: the size of an
 // input or a host scalar is `unknownElements`, half of the elements survive a filter, a segment has
-// `unknownLength` elements. A caller that knows real sizes (a profile) passes them in `known`.
+// `unknownLength` elements, also where two unknown sizes are multiplied. A caller that knows real sizes (a
+// profile) passes them in `known`.
 #pragma once
 
 #include <optional>
@@ -166,6 +167,8 @@ class CostModel {
 
  private:
   double estimate(lcu::ExprRef e) const;
+  /// Whether nothing but a class tells how much `e` is.
+  bool isGuessed(lcu::ExprRef e) const;
   void noteBits(const lcu::Soac& soac);
   double missing(const Places& places) const;
   double besideNeighbours(const Places& places) const;
@@ -174,6 +177,7 @@ class CostModel {
   TargetCosts costs_;
   SizeClasses classes_;
   std::unordered_set<lcu::ExprRef> told_;  ///< what `known` was about
+  mutable std::unordered_map<lcu::ExprRef, bool> guessed_;
   mutable std::unordered_map<lcu::ExprRef, double> known_;
   std::unordered_map<lcu::VarId, lcu::ExprRef> offsetsOfFilter_;  ///< to the extent that is filtered
   std::unordered_map<lcu::VarId, double> lengths_;                ///< by offsets, where their thunk tells

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "fusion/sizes.h"
 
@@ -12,11 +13,11 @@ using lcu::ExprKind;
 using lcu::ExprRef;
 using lcu::VarId;
 
-/// A sort of a flat space, by the variable of its order.
+/// A sort, by the variable of its order.
 struct Sort {
   lcu::Stmt* stmt;
   VarId keys;
-  ExprRef extent;
+  lcu::Space space;
   VarId sorted = 0;  ///< 0: nobody has asked for it
 };
 
@@ -28,10 +29,20 @@ class OrderUser {
     lcu::forEachBlock(program_, [&](lcu::Block& block) { collect(block); });
     if (sorts_.empty() && segmented_.empty()) return 0;
     lcu::forEachBlock(program_, [&](lcu::Block& block) {
-      for (lcu::Stmt& stmt : block.stmts) rewrite(stmt);
+      std::set<VarId> here;
+      for (lcu::Stmt& stmt : block.stmts) {
+        rewrite(stmt, here);
+        if (std::holds_alternative<lcu::Grade>(stmt.node)) here.insert(stmt.results[0]);
+      }
     });
+    return addSorted(sorts_) + addSorted(rowSorts_);
+  }
+
+ private:
+  /// Adds what was asked for to the results of sorts; how many that are.
+  static int addSorted(const std::map<VarId, Sort>& sorts) {
     int used = 0;
-    for (auto& [order, sort] : sorts_) {
+    for (const auto& [order, sort] : sorts) {
       if (sort.sorted == 0) continue;
       auto& grade = std::get<lcu::Grade>(sort.stmt->node);
       grade.sorted = true;
@@ -42,15 +53,18 @@ class OrderUser {
     return used;
   }
 
- private:
   void collect(lcu::Block& block) {
     std::map<VarId, Sort*> here;
     for (lcu::Stmt& stmt : block.stmts) {
       if (const auto* grade = std::get_if<lcu::Grade>(&stmt.node)) {
         learnSegments(stmt, *grade);
-        if (grade->space.segmented() || !grade->order || grade->sorted) continue;
+        if (!grade->order || grade->sorted) continue;
+        if (grade->space.segmented()) {
+          learnGather(stmt, *grade);
+          continue;
+        }
         if (grade->ranks) ranks_[stmt.results[grade->ranksResult()]] = stmt.results[0];
-        Sort& sort = sorts_[stmt.results[0]] = {&stmt, grade->keys, grade->space.extent};
+        Sort& sort = sorts_[stmt.results[0]] = {&stmt, grade->keys, grade->space};
         here[stmt.results[0]] = &sort;
       } else if (auto* launch = std::get_if<lcu::Launch>(&stmt.node)) {
         takeGathered(stmt, *launch, here);
@@ -72,6 +86,19 @@ class OrderUser {
     if (grade.ranks) segmented_[stmt.results[grade.ranksResult()]] = {space, length};
   }
 
+  /// Of segments: what the key at the place that an element of the order tells looks like.
+  void learnGather(lcu::Stmt& stmt, const lcu::Grade& grade) {
+    const ScalarType type = program_.vars[grade.keys].type;
+    if (isFloat(type)) return;
+    const lcu::Space& space = grade.space;
+    const ExprRef begin = space.kind == lcu::SpaceKind::Regular
+                              ? arena_.mul(arena_.param(1), space.length)
+                              : arena_.load(space.offsets, lcu::kIndex, arena_.param(1));
+    const ExprRef place = arena_.load(stmt.results[0], lcu::kIndex, arena_.param(0));
+    rowSorts_[stmt.results[0]] = {&stmt, grade.keys, space};
+    rowGathers_[arena_.load(grade.keys, type, arena_.add(begin, place))] = stmt.results[0];
+  }
+
   /// A map of the sort's own block that gathers all keys gives its place to the sort.
   void takeGathered(lcu::Stmt& stmt, lcu::Launch& launch, const std::map<VarId, Sort*>& here) {
     lcu::Soac& soac = launch.kernel.bindings[0];
@@ -80,13 +107,36 @@ class OrderUser {
       const auto order = gathered(soac.pull[k]);
       if (!order || order->operands[0] != arena_.param(0)) continue;
       const auto at = here.find(order->index);
-      if (at == here.end() || at->second->sorted != 0 || at->second->extent != soac.space.extent) continue;
-      const VarId result = soac.results[k];
-      at->second->sorted = result;
-      soac.pull.erase(soac.pull.begin() + static_cast<ptrdiff_t>(k));
-      std::erase(soac.results, result);
-      std::erase(launch.kernel.returns, result);
-      std::erase(stmt.results, result);
+      if (at == here.end() || at->second->sorted != 0 || at->second->space.extent != soac.space.extent)
+        continue;
+      at->second->sorted = takeResult(stmt, launch, k);
+    }
+  }
+  static VarId takeResult(lcu::Stmt& stmt, lcu::Launch& launch, size_t k) {
+    lcu::Soac& soac = launch.kernel.bindings[0];
+    const VarId result = soac.results[k];
+    soac.pull.erase(soac.pull.begin() + static_cast<ptrdiff_t>(k));
+    std::erase(soac.results, result);
+    std::erase(launch.kernel.returns, result);
+    std::erase(stmt.results, result);
+    return result;
+  }
+
+  /// The sort of whose keys `e` is the one that comes next, among the elements of its segments.
+  Sort* gatheredInRows(ExprRef e, const lcu::Space& space) {
+    const auto at = rowGathers_.find(e);
+    if (at == rowGathers_.end()) return nullptr;
+    Sort& sort = rowSorts_.at(at->second);
+    return sort.space == space ? &sort : nullptr;
+  }
+  /// The same as takeGathered.
+  void takeGatheredInRows(lcu::Stmt& stmt, lcu::Launch& launch, const std::set<VarId>& here) {
+    lcu::Soac& soac = launch.kernel.bindings[0];
+    if (soac.kind != lcu::SoacKind::Map || !soac.space.segmented()) return;
+    for (size_t k = soac.pull.size(); k-- > 0;) {
+      Sort* sort = gatheredInRows(soac.pull[k], soac.space);
+      if (sort && sort->sorted == 0 && here.contains(sort->stmt->results[0]))
+        sort->sorted = takeResult(stmt, launch, k);
     }
   }
 
@@ -97,7 +147,7 @@ class OrderUser {
       const ExprRef load = placed(value);
       if (!load || load != value) return nullptr;
       const ExprRef least = arena_.op(ScalarOp::GreaterEqual, load, arena_.index(0));
-      const ExprRef most = arena_.op(ScalarOp::Less, load, sorts_.at(load->index).extent);
+      const ExprRef most = arena_.op(ScalarOp::Less, load, sorts_.at(load->index).space.extent);
       return test == arena_.conjunction(least, most) ? load : nullptr;
     }
     return e->kind == ExprKind::Load && sorts_.contains(e->index) ? e : nullptr;
@@ -113,9 +163,9 @@ class OrderUser {
   /// Whether `e` is an element of an order or of ranks, and the length of that.
   ExprRef extentOfPlace(ExprRef e) const {
     if (e->kind != ExprKind::Load || e->canFail) return nullptr;
-    if (const auto sort = sorts_.find(e->index); sort != sorts_.end()) return sort->second.extent;
+    if (const auto sort = sorts_.find(e->index); sort != sorts_.end()) return sort->second.space.extent;
     const auto rank = ranks_.find(e->index);
-    return rank == ranks_.end() ? nullptr : sorts_.at(rank->second).extent;
+    return rank == ranks_.end() ? nullptr : sorts_.at(rank->second).space.extent;
   }
 
   /// A comparison that tests whether a place is in range.
@@ -133,6 +183,14 @@ class OrderUser {
     return e->op == ScalarOp::Less && e->operands[1] == extentOfPlace(e->operands[0]);
   }
 
+  VarId sortedOf(Sort& sort) {
+    if (sort.sorted == 0) {
+      const ScalarType type = program_.vars[sort.keys].type;
+      sort.sorted = program_.newVar({"sorted", lcu::VarKind::Array, type, sort.space.extent});
+    }
+    return sort.sorted;
+  }
+
   ExprRef rewritten(ExprRef e) {
     return arena_.rewrite(e, [&](ExprRef node) -> ExprRef {
       if (holdsOfPlaces(node)) return arena_.boolean(true);
@@ -141,11 +199,7 @@ class OrderUser {
           return rewritten(arena_.load(again->second, node->type, node->operands[0]));
       }
       if (const ExprRef order = gathered(node)) {
-        Sort& sort = sorts_.at(order->index);
-        if (sort.sorted == 0)
-          sort.sorted =
-              program_.newVar({"sorted", lcu::VarKind::Array, program_.vars[sort.keys].type, sort.extent});
-        return arena_.load(sort.sorted, node->type, rewritten(order->operands[0]));
+        return arena_.load(sortedOf(sorts_.at(order->index)), node->type, rewritten(order->operands[0]));
       }
       if (node->kind != ExprKind::Check) return nullptr;
       const ExprRef order = placed(node);
@@ -153,7 +207,15 @@ class OrderUser {
     });
   }
 
-  void rewrite(lcu::Stmt& stmt) {
+  ExprRef rewrittenInRows(ExprRef e) {
+    return arena_.rewrite(e, [&](ExprRef node) -> ExprRef {
+      Sort* sort = gatheredInRows(node, space_);
+      return sort ? arena_.load(sortedOf(*sort), node->type, arena_.param(0)) : nullptr;
+    });
+  }
+
+  /// `here`: the orders that statements before it in its block make.
+  void rewrite(lcu::Stmt& stmt, const std::set<VarId>& here) {
     space_ = {};
     // What the first time leaves may be what the second looks for.
     const auto change = [&](ExprRef e) { return again_.empty() ? rewritten(e) : rewritten(rewritten(e)); };
@@ -165,6 +227,10 @@ class OrderUser {
       lcu::Soac& soac = launch->kernel.bindings[0];
       space_ = soac.space;
       changeExpressions(soac, change);
+      if (!rowSorts_.empty()) {  // checks have gone
+        takeGatheredInRows(stmt, *launch, here);
+        changeExpressions(soac, [&](ExprRef e) { return rewrittenInRows(e); });
+      }
       if (soac.kind == lcu::SoacKind::Permute && !soac.space.segmented()) learnPlaces(soac);
     }
   }
@@ -187,7 +253,9 @@ class OrderUser {
 
   lcu::Program& program_;
   lcu::ExprArena& arena_;
-  std::map<VarId, Sort> sorts_;
+  std::map<VarId, Sort> sorts_;     ///< of flat spaces
+  std::map<VarId, Sort> rowSorts_;  ///< of segments
+  std::map<ExprRef, VarId> rowGathers_;
   std::map<VarId, VarId> ranks_;  ///< by the variable of the ranks: the order
   struct Segmented {
     lcu::Space space;

@@ -18,10 +18,15 @@ std::string proofText(const StrategyReport& chosen) {
 }
 
 std::string bytesText(double bytes) {
-  const char* units[] = {"B", "kB", "MB", "GB", "TB"};
+  const char* units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
   int unit = 0;
-  for (; bytes >= 1000 && unit < 4; ++unit) bytes /= 1000;
+  for (; bytes >= 1000 && unit < 5; ++unit) bytes /= 1000;
   return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : 1, units[unit]);
+}
+
+std::string timeText(double microseconds) {
+  constexpr double kLong = 1e9;
+  return microseconds < kLong ? fmt::format("{:.2f}", microseconds) : fmt::format("{:.2e}", microseconds);
 }
 
 namespace {
@@ -114,8 +119,8 @@ class Text {
     if (!c.rules.empty()) {
       out += fmt::format("  │ fused by {}\n", wrappedBeside(fmt::format("{}", fmt::join(c.rules, ", ")), 13));
     }
-    out += fmt::format("  └ reads {}, writes {}, predicted {:.2f} us\n", bytesText(c.bytesRead),
-                       bytesText(c.bytesWritten), c.microseconds);
+    out += fmt::format("  └ reads {}, writes {}, predicted {} us\n", bytesText(c.bytesRead),
+                       bytesText(c.bytesWritten), timeText(c.microseconds));
     if (c.measured.ran && c.measured.launches == 0) out += "    measured: not launched\n";
     if (c.measured.launches == 0) return;
     out += fmt::format("    measured: read {}, wrote {}, {:.2f} us, {} {}\n", bytesText(c.measured.bytesRead),
@@ -145,15 +150,15 @@ class Text {
 
   void strategies(const RegionReport& region) {
     if (region.strategies.size() < 2) return;
-    out += fmt::format("\n  {:<10}{:>9}{:>12}{:>12}{:>14}{:>14}{:>9}{:>12}\n", "strategy", "launches",
+    out += fmt::format("\n  {:<10}{:>9} {:>11} {:>11} {:>13} {:>13} {:>8} {:>11}\n", "strategy", "launches",
                        "reads", "writes", "objective us", "bound us", "gap", "solved ms");
     for (const StrategyReport& s : region.strategies) {
       const bool bounded = s.strategy == Strategy::Ilp;
-      out += fmt::format("  {:<10}{:>9}{:>12}{:>12}{:>14.2f}{:>14}{:>9}{:>12.2f}{}\n", toString(s.strategy),
-                         s.launches, bytesText(s.bytesRead), bytesText(s.bytesWritten), s.objective,
-                         bounded ? fmt::format("{:.2f}", s.bound) : "",
-                         bounded ? fmt::format("{:.2f}%", 100 * s.gap) : "", 1000 * s.seconds,
-                         s.strategy == region.chosen ? "  *" : "");
+      out +=
+          fmt::format("  {:<10}{:>9} {:>11} {:>11} {:>13} {:>13} {:>8} {:>11.2f}{}\n", toString(s.strategy),
+                      s.launches, bytesText(s.bytesRead), bytesText(s.bytesWritten), timeText(s.objective),
+                      bounded ? timeText(s.bound) : "", bounded ? fmt::format("{:.2f}%", 100 * s.gap) : "",
+                      1000 * s.seconds, s.strategy == region.chosen ? "  *" : "");
     }
   }
 

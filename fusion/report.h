@@ -26,6 +26,8 @@ std::vector<std::string> notStored(const FusionReport& report);
 
 /// "512 B", "1.5 kB", "268 MB".
 std::string bytesText(double bytes);
+/// With two decimals; as a power of ten where that would be long.
+std::string timeText(double microseconds);
 /// "proven optimal", or how far from it the schedule may be; empty for strategies that prove nothing.
 std::string proofText(const StrategyReport& chosen);
 

@@ -174,8 +174,7 @@ struct Join {
 /// Stable ascending order within each segment of `space`: result[e] is the position *in its segment* (Int64)
 /// of the element that comes e-th. `keys` has the extent of the space. NaN sorts after all numbers.
 /// Results: the order; the keys in this order; the ranks, which say of each element as which of its segment
-/// it comes. At least one of them is wanted. Keys only of a flat space, and no floats (equal ones may differ
-/// in their bits).
+/// it comes. At least one of them is wanted. No keys that are floats (equal ones may differ in their bits).
 struct Grade {
   VarId keys;
   Space space;

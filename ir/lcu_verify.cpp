@@ -324,7 +324,6 @@ class Verifier {
       if (grade->ranks) results.push_back({VarKind::Array, kIndex});
       layout(stmt.results, results, "grade", false);
       if (!grade->order && !grade->sorted && !grade->ranks) report("grade: no results");
-      if (grade->sorted && grade->space.segmented()) report("grade: sorted keys of a segmented space");
     } else if (const auto* service = std::get_if<Service>(&stmt.node)) {
       visibleAll(service->arguments, "service " + service->name);
       layout(service->arguments, layoutOf(service->argumentTypes), "argument of service " + service->name,

@@ -1,7 +1,7 @@
 #include "runtime/host_grade.h"
 
 #include <algorithm>
-#include <memory>
+#include <vector>
 
 #include "runtime/host_radix_sort.h"
 
@@ -28,11 +28,58 @@ void comparisonSort(const T* keys, int64_t* order, int64_t n) {
   std::stable_sort(order, order + n, less);
 }
 
+/// What is wanted of one segment, or of all: each null or where its results begin.
 template <typename T>
-void gradeSegments(const GradeRequest& r, int64_t* order, ThreadTeam& team) {
-  auto* ranks = static_cast<int64_t*>(r.ranks);
+struct Results {
+  int64_t *order, *ranks;
+  T* sorted;
+  Results at(int64_t begin) const {
+    return {order ? order + begin : nullptr, ranks ? ranks + begin : nullptr,
+            sorted ? sorted + begin : nullptr};
+  }
+};
+
+/// Of a short segment. `space`: for an order that nobody wants.
+template <typename T>
+void gradeShort(const T* keys, int64_t n, const Results<T>& to, std::vector<int64_t>& space) {
+  if constexpr (std::is_integral_v<T>) {
+    if (!to.order && !to.ranks) {
+      std::copy_n(keys, n, to.sorted);
+      std::sort(to.sorted, to.sorted + n);
+      return;
+    }
+  }
+  if (!to.order) space.resize(static_cast<size_t>(n));
+  int64_t* order = to.order ? to.order : space.data();
+  comparisonSort(keys, order, n);
+  for (int64_t e = 0; e < n; ++e) {
+    if (to.ranks) to.ranks[order[e]] = e;
+    if (to.sorted) to.sorted[e] = keys[order[e]];
+  }
+}
+
+/// Of a long one.
+template <typename T>
+void gradeLong(const T* keys, int64_t n, const Results<T>& to, ThreadTeam& team, SortingMemory& memory) {
+  const RadixSort<T> sort(keys, n, team, memory);
+  if (to.order || to.ranks) sort.grade(to.order, to.ranks);
+  if constexpr (std::is_integral_v<T>) {
+    if (!to.sorted) return;
+    if (!to.order) return sort.sort(to.sorted);
+    constexpr int64_t kElementsAtOnce = 4096;
+    team.forEach((n + kElementsAtOnce - 1) / kElementsAtOnce, [&](int64_t part) {
+      const int64_t end = std::min(n, (part + 1) * kElementsAtOnce);
+      for (int64_t e = part * kElementsAtOnce; e < end; ++e) to.sorted[e] = keys[to.order[e]];
+    });
+  }
+}
+
+template <typename T>
+void gradeTyped(const GradeRequest& r, ThreadTeam& team) {
   const T* keys = static_cast<const T*>(r.keys);
   const auto* offsets = static_cast<const int64_t*>(r.offsets);
+  const Results<T> to{static_cast<int64_t*>(r.order), static_cast<int64_t*>(r.ranks),
+                      static_cast<T*>(r.sorted)};
   const bool flat = r.space == lcu::SpaceKind::Flat;
   const int64_t segments = flat ? 1 : r.extents.segments;
   auto start = [&](int64_t s) {
@@ -43,13 +90,13 @@ void gradeSegments(const GradeRequest& r, int64_t* order, ThreadTeam& team) {
   team.forEach((segments + kSegmentsAtOnce - 1) / kSegmentsAtOnce, [&](int64_t part) {
     ThreadTeam alone(1);
     SortingMemory memory;
+    std::vector<int64_t> space;
     for (int64_t s = part * kSegmentsAtOnce; s < std::min(segments, (part + 1) * kSegmentsAtOnce); ++s) {
       const int64_t begin = start(s), n = start(s + 1) - begin;
       if (n <= kRadixThreshold) {
-        comparisonSort(keys + begin, order + begin, n);
-        for (int64_t e = 0; ranks && e < n; ++e) ranks[begin + order[begin + e]] = e;
+        gradeShort(keys + begin, n, to.at(begin), space);
       } else if (n <= kParallelThreshold) {
-        RadixSort<T>(keys + begin, n, alone, memory).grade(order + begin, ranks ? ranks + begin : nullptr);
+        gradeLong(keys + begin, n, to.at(begin), alone, memory);
       }
     }
   });
@@ -57,35 +104,8 @@ void gradeSegments(const GradeRequest& r, int64_t* order, ThreadTeam& team) {
   SortingMemory memory(r.scratch);
   for (int64_t s = 0; s < segments; ++s) {
     const int64_t begin = start(s), n = start(s + 1) - begin;
-    if (n > kParallelThreshold)
-      RadixSort<T>(keys + begin, n, team, memory).grade(order + begin, ranks ? ranks + begin : nullptr);
+    if (n > kParallelThreshold) gradeLong(keys + begin, n, to.at(begin), team, memory);
   }
-}
-
-template <typename T>
-void gradeTyped(const GradeRequest& r, ThreadTeam& team) {
-  const T* keys = static_cast<const T*>(r.keys);
-  T* sorted = static_cast<T*>(r.sorted);
-  auto* ranks = static_cast<int64_t*>(r.ranks);
-  const int64_t n = r.extents.elements;
-  const bool flat = r.space == lcu::SpaceKind::Flat;
-  SortingMemory memory(r.scratch);
-  if (flat && n > kParallelThreshold && !(sorted && (r.order || ranks))) {
-    if constexpr (std::is_integral_v<T>) {
-      if (sorted) return RadixSort<T>(keys, n, team, memory).sort(sorted);
-    }
-    if (!sorted) return RadixSort<T>(keys, n, team, memory).grade(static_cast<int64_t*>(r.order), ranks);
-  }
-  std::unique_ptr<int64_t[]> own;
-  if (!r.order) own = std::make_unique_for_overwrite<int64_t[]>(static_cast<size_t>(n));
-  int64_t* order = r.order ? static_cast<int64_t*>(r.order) : own.get();
-  gradeSegments<T>(r, order, team);
-  if (!sorted) return;
-  constexpr int64_t kElementsAtOnce = 4096;
-  team.forEach((n + kElementsAtOnce - 1) / kElementsAtOnce, [&](int64_t part) {
-    const int64_t end = std::min(n, (part + 1) * kElementsAtOnce);
-    for (int64_t e = part * kElementsAtOnce; e < end; ++e) sorted[e] = keys[order[e]];
-  });
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ struct LaunchRequest {
 };
 
 /// lcu::Grade: keys[elements] of `type`, order[elements] of Int64, sorted[elements] of `type`,
-/// ranks[elements] of Int64; of the last three those are null that are not wanted. `sorted`: of a flat space.
+/// ranks[elements] of Int64; of the last three those are null that are not wanted. `sorted`: of no floats.
 struct GradeRequest {
   ScalarType type;
   DevicePointer keys, order, sorted, ranks;

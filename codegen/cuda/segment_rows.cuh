@@ -38,6 +38,18 @@ struct RowCount {
   static constexpr int kRows = kNumber;
 };
 
+/// Calls fold(p) for p = begin, begin + step ... below end, for kTogether of them at a time, whose loads are
+/// on the way together: a loop that may end behind each of them waits for one after the other.
+template <int kTogether, class Function>
+__device__ __forceinline__ void forPositions(int64_t begin, int64_t end, int64_t step, const Function& fold) {
+  int64_t p = begin;
+  for (; end - p > (kTogether - 1) * step; p += kTogether * step) {
+    KELPIE_UNROLL
+    for (int k = 0; k < kTogether; ++k) fold(p + k * step);
+  }
+  for (; p < end; p += step) fold(p);
+}
+
 template <class S, class L>
 struct RowReduce {
   using Value = typename L::Value;

@@ -37,22 +37,22 @@ struct Seen {
   unsigned long long beyond;  ///< of segments longer than kLongest: how many, kBeyond times, plus elements
   static constexpr unsigned long long kBeyond = 1ull << 40;
 };
+/// `offsets`, `origins`: of segments longer than kLongest, in any order, one after the other and in all.
 template <class Key>
-__global__ void seeKeys(const Key* keys, int64_t n, Seen* seen) {
+__global__ void see(const Key* keys, int64_t n, Segments segments, Seen* seen, int64_t* offsets,
+                    int64_t* origins) {
+  const int64_t begin = int64_t(blockIdx.x) * kThreads + threadIdx.x, step = int64_t(gridDim.x) * kThreads;
   const auto first = ordered(keys[0]);
   auto mine = first ^ first;
-  for (int64_t k = int64_t(blockIdx.x) * kThreads + threadIdx.x; k < n; k += int64_t(gridDim.x) * kThreads)
-    mine |= ordered(keys[k]) ^ first;
-  const auto wide = static_cast<unsigned long long>(mine);
-  const unsigned low = __reduce_or_sync(0xffffffffu, static_cast<unsigned>(wide));
-  const unsigned high = __reduce_or_sync(0xffffffffu, static_cast<unsigned>(wide >> 32));
-  if (threadIdx.x % 32 == 0) atomicOr(&seen->mask, static_cast<unsigned long long>(high) << 32 | low);
-}
-/// `offsets`, `origins`: of segments longer than kLongest, in any order, one after the other and in all.
-__global__ void seeSegments(Segments segments, Seen* seen, int64_t* offsets, int64_t* origins) {
+  constexpr int kTogether = 4;  // loads that are on the way together
+  int64_t k = begin;
+  for (; n - k > (kTogether - 1) * step; k += kTogether * step) {
+#pragma unroll
+    for (int next = 0; next < kTogether; ++next) mine |= ordered(keys[k + next * step]) ^ first;
+  }
+  for (; k < n; k += step) mine |= ordered(keys[k]) ^ first;
   unsigned longest = 0, classes = 0;
-  for (int64_t s = int64_t(blockIdx.x) * kThreads + threadIdx.x; s < segments.count;
-       s += int64_t(gridDim.x) * kThreads) {
+  for (int64_t s = begin; segments.offsets && s < segments.count; s += step) {
     const int64_t length = segments.begin(s + 1) - segments.begin(s);
     longest = max(longest, static_cast<unsigned>(length));
     if (length > 0) classes |= 1u << classOf(length);
@@ -61,11 +61,42 @@ __global__ void seeSegments(Segments segments, Seen* seen, int64_t* offsets, int
     offsets[before / Seen::kBeyond] = static_cast<int64_t>(before % Seen::kBeyond);
     origins[before / Seen::kBeyond] = segments.begin(s);
   }
-  longest = __reduce_max_sync(0xffffffffu, longest);
-  classes = __reduce_or_sync(0xffffffffu, classes);
-  if (threadIdx.x % 32 != 0) return;
-  atomicMax(&seen->longest, longest);
-  atomicOr(&seen->classes, classes);
+  // Each block adds to what all have seen once.
+  __shared__ unsigned low, high, ofBlock, longestOfBlock;
+  if (threadIdx.x == 0) low = high = ofBlock = longestOfBlock = 0;
+  __syncthreads();
+  constexpr unsigned kAll = 0xffffffffu;
+  const auto wide = static_cast<unsigned long long>(mine);
+  const unsigned lowest = __reduce_or_sync(kAll, static_cast<unsigned>(wide));
+  const unsigned highest = __reduce_or_sync(kAll, static_cast<unsigned>(wide >> 32));
+  longest = __reduce_max_sync(kAll, longest);
+  classes = __reduce_or_sync(kAll, classes);
+  if (threadIdx.x % 32 == 0) {
+    atomicOr(&low, lowest);
+    atomicOr(&high, highest);
+    atomicOr(&ofBlock, classes);
+    atomicMax(&longestOfBlock, longest);
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  atomicOr(&seen->mask, static_cast<unsigned long long>(high) << 32 | low);
+  if (!segments.offsets) return;
+  atomicMax(&seen->longest, longestOfBlock);
+  atomicOr(&seen->classes, ofBlock);
+}
+/// Memory of the host that the device can write to, and that copies from it need not go around; null: none.
+/// Of one thread, until that ends.
+Seen* seenByHost() {
+  struct Pinned {
+    Seen* place = nullptr;
+    Pinned() {
+      if (cudaHostAlloc(reinterpret_cast<void**>(&place), sizeof(Seen), cudaHostAllocDefault) != cudaSuccess)
+        place = nullptr;
+    }
+    ~Pinned() { cudaFreeHost(place); }
+  };
+  thread_local const Pinned pinned;
+  return pinned.place;
 }
 
 __global__ void segmentsOfPlaces(const uint32_t* places, const uint32_t* segmentOf, uint32_t* out, int64_t n,
@@ -75,14 +106,17 @@ __global__ void segmentsOfPlaces(const uint32_t* places, const uint32_t* segment
   out[k] =
       segmentOf ? segmentOf[places[k]] : static_cast<uint32_t>(segments.of(places[k], 0, segments.count));
 }
+/// `sorted`: null, or for those of `keys`.
+template <class Key>
 __global__ void placesInSegments(const uint32_t* places, const uint32_t* segmentOf, int64_t* order,
-                                 int64_t* ranks, int64_t n, Segments segments) {
+                                 int64_t* ranks, const Key* keys, Key* sorted, int64_t n, Segments segments) {
   const int64_t k = int64_t(blockIdx.x) * kThreads + threadIdx.x;
   if (k >= n) return;
   const int64_t begin = segments.begin(segmentOf[k]), original = segments.original(begin, segmentOf[k]);
   const int64_t place = places[k] - begin;
   if (order) order[original + k - begin] = place;
   if (ranks) ranks[original + place] = k - begin;
+  if (sorted) sorted[original + k - begin] = keys[original + place];
 }
 /// Places beside the numbers of their elements.
 template <class Word>
@@ -118,9 +152,11 @@ struct Grading {
   int64_t* ranks;
   int64_t n;
   Segments segments;
+  int kind;  ///< of keys (grade_cub.h)
   cudaStream_t stream;
   unsigned classes = 0;  ///< of segments
 
+  bool ofPlaces() const { return order || ranks; }
   unsigned blocks() const { return blocksFor(n); }
 };
 
@@ -155,7 +191,8 @@ class Results {
                                                             layout);
     if constexpr (std::is_integral_v<Key>) {
       if (g_.sorted)
-        unpackKeys<<<g_.blocks(), kThreads, 0, g_.stream>>>(words, g_.keys, g_.sorted, g_.n, layout);
+        unpackKeys<<<g_.blocks(), kThreads, 0, g_.stream>>>(words, g_.keys, g_.sorted, g_.n, g_.segments,
+                                                            layout);
     }
     if (!bringsTogether_) return cudaGetLastError();
     findPlaces<<<g_.blocks(), kThreads, 0, g_.stream>>>(words, places, places_.Current(), numbers_.Current(),
@@ -186,18 +223,13 @@ class Results {
 /// Of fewer, to launch kernels for each class of segments does not pay.
 constexpr int64_t kFewElements = 1 << 22;
 
-/// Each segment by itself.
-template <class Word, bool kPlaces, class Key>
-cudaError_t gradeSegments(const Grading<Key>& g, const Layout& layout, Arena& arena) {
-  Word* words = arena.take<Word>(g.n);
-  if (!arena.begin) return cudaSuccess;
-  Layout ofKeys = layout;
-  ofKeys.segmentBits = ofKeys.placeBits = 0;
-  packWords<<<blocksFor(g.n, kTile), kThreads, 0, g.stream>>>(g.keys, words, nullptr, false, nullptr, g.n,
-                                                              Segments{}, ofKeys);
-  const SegmentSorts<kPlaces, Word> sorts(words, g.order, g.ranks, g.segments, layout.placeBits, g.stream);
-  if (g.segments.offsets && g.n <= KELPIE_CUB_FEW) {
-    sorts.runFew();
+/// Each segment by itself. `beyond`: null, or as for SegmentSorts::runFew.
+template <class Word, Sorted kSorted, class Key>
+cudaError_t gradeSegments(const Grading<Key>& g, const Layout& layout, unsigned* beyond) {
+  const SegmentsJob job{g.keys, g.kind, layout, g.segments, g.order, g.ranks, g.sorted};
+  const SegmentSorts<Word, kSorted> sorts(job, g.stream);
+  if (g.segments.offsets && g.n < KELPIE_CUB_LOOKS) {
+    sorts.runFew(beyond);
   } else {
     sorts.run(g.classes, g.n < kFewElements);
   }
@@ -271,7 +303,7 @@ cudaError_t gradePairs(const Grading<Key>& g, Layout layout, Arena& arena) {
     error = sortSegments(memory);
     if (error != cudaSuccess) return error;
     placesInSegments<<<g.blocks(), kThreads, 0, g.stream>>>(places.Current(), segments.Current(), g.order,
-                                                            g.ranks, g.n, g.segments);
+                                                            g.ranks, g.keys, g.sorted, g.n, g.segments);
     return cudaGetLastError();
   } else {
     return results.unpack(words.Current(), places.Current(), layout);
@@ -325,13 +357,19 @@ cudaError_t gradeTogether(How how, const Grading<Key>& g, const Layout& layout, 
   return error;
 }
 template <class Key>
-cudaError_t gradeApart(const Grading<Key>& g, const Layout& layout, Arena arena, size_t& bytes) {
+cudaError_t gradeApart(const Grading<Key>& g, Layout layout, int64_t longest, unsigned* beyond) {
+  cudaError_t error = cudaSuccess;
+  if constexpr (std::is_integral_v<Key>) {
+    if (g.sorted)
+      error = layout.keyBits <= 32 ? gradeSegments<uint32_t, Sorted::Keys>(g, layout, beyond)
+                                   : gradeSegments<uint64_t, Sorted::Keys>(g, layout, beyond);
+  }
+  if (error != cudaSuccess || !g.ofPlaces()) return error;
+  layout.placeBits = bitsFor(std::min(longest, kLongest));
   const int bits = layout.keyBits + layout.placeBits;
-  const cudaError_t error = bits <= 32   ? gradeSegments<uint32_t, false>(g, layout, arena)
-                            : bits <= 64 ? gradeSegments<uint64_t, false>(g, layout, arena)
-                                         : gradeSegments<uint64_t, true>(g, layout, arena);
-  bytes = std::max(bytes, arena.total);
-  return error;
+  if (bits <= 32) return gradeSegments<uint32_t, Sorted::Words>(g, layout, beyond);
+  if (bits <= 64) return gradeSegments<uint64_t, Sorted::Words>(g, layout, beyond);
+  return gradeSegments<uint64_t, Sorted::Pairs>(g, layout, beyond);
 }
 
 /// Segments that are too long for groups, and elements in all of them.
@@ -348,40 +386,50 @@ cudaError_t look(Grading<Key>& g, Arena& arena, Layout& layout, int64_t& longest
   auto* offsets = arena.take<int64_t>(most);
   auto* origins = arena.take<int64_t>(most);
   if (!arena.begin) return cudaSuccess;
-  Seen seen{};
+  Seen* seen = seenByHost();
+  if (!seen) return cudaErrorMemoryAllocation;
   cudaError_t error = cudaMemsetAsync(place, 0, sizeof *place, g.stream);
   if (error != cudaSuccess) return error;
   constexpr unsigned kMostBlocks = 1024;
-  const bool seesKeys = g.n >= KELPIE_CUB_LOOKS;
-  if (seesKeys) seeKeys<<<std::min(g.blocks(), kMostBlocks), kThreads, 0, g.stream>>>(g.keys, g.n, place);
-  if (g.segments.offsets) {
-    seeSegments<<<std::min(blocksFor(g.segments.count), kMostBlocks), kThreads, 0, g.stream>>>(
-        g.segments, place, offsets, origins);
-  }
-  error = cudaMemcpyAsync(&seen, place, sizeof seen, cudaMemcpyDeviceToHost, g.stream);
+  see<<<std::min(g.blocks(), kMostBlocks), kThreads, 0, g.stream>>>(g.keys, g.n, g.segments, place, offsets,
+                                                                    origins);
+  error = cudaMemcpyAsync(seen, place, sizeof *seen, cudaMemcpyDeviceToHost, g.stream);
   if (error == cudaSuccess) error = cudaStreamSynchronize(g.stream);
   if (error != cudaSuccess) return error;
   if (g.segments.offsets) {
-    longest = seen.longest;
-    g.classes = seen.classes;
-    const auto count = static_cast<int64_t>(seen.beyond / Seen::kBeyond);
+    longest = seen->longest;
+    g.classes = seen->classes;
+    const auto count = static_cast<int64_t>(seen->beyond / Seen::kBeyond);
     if (count > 0 && g.n < kFewElements) {
       g.classes = 0;
     } else {
-      beyond = {{offsets, 0, count, origins}, static_cast<int64_t>(seen.beyond % Seen::kBeyond)};
+      beyond = {{offsets, 0, count, origins}, static_cast<int64_t>(seen->beyond % Seen::kBeyond)};
     }
   }
-  if (!seesKeys) return cudaSuccess;
-  layout.mask = seen.mask != 0 ? seen.mask : 1;
+  layout.mask = seen->mask != 0 ? seen->mask : 1;
   while ((layout.mask >> layout.low & 1) == 0) ++layout.low;
   layout.keyBits = 64 - layout.low;
   while (layout.keyBits > 1 && (layout.mask >> (layout.low + layout.keyBits - 1) & 1) == 0) --layout.keyBits;
   return cudaSuccess;
 }
 
+/// Segments of few elements, whatever their lengths are; waits. `sorted`: whether that did it, or some were
+/// too long.
+template <class Key>
+cudaError_t gradeUnseen(const Grading<Key>& g, const Layout& layout, bool& sorted) {
+  Seen* seen = seenByHost();
+  if (!seen) return cudaErrorMemoryAllocation;
+  seen->classes = 0;
+  cudaError_t error = gradeApart(g, layout, kLongest, &seen->classes);
+  if (error == cudaSuccess) error = cudaStreamSynchronize(g.stream);
+  sorted = seen->classes == 0;
+  return error;
+}
+
 template <class Key>
 int grade(Grading<Key> g, void* scratch, uint64_t* scratchBytes, int* waits) {
   Arena arena{static_cast<char*>(scratch)};
+  arena.take<char>(1);  // none at all would ask
   Layout layout;
   layout.keyBits = 8 * static_cast<int>(sizeof(Key));
   layout.mask = ~0ull;
@@ -390,33 +438,35 @@ int grade(Grading<Key> g, void* scratch, uint64_t* scratchBytes, int* waits) {
   Beyond beyond{g.segments, longest > kLongest || !g.segments.several() ? g.n : 0};
   g.classes = 1u << classOf(longest);
   static_assert(KELPIE_CUB_FEW <= kLongest);
-  const bool looks = g.n >= KELPIE_CUB_LOOKS || (g.segments.offsets && g.n > KELPIE_CUB_FEW);
-  if (looks) {
-    const cudaError_t error = look(g, arena, layout, longest, beyond);
-    if (error != cudaSuccess) return error;
-    *waits = scratch ? 1 : 0;
+  const bool looks = g.n >= KELPIE_CUB_LOOKS;
+  const bool unseen = !looks && g.segments.offsets && g.n > KELPIE_CUB_FEW;
+  cudaError_t error = cudaSuccess;
+  if (looks) error = look(g, arena, layout, longest, beyond);
+  if (unseen && scratch) {
+    bool sorted = false;
+    error = gradeUnseen(g, layout, sorted);
+    if (sorted) beyond.elements = 0;
   }
+  if (error != cudaSuccess) return error;
+  *waits = scratch && (looks || unseen) ? 1 : 0;
   if constexpr (std::is_integral_v<Key>) {
-    if (!g.order && !g.ranks) {
-      const cudaError_t error = sortKeys(g, layout, arena);
+    if (!g.ofPlaces() && !g.segments.several()) {
+      error = sortKeys(g, layout, arena);
       if (!scratch) *scratchBytes = arena.total;
       return error;
     }
   }
-  size_t bytes = 0;
-  cudaError_t error = cudaSuccess;
-  if (g.segments.several() && (g.classes & ((1u << kClasses) - 1)) != 0) {
-    layout.placeBits = bitsFor(std::min(longest, kLongest));
-    error = gradeApart(g, layout, arena, bytes);
-  }
+  size_t bytes = arena.total;
+  if (scratch && !unseen && g.segments.several() && (g.classes & ((1u << kClasses) - 1)) != 0)
+    error = gradeApart(g, layout, longest, nullptr);
   if (beyond.elements > 0) {
     layout.segmentBits = beyond.segments.several() ? bitsFor(beyond.segments.count) : 0;
-    layout.placeBits = bitsFor(longest);
+    layout.placeBits = g.ofPlaces() ? bitsFor(longest) : 0;
     g.segments = beyond.segments;
     g.n = beyond.elements;
     const How hows[] = {How::Words32, How::Words64, How::Pairs32, How::Pairs64, How::Twice};
     for (const How how : hows) {
-      // Without memory, all that looking may come to; what segments apart take is less.
+      // Without memory, all that looking may come to.
       const bool possible =
           scratch || !looks ? how == howFor(layout) : how != How::Twice || g.segments.several();
       if (possible && error == cudaSuccess) error = gradeTogether(how, g, layout, arena, bytes);
@@ -427,10 +477,10 @@ int grade(Grading<Key> g, void* scratch, uint64_t* scratchBytes, int* waits) {
 }
 
 template <class Key>
-int gradeKeys(const void* keys, int64_t* order, void* sorted, int64_t* ranks, int64_t n,
+int gradeKeys(int kind, const void* keys, int64_t* order, void* sorted, int64_t* ranks, int64_t n,
               const Segments& segments, void* scratch, uint64_t* scratchBytes, void* stream, int* waits) {
   return grade(Grading<Key>{static_cast<const Key*>(keys), order, static_cast<Key*>(sorted), ranks, n,
-                            segments, static_cast<cudaStream_t>(stream)},
+                            segments, kind, static_cast<cudaStream_t>(stream)},
                scratch, scratchBytes, waits);
 }
 
@@ -444,8 +494,8 @@ extern "C" int kelpie_cub_grade(int kind, const void* keys, int64_t* order, void
   if (kind < 1 || kind > 5) return cudaErrorInvalidValue;
   *waits = 0;
   const int error =
-      kByKind[kind - 1](keys, order, sorted, ranks, elements, Segments{offsets, length, segments}, scratch,
-                        scratchBytes, stream, waits);
+      kByKind[kind - 1](kind, keys, order, sorted, ranks, elements, Segments{offsets, length, segments},
+                        scratch, scratchBytes, stream, waits);
   // The runtime would keep it, and give it as that of a later call.
   if (error != cudaSuccess) cudaGetLastError();
   return error;

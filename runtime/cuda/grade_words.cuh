@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 namespace kelpie::grade {
 
@@ -69,6 +70,21 @@ __host__ __device__ Word lowest(int bits) {
   return bits >= 8 * static_cast<int>(sizeof(Word)) ? ~Word(0) : (Word(1) << bits) - 1;
 }
 
+/// Those bits of a key that words have.
+template <class Word, class Key>
+__device__ Word keyBitsOf(Key key, const Layout& layout) {
+  return static_cast<Word>(ordered(key) >> layout.low) & lowest<Word>(layout.keyBits);
+}
+/// The key that has them; bits beside the mask are those of `any` key.
+template <class Word, class Key>
+__device__ Key keyOfBits(Word bits, Key any, const Layout& layout) {
+  auto key = ordered(any);
+  using Bits = decltype(key);
+  key &= ~static_cast<Bits>(layout.mask);
+  key |= static_cast<Bits>(bits & lowest<Word>(layout.keyBits)) << layout.low;
+  return unordered(key, Key());
+}
+
 constexpr int kThreads = 256;
 constexpr int kTile = 16 * kThreads;  ///< elements of a block
 
@@ -91,8 +107,7 @@ __global__ void packWords(const Key* keys, Word* words, uint32_t* places, bool w
       segment = segments.of(k, ends[0], ends[1] + 1);
       place = k - segments.begin(segment);
     }
-    Word word = static_cast<Word>(ordered(keys[segments.original(k, segment)]) >> layout.low) &
-                lowest<Word>(layout.keyBits);
+    Word word = keyBitsOf<Word>(keys[segments.original(k, segment)], layout);
     if (layout.segmentBits > 0) word |= static_cast<Word>(segment) << layout.keyBits;
     if (layout.placeBits > 0) word = word << layout.placeBits | static_cast<Word>(place);
     words[k] = word;
@@ -117,16 +132,16 @@ __global__ void unpackPlaces(const Word* words, const uint32_t* places, int64_t*
   if (order) order[original + k - begin] = place;
   if (ranks) ranks[original + place] = k - begin;
 }
-/// The keys that words have, of which bits beside the mask are those of any key.
+/// The keys that words have.
 template <class Key, class Word>
-__global__ void unpackKeys(const Word* words, const Key* keys, Key* out, int64_t n, Layout layout) {
+__global__ void unpackKeys(const Word* words, const Key* keys, Key* out, int64_t n, Segments segments,
+                           Layout layout) {
   const int64_t k = int64_t(blockIdx.x) * kThreads + threadIdx.x;
   if (k >= n) return;
-  auto key = ordered(keys[0]);
-  using Bits = decltype(key);
-  key &= ~static_cast<Bits>(layout.mask);
-  key |= static_cast<Bits>(words[k] >> layout.placeBits & lowest<Word>(layout.keyBits)) << layout.low;
-  out[k] = unordered(key, Key());
+  int64_t segment = 0;
+  if (layout.segmentBits > 0 && segments.origins)
+    segment = static_cast<int64_t>(words[k] >> (layout.keyBits + layout.placeBits));
+  out[segments.original(k, segment)] = keyOfBits(words[k] >> layout.placeBits, keys[0], layout);
 }
 
 }  // namespace kelpie::grade

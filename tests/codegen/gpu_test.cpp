@@ -2,6 +2,7 @@
 //
 // KELPIE_SEED=N repeats a run (a fresh seed otherwise), KELPIE_KERNELS=N random kernels of each kind,
 // KELPIE_SIZE=N elements at most, KELPIE_REPEAT=N launches of each kernel on the same data.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -60,6 +61,39 @@ class Gpu : public testing::Test {
       values.push_back(convert(Scalar::ofInt(ScalarType::Int64, below), type));
     }
     return values;
+  }
+
+  /// Grades on the GPU and on the host. Bits of `wanted`: the order, the ranks, the sorted keys.
+  void expectSameGrade(runtime::GradeRequest request, const Column& keys, const std::vector<int64_t>& offsets,
+                       unsigned wanted, const std::string& what) {
+    runtime::InterpTarget interp;
+    const size_t wide = static_cast<size_t>(request.extents.elements) * 8;
+    const size_t bytes[] = {(wanted & 1) != 0 ? wide : 0, (wanted & 2) != 0 ? wide : 0,
+                            (wanted & 4) != 0 ? keys.bytes.size() : 0};
+    runtime::DevicePointer* results[] = {&request.order, &request.ranks, &request.sorted};
+    std::vector<std::byte> seen[2][3];
+    for (const bool onGpu : {false, true}) {
+      runtime::Target& target = onGpu ? *cuda_ : interp;
+      HeldScratch memory(target);
+      request.keys = memory.take(keys.bytes.size());
+      target.upload(request.keys, keys.bytes.data(), keys.bytes.size());
+      request.offsets = nullptr;
+      if (request.space == SpaceKind::Offsets) {
+        request.offsets = memory.take(offsets.size() * 8);
+        target.upload(request.offsets, offsets.data(), offsets.size() * 8);
+      }
+      for (int k = 0; k < 3; ++k) *results[k] = bytes[k] > 0 ? memory.take(bytes[k]) : nullptr;
+      request.scratch = &memory;
+      const auto failure = target.grade(request);
+      ASSERT_EQ(failure, std::nullopt) << *failure;
+      for (int k = 0; k < 3; ++k) {
+        seen[onGpu][k].resize(bytes[k]);
+        if (bytes[k] > 0) target.download(seen[onGpu][k].data(), *results[k], bytes[k]);
+      }
+    }
+    for (int k = 0; k < 3; ++k)
+      EXPECT_TRUE(seen[0][k] == seen[1][k])
+          << what << ", result " << k << ", wanted " << wanted << ", KELPIE_SEED=" << seed_;
   }
 
   void compare(SpaceKind space, bool canFail, const std::vector<Lengths>& lengths, bool narrow = false) {
@@ -492,16 +526,17 @@ TEST_F(Gpu, LaunchesSeeWhatTheOneBeforeWrote) {
 /// Segments of all classes of lengths (runtime/cuda/grade_segments.cuh), and longer ones; few elements and
 /// many; keys that differ in few bits and in many, so that places are beside them.
 TEST_F(Gpu, SortsStablyBySegment) {
-  runtime::InterpTarget interp;
   struct Shape {
     const char* name;
     int64_t elements, most, length;  ///< most: of a segment; length: of all of them, or 0
   };
   std::vector<Shape> shapes = {{"few", 900, 60, 0},
+                               {"few", 4096, 4096, 0},
                                {"short", 100'000, 12, 0},
                                {"classes", 19'000, 4096, 0},
                                {"classes", 150'000, 4096, 0},
                                {"beyond", 19'000, 9'000, 0},
+                               {"short, many", (1 << 22) + 5'000, 60, 0},
                                {"beyond, many", (1 << 22) + 77'777, 60'000, 0},
                                {"regular", 210'000, 0, 70'000}};
   for (const int64_t length : {1, 3, 7, 20, 33, 100, 129, 400, 1000, 1500, 4000, 5000})
@@ -523,33 +558,16 @@ TEST_F(Gpu, SortsStablyBySegment) {
         if (n > 1'000'000 && type != ScalarType::Float64 && (type != ScalarType::Int64 || range > 300))
           continue;
         Column keys = scalarColumn(type, sortingKeys(type, n, range));
-        // Both, or one of them.
-        const bool order = random_() % 3 > 0, ranks = !order || random_() % 2 == 0;
-        std::vector<std::vector<int64_t>> results;
-        for (runtime::Target* target : {static_cast<runtime::Target*>(&interp), cuda_.get()}) {
-          HeldScratch memory(*target);
-          runtime::GradeRequest request{};
-          request.type = type;
-          request.keys = memory.take(keys.bytes.size());
-          if (order) request.order = memory.take(static_cast<size_t>(n) * 8);
-          if (ranks) request.ranks = memory.take(static_cast<size_t>(n) * 8);
-          if (shape.length == 0) request.offsets = memory.take(offsets.size() * 8);
-          request.space = shape.length == 0 ? SpaceKind::Offsets : SpaceKind::Regular;
-          request.extents.elements = n;
-          request.extents.length = shape.length;
-          request.extents.segments =
-              shape.length == 0 ? static_cast<int64_t>(offsets.size()) - 1 : n / shape.length;
-          request.scratch = &memory;
-          target->upload(request.keys, keys.bytes.data(), keys.bytes.size());
-          if (shape.length == 0) target->upload(request.offsets, offsets.data(), offsets.size() * 8);
-          auto failure = target->grade(request);
-          ASSERT_EQ(failure, std::nullopt) << *failure;
-          std::vector<int64_t>& both = results.emplace_back(static_cast<size_t>(2 * n));
-          if (order) target->download(both.data(), request.order, static_cast<size_t>(n) * 8);
-          if (ranks) target->download(both.data() + n, request.ranks, static_cast<size_t>(n) * 8);
-        }
-        EXPECT_TRUE(results[0] == results[1]) << toString(type) << " below " << range << ", " << shape.name
-                                              << " " << shape.length << ", KELPIE_SEED=" << seed_;
+        runtime::GradeRequest request{};
+        request.type = type;
+        request.space = shape.length == 0 ? SpaceKind::Offsets : SpaceKind::Regular;
+        request.extents.elements = n;
+        request.extents.length = shape.length;
+        request.extents.segments =
+            shape.length == 0 ? static_cast<int64_t>(offsets.size()) - 1 : n / shape.length;
+        const unsigned wanted = 1 + random_() % (isFloat(type) ? 3 : 7);
+        expectSameGrade(request, keys, offsets, wanted,
+                        fmt::format("{} below {}, {} {}", toString(type), range, shape.name, shape.length));
       }
     }
   }
@@ -585,7 +603,6 @@ TEST_F(Gpu, RandomNumbersAreThoseOfTheHost) {
 /// Long arrays, of 65,536 and more, are sorted by the bits in which keys differ; ranks of more than 2^23 are
 /// written by way of a sort of their places.
 TEST_F(Gpu, SortsByTheBitsThatDiffer) {
-  runtime::InterpTarget interp;
   struct Keys {
     ScalarType type;
     int64_t least, range, step;
@@ -608,37 +625,14 @@ TEST_F(Gpu, SortsByTheBitsThatDiffer) {
         values.push_back(convert(Scalar::ofInt(ScalarType::Int64, k.least + below * k.step), k.type));
       }
       const Column keys = scalarColumn(k.type, values);
-      for (const bool order : {true, false}) {
-        for (const auto& [sorted, ranks] :
-             {std::pair(true, false), {false, false}, {false, true}, {true, true}}) {
-          if ((!order && !sorted && !ranks) || (sorted && isFloat(k.type)) || (large && !ranks)) continue;
-          std::vector<std::vector<std::byte>> results;
-          for (runtime::Target* target : {static_cast<runtime::Target*>(&interp), cuda_.get()}) {
-            HeldScratch memory(*target);
-            const size_t orderBytes = order ? static_cast<size_t>(n) * 8 : 0;
-            const size_t sortedBytes = sorted ? keys.bytes.size() : 0;
-            runtime::GradeRequest request{};
-            request.type = k.type;
-            request.keys = memory.take(keys.bytes.size());
-            if (order) request.order = memory.take(orderBytes);
-            if (sorted) request.sorted = memory.take(sortedBytes);
-            const size_t ranksBytes = ranks ? static_cast<size_t>(n) * 8 : 0;
-            if (ranks) request.ranks = memory.take(ranksBytes);
-            request.space = SpaceKind::Flat;
-            request.extents.elements = n;
-            request.scratch = &memory;
-            target->upload(request.keys, keys.bytes.data(), keys.bytes.size());
-            auto failure = target->grade(request);
-            ASSERT_EQ(failure, std::nullopt) << *failure;
-            auto& bytes = results.emplace_back(orderBytes + sortedBytes + ranksBytes);
-            if (order) target->download(bytes.data(), request.order, orderBytes);
-            if (sorted) target->download(bytes.data() + orderBytes, request.sorted, sortedBytes);
-            if (ranks) target->download(bytes.data() + orderBytes + sortedBytes, request.ranks, ranksBytes);
-          }
-          EXPECT_TRUE(results[0] == results[1])
-              << toString(k.type) << " from " << k.least << ", " << n << " keys"
-              << ", KELPIE_SEED=" << seed_;
-        }
+      runtime::GradeRequest request{};
+      request.type = k.type;
+      request.space = SpaceKind::Flat;
+      request.extents.elements = n;
+      for (unsigned wanted = 1; wanted < 8; ++wanted) {
+        if ((isFloat(k.type) && wanted >= 4) || (large && (wanted & 2) == 0)) continue;
+        expectSameGrade(request, keys, {}, wanted,
+                        fmt::format("{} from {}, {} keys", toString(k.type), k.least, n));
       }
     }
   }

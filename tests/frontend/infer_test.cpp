@@ -337,6 +337,11 @@ TEST_F(InferTest, Expressions) {
   EXPECT_EQ(mistake("function g(x) = g;").message,
             "the result of `g` has type `b -> a`, but it is used with type `a`: the type would have to "
             "contain itself");
+  // Types are shown without what their functions are.
+  EXPECT_THAT(mistake("function g(n, k) = if n == 0 then k(0) else g(n - 1, (x => k(x + 1)));").hint,
+              HasSubstr("which function it is"));
+  EXPECT_THAT(mistake("function g(x) : a -> [a] :: (a in any) = [] a;").hint,
+              HasSubstr("not known in the body"));
   EXPECT_EQ(mistake("99999999999999999999;").id, "K0311");
 }
 

@@ -74,7 +74,11 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("g = lambda x: x + 1;").hints, HasSubstr("(X, Y) => BODY"));
   EXPECT_THAT(parseText("sum(x * x for x in v);").hints, HasSubstr("stands in braces"));
   EXPECT_THAT(parseText("{x : x <- v};").hints, HasSubstr("{BODY : X in SEQUENCE}"));
+  EXPECT_THAT(parseText("{x : x, y <- v};").hints, HasSubstr("{BODY : X in SEQUENCE}"));
+  EXPECT_THAT(parseText("{x : z in w; p(x, y), w <- v};").hints, HasSubstr("{BODY : X in SEQUENCE}"));
   EXPECT_THAT(parseText("{x <- [(0, x)] <- : x in v};").hints, testing::Not(HasSubstr("{BODY : X")));
+  EXPECT_THAT(parseText("let n = 1, p(x, y) = q in n;").hints, HasSubstr("separated by `;`"));
+  EXPECT_THAT(parseText("function g(x) = let s = x; s;\nfunction h(x) = x;").hints, HasSubstr("in RESULT"));
   EXPECT_THAT(parseText("[1, 2,];").hints, HasSubstr("no comma"));
   EXPECT_THAT(parseText("x := 3;").hints, HasSubstr("a value is bound by NAME = VALUE"));
   EXPECT_THAT(parseText("let a = 1\n    b = 2 in a;").hints, HasSubstr("separated by `;`"));
@@ -148,6 +152,32 @@ TEST(SyntaxErrors, EndOfFile) {
   EXPECT_EQ(parseText("1; % open ; 2;").errors, "1:4: this comment is not closed [K0105]\n");
   EXPECT_EQ(parseText("1; \"open ; 2;").errors, "1:4: this string is not closed [K0106]\n");
   EXPECT_EQ(parseText("1; `").errors, "1:4: a backquote at the end of the file [K0106]\n");
+}
+
+/// Where one quote too few or too many makes comments or strings of what is none.
+TEST(SyntaxErrors, FirstOverLines) {
+  const auto noted = [](const std::string& text) {
+    SourceManager sources;
+    const uint32_t file = sources.add("a.nesl", text);
+    const ParseResult result = parse(sources, file);
+    std::string places;
+    for (const Diagnostic& d : result.diagnostics)
+      for (const Diagnostic::Note& note : d.notes) places += sources.describe(note.span) + " ";
+    return places;
+  };
+  EXPECT_EQ(noted("% a 5% b %\nx = 1; % c %\n2;"), "a.nesl:1:10 ");
+  EXPECT_EQ(noted("% a\n b % x = 1; % c"), "a.nesl:1:1 ");
+  EXPECT_EQ(noted("% a % x = 1; % c"), "");
+  EXPECT_EQ(noted("[\"a, \"b\"];\nx = 1;\nprint_line(\"c\");"), "a.nesl:1:8 ");
+}
+
+/// Lines that go on with the form are no forms, so they have no mistakes of their own.
+TEST(SyntaxErrors, ScanningGoesOnBehindTheForm) {
+  EXPECT_EQ(parseText("function g(a) =\n  let b = {(a, 1)) : a in a};\n      c = q;\n  in c;\nx = 2;").forms,
+            "x = 2;\n");
+  EXPECT_EQ(parseText("function g(a) =\n  let b = {(a, 1)) : a in a};\n      c = q;\n  in c;\nx = 2;").errors,
+            "2:18: expected `}` but found `)` [K0103]\n");
+  EXPECT_EQ(parseText("(1]; x = 2;\n  y = 3;").forms, "x = 2;\ny = 3;\n");
 }
 
 TEST(SyntaxErrors, Characters) {

@@ -35,36 +35,36 @@ void expectGraded(ScalarType type, std::vector<T> keys, const std::vector<int64_
   GradeRequest request{};
   request.type = type;
   request.keys = keys.data();
-  request.order = order.data();
   request.space = offsets.size() == 2 ? lcu::SpaceKind::Flat : lcu::SpaceKind::Offsets;
   request.extents.elements = static_cast<int64_t>(keys.size());
   request.extents.segments = static_cast<int64_t>(offsets.size()) - 1;
   request.offsets = const_cast<int64_t*>(offsets.data());
   std::vector<T> sorted(keys.size() + 1, T{}), inOrder = sorted;
   std::vector<int64_t> ranks(keys.size() + 1, -1), inPlace = ranks;
-  request.ranks = ranks.data();
   for (size_t s = 0; s + 1 < offsets.size(); ++s)
-    for (int64_t e = offsets[s]; e < offsets[s + 1]; ++e)
-      inPlace[static_cast<size_t>(offsets[s] + expected[static_cast<size_t>(e)])] = e - offsets[s];
-  if (request.space == lcu::SpaceKind::Flat) {
-    request.sorted = sorted.data();
-    for (size_t e = 0; e < keys.size(); ++e) inOrder[e] = keys[static_cast<size_t>(expected[e])];
-  }
+    for (int64_t e = offsets[s]; e < offsets[s + 1]; ++e) {
+      const auto place = static_cast<size_t>(offsets[s] + expected[static_cast<size_t>(e)]);
+      inPlace[place] = e - offsets[s];
+      inOrder[static_cast<size_t>(e)] = keys[place];
+    }
+  const std::vector<int64_t> noPlaces(keys.size() + 1, -1);
+  const std::vector<T> noKeys(keys.size() + 1, T{});
   runtime::ThreadTeam team(2);
-  runtime::gradeOnHost(request, team);
-  EXPECT_EQ(order, expected) << toString(type) << ", " << keys.size() << " keys";
-  EXPECT_EQ(std::memcmp(sorted.data(), inOrder.data(), sorted.size() * sizeof(T)), 0) << toString(type);
-  EXPECT_EQ(ranks, inPlace) << toString(type);
-  std::fill(ranks.begin(), ranks.end(), -1);
-  request.order = request.sorted = nullptr;
-  runtime::gradeOnHost(request, team);
-  EXPECT_EQ(ranks, inPlace) << toString(type);
-  if (request.space != lcu::SpaceKind::Flat) return;
-  request.sorted = sorted.data();
-  std::fill(sorted.begin(), sorted.end(), T{});
-  request.order = request.ranks = nullptr;
-  runtime::gradeOnHost(request, team);
-  EXPECT_EQ(std::memcmp(sorted.data(), inOrder.data(), sorted.size() * sizeof(T)), 0) << toString(type);
+  // Bits: the order, the ranks, the sorted keys; of floats these are not sorted for their bits.
+  for (unsigned wanted = 1; wanted < (std::is_integral_v<T> ? 8U : 4U); ++wanted) {
+    request.order = (wanted & 1) != 0 ? order.data() : nullptr;
+    request.ranks = (wanted & 2) != 0 ? ranks.data() : nullptr;
+    request.sorted = (wanted & 4) != 0 ? sorted.data() : nullptr;
+    order = ranks = noPlaces;
+    sorted = noKeys;
+    runtime::gradeOnHost(request, team);
+    const std::string what = std::string(toString(type)) + ", " + std::to_string(keys.size()) +
+                             " keys, wanted " + std::to_string(wanted);
+    EXPECT_EQ(order, request.order ? expected : noPlaces) << what;
+    EXPECT_EQ(ranks, request.ranks ? inPlace : noPlaces) << what;
+    const std::vector<T>& keysExpected = request.sorted ? inOrder : noKeys;
+    EXPECT_EQ(std::memcmp(sorted.data(), keysExpected.data(), sorted.size() * sizeof(T)), 0) << what;
+  }
 }
 
 template <typename T>
