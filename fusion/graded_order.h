@@ -3,8 +3,8 @@
 //   - A check that a position out of it is in range holds, and goes; so of segments, where the elements that
 //     are looked at have the same.
 //   - Keys at such positions are the sorted keys, of which the sort itself is the cheapest source: it gives
-//     them as a second result, and a map that only gathers them goes. (Integers of a flat space: equal
-//     floats may differ in their bits.)
+//     them as a second result, and a map that only gathers them goes; so within segments, where all of one
+//     are gathered. (Not floats, of which equal ones may differ in their bits.)
 //   - A permute to the places of the order writes each once: its destinations are distinct, and it needs no
 //     fill. Of the positions themselves it makes the ranks, which have every position once, too.
 //   - A permute of the positions to their ranks gives the order again. So `permute(xs, rank(keys))`, which
