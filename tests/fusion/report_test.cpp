@@ -7,6 +7,7 @@
 
 #include "fusion/report_dot.h"
 #include "fusion/source_excerpt.h"
+#include "tests/fusion/read_program.h"
 #include "tests/ir/norm2.h"
 
 namespace kelpie::fusion {
@@ -49,6 +50,27 @@ TEST(Report, TextShowsClustersStrategiesAndReasons) {
     EXPECT_LE(columns, 100u) << text.substr(begin, end - begin);
     begin = end + 1;
   }
+}
+
+/// Rows and columns of unknown numbers are not 2^40 elements, and what is that long keeps its column.
+TEST(Report, ProductsOfUnknownSizesStayReasonable) {
+  lcu::Program program = read(R"(
+function table(xs: [int64], ys: [int64]) {
+  kernel product {
+    let product: [int64; #xs * #ys] = MAP regular(#xs, #ys, #xs * #ys) { i, s, p => xs[s] * ys[p] }
+    return product
+  }
+  return product
+})");
+  FusionOptions options;
+  options.compare = true;
+  const FusionReport report = fuse(program, options);
+  ASSERT_EQ(report.regions.size(), 1u);
+  ASSERT_FALSE(report.regions[0].strategies.empty());
+  for (const StrategyReport& s : report.regions[0].strategies)
+    EXPECT_EQ(s.bytesWritten, 8.0 * 8 * (1 << 20)) << toString(s.strategy);
+  EXPECT_EQ(timeText(1234.567), "1234.57");
+  EXPECT_EQ(timeText(1.25e13), "1.25e+13");
 }
 
 TEST(Report, WhatIsNotProvenIsNotZero) {
