@@ -90,7 +90,7 @@ static void findPlaces(RegionReport& report, const DependenceGraph& graph, const
 }
 
 RegionReport describeRegion(const std::string& name, const DependenceGraph& graph,
-                            const lcu::Program& program, bool texts) {
+                            const lcu::Program& program, const lcu::Names* names) {
   RegionReport report;
   report.function = name;
   for (const GraphNode& node : graph.nodes) {
@@ -101,8 +101,8 @@ RegionReport describeRegion(const std::string& name, const DependenceGraph& grap
     n.kind = node.soac ? (node.soac->space.segmented() ? "SEG_" : "") + std::string(toString(node.soac->kind))
                        : node.label;
     n.span = node.soac && node.soac->span.known() ? node.soac->span : node.stmt->span;
-    if (node.soac && texts)
-      n.text = oneLine(lcu::toString(std::get<lcu::Launch>(node.stmt->node).kernel, program));
+    if (node.soac && names)
+      n.text = oneLine(lcu::toString(std::get<lcu::Launch>(node.stmt->node).kernel, program, *names));
     report.nodes.push_back(std::move(n));
   }
   findPlaces(report, graph, program);
@@ -182,17 +182,17 @@ static std::vector<std::string> anchoredMembers(const std::vector<int>& members,
 }
 
 ClusterReport describeCluster(int number, const Assignment& cluster, const DependenceGraph& graph,
-                              const lcu::Program& program, bool texts) {
+                              const lcu::Names* names) {
   ClusterReport report;
   for (size_t v = 0; v < cluster.size(); ++v) {
     if (cluster[v] == number) report.nodes.push_back(static_cast<int>(v));
   }
   for (int v : report.nodes) {
     const lcu::Soac* soac = graph.nodes[v].soac;
-    if (!texts || !soac || soac->kind == SoacKind::Once || !report.space.empty()) continue;
+    if (!names || !soac || soac->kind == SoacKind::Once || !report.space.empty()) continue;
     if (graph.liftedOver[v] >= 0 && cluster[graph.liftedOver[v]] == number) continue;  // over the filter's
     report.space = fmt::format("{}{}", soac->space.segmented() ? "segments of " : "",
-                               oneLine(lcu::toString(soac->space.extent, program)));
+                               oneLine(lcu::toString(soac->space.extent, *names)));
   }
   report.anchored = anchoredMembers(report.nodes, graph);
   return report;

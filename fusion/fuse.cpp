@@ -58,9 +58,10 @@ std::optional<Strategy> strategyFromString(std::string_view name) {
 namespace {
 
 /// The name and a hash of the code (FNV-1a).
-std::string identityOf(const lcu::Kernel& kernel, const lcu::Program& program) {
+std::string identityOf(const lcu::Kernel& kernel, const lcu::Program& program, const lcu::Names& names) {
   uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : lcu::toString(kernel, program)) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  for (const char c : lcu::toString(kernel, program, names))
+    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
   return fmt::format("{} {:016x}", kernel.name, hash);
 }
 
@@ -201,7 +202,7 @@ class Fuser {
     const PairTable pairs(problem.problem);
     const CostModel& predictor = predictor_ ? *predictor_ : model;
     const RegionProblem predicted = predictor_ ? regionProblem(block, graph, program_, predictor) : problem;
-    RegionReport report = describeRegion(name, graph, program_, options_.explain);
+    RegionReport report = describeRegion(name, graph, program_, options_.explain ? &variables() : nullptr);
     if (options_.observe) options_.observe(report, problem.problem, pairs);
     if (options_.given) return given(block, graph, predicted, predictor, std::move(report));
     report.chosen = options_.strategy;
@@ -252,7 +253,8 @@ class Fuser {
     const std::map<VarId, std::set<int>> users = usersOf(block, graph, cluster);
     std::deque<lcu::Stmt> stmts;
     for (int c : *order) {
-      ClusterReport clusterReport = describeCluster(c, cluster, graph, program_, options_.explain);
+      ClusterReport clusterReport =
+          describeCluster(c, cluster, graph, options_.explain ? &variables() : nullptr);
       const lcu::Stmt& first = *graph.nodes[members[c][0]].stmt;
       if (graph.nodes[members[c][0]].soac) {
         std::vector<const lcu::Kernel*> kernels;
@@ -273,11 +275,11 @@ class Fuser {
         mergeChoices(rewritten.kernel, *program_.arena);
         rewritten.kernel.name = unused(kernelName(kernels));
         clusterReport.kernel = rewritten.kernel.name;
-        clusterReport.identity = identityOf(rewritten.kernel, program_);
+        clusterReport.identity = identityOf(rewritten.kernel, program_, variables());
         clusterReport.rules = std::move(rewritten.rules);
         nameSizes(clusterReport, kernels, rewritten.kernel);
         if (options_.predict) addPrediction(clusterReport, kernels, rewritten.kernel, model);
-        if (options_.explain) clusterReport.text = lcu::toString(rewritten.kernel, program_);
+        if (options_.explain) clusterReport.text = lcu::toString(rewritten.kernel, program_, variables());
         lcu::Stmt stmt;
         stmt.results = rewritten.kernel.returns;
         stmt.span = first.span;
@@ -392,6 +394,12 @@ class Fuser {
   }
 
   /// Kernels of a program have different names, so that a profile can tell them apart.
+  /// Names of variables in text.
+  const lcu::Names& variables() {
+    if (!variables_ || !variables_->completeFor(program_)) variables_.emplace(program_);
+    return *variables_;
+  }
+
   std::string unused(const std::string& name) {
     std::string result = name;
     for (int k = 2; !names_.insert(result).second; ++k) result = fmt::format("{}_again_{}", name, k);
@@ -403,7 +411,8 @@ class Fuser {
   FusionReport report_;
   std::optional<CostModel> predictor_;  ///< knows more than what the schedule may depend on
   std::optional<CostModel> evaluator_;
-  std::set<std::string> names_;
+  std::set<std::string> names_;  ///< of kernels
+  std::optional<lcu::Names> variables_;
   SolvedProblems solved_;  ///< where no program came before
   double searched_ = 0;    ///< counted seconds of the integer programs so far
 };

@@ -52,7 +52,7 @@ std::string scalarsText(const std::vector<Scalar>& values) {
 
 class Printer {
  public:
-  explicit Printer(const Program& program) : program_(program), names_(program) {}
+  Printer(const Program& program, const Names& names) : program_(program), names_(names) {}
 
   std::string program() {
     for (size_t k = 1; k < program_.sites.size(); ++k) {
@@ -255,21 +255,26 @@ class Printer {
   }
 
   const Program& program_;
-  const Names names_;
+  const Names& names_;
   std::string out_;
   size_t indent_ = 0;
 };
 
 }  // namespace
 
-std::string toString(const Program& program) { return Printer(program).program(); }
+std::string toString(const Program& program) {
+  const Names names(program);
+  return Printer(program, names).program();
+}
 
+std::string toString(const Kernel& kernel, const Program& program, const Names& names) {
+  return Printer(program, names).kernelText(kernel);
+}
 std::string toString(const Kernel& kernel, const Program& program) {
-  return Printer(program).kernelText(kernel);
+  return toString(kernel, program, Names(program));
 }
 
-std::string toString(ExprRef e, const Program& program) {
-  return exprsText({e}, kSegmentParams, Names(program), 4);
-}
+std::string toString(ExprRef e, const Names& names) { return exprsText({e}, kSegmentParams, names, 4); }
+std::string toString(ExprRef e, const Program& program) { return toString(e, Names(program)); }
 
 }  // namespace kelpie::lcu
