@@ -1,6 +1,7 @@
 #include "ir/lcu.h"
 
-#include <set>
+#include <algorithm>
+#include <iterator>
 
 namespace kelpie::lcu {
 namespace {
@@ -12,23 +13,34 @@ struct Overload : Fs... {
 template <typename... Fs>
 Overload(Fs...) -> Overload<Fs...>;
 
-using Vars = std::set<VarId>;
+using Vars = std::vector<VarId>;  // in any order, some of them several times
 
-std::vector<VarId> ascending(const Vars& vars) { return {vars.begin(), vars.end()}; }
+Vars ascending(Vars vars) {
+  std::sort(vars.begin(), vars.end());
+  vars.erase(std::unique(vars.begin(), vars.end()), vars.end());
+  return vars;
+}
 
-void addVars(const std::vector<VarId>& vars, Vars& reads) { reads.insert(vars.begin(), vars.end()); }
+void addVars(const Vars& vars, Vars& reads) { reads.insert(reads.end(), vars.begin(), vars.end()); }
+
+/// Those `inside` of something that it does not bind.
+void addFree(Vars inside, Vars bound, Vars& reads) {
+  inside = ascending(std::move(inside));
+  std::sort(bound.begin(), bound.end());
+  std::set_difference(inside.begin(), inside.end(), bound.begin(), bound.end(), std::back_inserter(reads));
+}
 
 void addExprs(const std::vector<ExprRef>& es, Vars& reads) {
   forEachNode(es, [&](ExprRef e) {
     if (e->kind == ExprKind::Host || e->kind == ExprKind::Load || e->kind == ExprKind::Size)
-      reads.insert(e->index);
+      reads.push_back(e->index);
   });
 }
 
 void addSpace(const Space& space, std::vector<ExprRef>& roots, Vars& reads) {
   for (ExprRef e : {space.extent, space.segments, space.length})
     if (e) roots.push_back(e);
-  if (space.kind == SpaceKind::Offsets) reads.insert(space.offsets);
+  if (space.kind == SpaceKind::Offsets) reads.push_back(space.offsets);
 }
 
 void addSoac(const Soac& soac, Vars& reads) {
@@ -45,15 +57,14 @@ void addSoac(const Soac& soac, Vars& reads) {
 void addStmt(const Stmt& stmt, Vars& reads);
 
 /// `parameters` are variables that the block's owner binds before it.
-void addBlock(const Block& block, const std::vector<VarId>& parameters, Vars& reads) {
-  Vars inside, bound(parameters.begin(), parameters.end());
+void addBlock(const Block& block, const Vars& parameters, Vars& reads) {
+  Vars inside, bound = parameters;
   for (const Stmt& stmt : block.stmts) {
     addStmt(stmt, inside);
     addVars(stmt.results, bound);
   }
   addVars(block.results, inside);
-  for (VarId var : inside)
-    if (!bound.contains(var)) reads.insert(var);
+  addFree(std::move(inside), std::move(bound), reads);
 }
 
 void addStmt(const Stmt& stmt, Vars& reads) {
@@ -65,8 +76,7 @@ void addStmt(const Stmt& stmt, Vars& reads) {
                      addSoac(soac, inside);
                      addVars(soac.results, bound);
                    }
-                   for (VarId var : inside)
-                     if (!bound.contains(var)) reads.insert(var);
+                   addFree(std::move(inside), std::move(bound), reads);
                  },
                  [&](const CallFunction& call) { addVars(call.arguments, reads); },
                  [&](const HostIf& conditional) {
@@ -83,7 +93,7 @@ void addStmt(const Stmt& stmt, Vars& reads) {
                  [&](const Join& join) { addVars(join.arrays, reads); },
                  [&](const Grade& grade) {
                    std::vector<ExprRef> roots;
-                   reads.insert(grade.keys);
+                   reads.push_back(grade.keys);
                    addSpace(grade.space, roots, reads);
                    addExprs(roots, reads);
                  },
@@ -138,19 +148,19 @@ void forEachBlock(const Program& program, const std::function<void(const Block&)
 std::vector<VarId> freeVars(const std::vector<ExprRef>& es) {
   Vars reads;
   addExprs(es, reads);
-  return ascending(reads);
+  return ascending(std::move(reads));
 }
 
 std::vector<VarId> freeVars(const Soac& soac) {
   Vars reads;
   addSoac(soac, reads);
-  return ascending(reads);
+  return ascending(std::move(reads));
 }
 
 std::vector<VarId> freeVars(const Stmt& stmt) {
   Vars reads;
   addStmt(stmt, reads);
-  return ascending(reads);
+  return ascending(std::move(reads));
 }
 
 }  // namespace kelpie::lcu
