@@ -462,13 +462,16 @@ std::optional<Span> Scanner::firstOverLines(char quote) const {
       continue;
     }
     // Comments are between tokens.
-    size_t from = i == 0 ? 0 : tokens_[i - 1].end;
-    while ((from = text_.find(quote, from)) < tokens_[i].begin) {
-      const size_t end = text_.find(quote, from + 1);
-      if (end >= tokens_[i].begin) break;
-      if (text_.substr(from, end - from).find('\n') != std::string_view::npos)
-        return Span{file_, static_cast<uint32_t>(from), static_cast<uint32_t>(from) + 1};
-      from = end + 1;
+    const uint32_t begin = i == 0 ? 0 : tokens_[i - 1].end;
+    const std::string_view gap = text_.substr(begin, tokens_[i].begin - begin);
+    for (size_t from = gap.find(quote); from != std::string_view::npos;) {
+      const size_t end = gap.find(quote, from + 1);
+      if (end == std::string_view::npos) break;
+      if (gap.substr(from, end - from).find('\n') != std::string_view::npos) {
+        const uint32_t place = begin + static_cast<uint32_t>(from);
+        return Span{file_, place, place + 1};
+      }
+      from = gap.find(quote, end + 1);
     }
   }
   return std::nullopt;
