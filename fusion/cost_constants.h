@@ -83,6 +83,9 @@ struct TargetCosts {
   // and to those of a large array.
   // On a GPU: an element of which the last writer stays, a piece of 32 bytes in that cache, a granule of 64.
   double permuteElement, sharedStore, randomStore;
+  /// On a GPU: a writer beside other many of which the last stay (codegen/many_writers.h), but for storing
+  /// it.
+  double collectedWriter;
 
   double crowdedBytes;  ///< writes to so few take twice as long: those to one piece take turns
 

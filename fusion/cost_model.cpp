@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "codegen/kernel_analysis.h"
+#include "codegen/many_writers.h"
 #include "codegen/short_arrays.h"
 #include "codegen/thunk_sample.h"
 #include "fusion/effects.h"
@@ -300,6 +301,14 @@ PermuteTime CostModel::permuting(const lcu::Soac& soac, double count, double byt
     return {count * columns * memory, count * columns * places.sectors * turns * costs_.sharedStore, 0};
   // Writers look first who has been there, and leave it at that if it was one behind them.
   const double size = bytes / width / columns;
+  if (codegen::findsWritersTogether(static_cast<int64_t>(count), static_cast<int64_t>(size),
+                                    soac.fill.empty())) {
+    constexpr double kScattered = 1.4;  // where neighbours write far from each other
+    constexpr double kNoted = sizeof(uint32_t);
+    const double scattered = std::clamp((places.sectors - dense) / (1 - dense), 0.0, 1.0);
+    return {.memory = count * kNoted * costs_.byte,
+            .exposed = count * costs_.collectedWriter * (1 + scattered * (kScattered - 1))};
+  }
   const double thrown = count / std::max(1.0, size);
   const double guess = thrown > 0 ? (1 - std::exp(-thrown) + std::min(1.0, thrown)) / 2 / thrown : 1;
   const double writers = places.writers.value_or(guess);

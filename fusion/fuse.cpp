@@ -28,6 +28,7 @@
 #include "fusion/sizes.h"
 #include "fusion/solve_greedy.h"
 #include "fusion/solve_ilp.h"
+#include "fusion/values_before_loops.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::fusion {
@@ -273,6 +274,7 @@ class Fuser {
         if (rewritten.kernel.bindings.empty()) continue;
         mergeChecks(rewritten.kernel, *program_.arena);
         mergeChoices(rewritten.kernel, *program_.arena);
+        computeBeforeLoops(rewritten.kernel, *program_.arena);
         rewritten.kernel.name = unused(kernelName(kernels));
         clusterReport.kernel = rewritten.kernel.name;
         clusterReport.identity = identityOf(rewritten.kernel, program_, variables());

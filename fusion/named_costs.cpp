@@ -77,6 +77,7 @@ constexpr NamedCost kCosts[] = {
     {"permuteElement", &T::permuteElement, R::Cores},
     {"sharedStore", &T::sharedStore, R::SharedCache},
     {"randomStore", &T::randomStore, R::Memory},
+    {"collectedWriter", &T::collectedWriter, R::Cores},
     {"crowdedBytes", &T::crowdedBytes, R::None},
     {"collectiveBudget", &T::collectiveBudget, R::None},
 };

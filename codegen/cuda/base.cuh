@@ -357,6 +357,7 @@ struct Launch {
   /// Where the number of elements stands that only the device knows; null: the host knows it.
   const int64_t* extent;
   const void* records[2];  ///< columns side by side (records.cuh); null: they are not
+  uint32_t* places;        ///< where writers leave their place (writeLast); null: they write
 };
 
 /// Whether an earlier launch failed: then its results do not exist and this kernel must not touch them. All
@@ -421,11 +422,15 @@ static __device__ __noinline__ void recordError(ErrorWord* word, unsigned long l
   atomicExch(&word->lock, 0u);
 }
 
-/// Leaves the greatest number of a writer in a place of an array. Crowds at one place are spared the atomic
-/// operation once a greater number is there.
-KELPIE_DEVICE void writeLast(int64_t* place, int64_t writer) {
-  if (*static_cast<volatile int64_t*>(place) < writer)
-    atomicMax(reinterpret_cast<long long*>(place), static_cast<long long>(writer));
+/// Leaves the greatest number of a writer in a place of an array; -1: nowhere. Crowds at one place are spared
+/// the atomic operation once a greater number is there. Of many writers the host finds out who is the last
+/// (runtime/cuda/last_writers.h).
+KELPIE_DEVICE void writeLast(const Launch& launch, int64_t* array, int64_t place, int64_t writer) {
+  if (launch.places) {
+    launch.places[writer] = uint32_t(place);
+  } else if (place >= 0 && *static_cast<volatile int64_t*>(array + place) < writer) {
+    atomicMax(reinterpret_cast<long long*>(array + place), static_cast<long long>(writer));
+  }
 }
 
 /// Increments the number at `place`, from `limit` to 0, and returns what it was. Who reads the new number,

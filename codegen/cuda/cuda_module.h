@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "codegen/kernel_analysis.h"
+#include "codegen/many_writers.h"
 #include "codegen/short_arrays.h"
 #include "codegen/streams.h"
 #include "ir/lcu.h"
@@ -198,6 +199,7 @@ struct CudaOptions {
   int64_t fewTiles = 1024;  ///< no more tiles than this find their part of a segmented space themselves
   /// Columns of fewer bytes are not put side by side: they are in the caches of single cores.
   int64_t recordBytes = int64_t{1} << 20;
+  int64_t manyWriters = kManyWriters;  ///< from which on it pays to find the last ones together
   /// Arrays that are stored in 32 bits (codegen/short_arrays.h), ascending.
   std::vector<lcu::VarId> shortArrays;
   /// Launches of more elements or segments need kernels with long places.

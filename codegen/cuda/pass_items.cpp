@@ -257,7 +257,8 @@ void permuted(PassText& t, const Soac& soac, ExpressionEmitter& emitter) {
     if (soac.writesInAnyOrder()) {
       t.line(8, "{}{}[{}] = {};", when, *out, to, texts[j + 1]);
     } else {
-      t.line(8, "{}writeLast({} + {}, {});", when, *out, to, texts[j + 1]);
+      const std::string place = soac.where ? fmt::format("({}) ? {} : -1", texts.back(), to) : to;
+      t.line(8, "writeLast(launch, {}, {}, {});", *out, place, texts[j + 1]);
     }
   }
 }

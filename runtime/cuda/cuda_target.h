@@ -132,6 +132,8 @@ class CudaTarget final : public Target {
                      const std::vector<uint32_t>& columns, DevicePointer& records);
   /// By a kernel of the support module.
   Failure convert(const Function& function, DevicePointer to, DevicePointer from, int64_t count);
+  std::optional<LastWriters> lastWriters(const LaunchRequest& request, const PreparedPass& prepared,
+                                         const codegen::cuda::CudaPass& pass);
   Failure fillPermuted(const LaunchRequest& request, const codegen::cuda::CudaPass& pass, lcu::VarId var,
                        DevicePointer pointer);
 

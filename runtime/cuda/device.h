@@ -25,6 +25,19 @@ class Module {
   }
 };
 
+/// Who writes last to each place of an array (last_writers.h). On the device: places[elements] of 32 bits,
+/// writers[target] of Int64, and words of 64 bits: the number of elements, where `counted` is not null, and
+/// whether there was an error.
+struct LastWriters {
+  DevicePointer places;
+  int64_t elements;
+  DevicePointer counted, writers;
+  int64_t target;
+  bool onto;  ///< writers hold what counts, too; else those without a writer become `fill`
+  int64_t fill;
+  DevicePointer error;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -72,6 +85,11 @@ class Device {
   /// `arguments` are addresses of the arguments, as for cuLaunchKernel.
   virtual Failure launch(Function function, int64_t blocks, int threads, void** arguments) = 0;
   virtual Failure grade(const GradeRequest& request) = 0;
+  /// The memory that finding them takes; 0: the device cannot. May load code.
+  virtual size_t lastWritersBytes(const LastWriters& /*request*/) { return 0; }
+  virtual Failure findLastWriters(const LastWriters& /*request*/, DevicePointer /*scratch*/) {
+    return "this device does not find last writers";
+  }
 
   /// Notes a point of time in the order of the stream.
   virtual Failure mark() = 0;

@@ -11,12 +11,15 @@
 #include "runtime/cuda/kernel_compiler.h"
 #include "runtime/cuda/launch_queue.h"
 #include "runtime/cuda/shared_library.h"
+#ifdef KELPIE_HAVE_CUB
+#include "runtime/cuda/last_writers.h"
+#endif
 
 namespace kelpie::runtime::cuda {
 
 namespace {
 
-constexpr int kOutOfMemory = 2, kNotReady = 600;  // CUresult
+constexpr int kOutOfMemory = 2, kNotReady = 600, kNotSupported = 801;  // CUresult
 
 /// The functions of the driver used here. Handles are pointers, device addresses 64-bit numbers, results
 /// ints.
@@ -372,6 +375,16 @@ class DriverDevice final : public Device {
     return gradeOnDevice(*this, stream_, request, [this] { return markBegin(); });
   }
 
+  size_t lastWritersBytes(const LastWriters& request) override {
+    size_t bytes = 0;
+    return lastWriters(request, nullptr, bytes) == 0 ? bytes : 0;
+  }
+  Failure findLastWriters(const LastWriters& request, DevicePointer scratch) override {
+    if (auto f = flush()) return f;
+    size_t bytes = 0;
+    return driver_.failure(lastWriters(request, scratch, bytes), "finding last writers");
+  }
+
   Failure markLaunch() override {
     launchIsMarked_ = true;
     return std::nullopt;
@@ -415,6 +428,19 @@ class DriverDevice final : public Device {
     driver_.memPoolTrimTo(pool_, 0);
   }
   Failure flush() { return driver_.failure(queue_->flush(), "launching kernels"); }
+  int lastWriters(const LastWriters& r, DevicePointer scratch, size_t& bytes) {
+#ifdef KELPIE_HAVE_CUB
+    uint64_t needed = 0;
+    const int error = kelpie_last_writers(
+        static_cast<const uint32_t*>(r.places), r.elements, static_cast<const int64_t*>(r.counted),
+        static_cast<int64_t*>(r.writers), r.target, r.onto, r.fill, r.error, scratch, &needed, stream_);
+    bytes = needed;
+    return error;
+#else
+    (void)r, (void)scratch, (void)bytes;
+    return kNotSupported;
+#endif
+  }
   static size_t aligned(size_t bytes) { return (bytes + 15) / 16 * 16; }
   std::byte* staged(size_t place) { return static_cast<std::byte*>(staging_) + place; }
   static uint64_t at(DevicePointer pointer) { return reinterpret_cast<uint64_t>(pointer); }

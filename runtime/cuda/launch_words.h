@@ -25,6 +25,7 @@ struct LaunchWord {
   int32_t together;
   DevicePointer extent;
   DevicePointer records[codegen::cuda::kMostRecords];
+  DevicePointer places;
 };
 
 struct RecordColumns {

@@ -30,16 +30,22 @@ if(KELPIE_NVCC AND KELPIE_CUDART)
   set(KELPIE_GRADE_SOURCES ${CMAKE_CURRENT_LIST_DIR}/grade_cub.cu ${CMAKE_CURRENT_LIST_DIR}/grade_cub.h
       ${CMAKE_CURRENT_LIST_DIR}/grade_segments.cuh ${CMAKE_CURRENT_LIST_DIR}/grade_words.cuh)
   set(KELPIE_GRADE_SOURCES ${KELPIE_GRADE_SOURCES} PARENT_SCOPE)
+  set(KELPIE_LAST_WRITERS_SOURCES ${CMAKE_CURRENT_LIST_DIR}/last_writers.cu ${CMAKE_CURRENT_LIST_DIR}/last_writers.h)
+  function(kelpie_compile_ahead OBJECT SOURCE)
+    add_custom_command(
+      OUTPUT ${OBJECT}
+      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${KELPIE_NVCC} -std=c++17 -O2 -c -Xcompiler=-fPIC -I${PROJECT_SOURCE_DIR}
+              -gencode=arch=compute_90,code=sm_90 -gencode=arch=compute_80,code=compute_80 -o ${OBJECT} ${SOURCE}
+      DEPENDS ${ARGN}
+      VERBATIM)
+    set_source_files_properties(${OBJECT} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+  endfunction()
   set(KELPIE_GRADE_OBJECT ${CMAKE_CURRENT_BINARY_DIR}/grade_cub.o)
-  add_custom_command(
-    OUTPUT ${KELPIE_GRADE_OBJECT}
-    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${KELPIE_NVCC} -std=c++17 -O2 -c -Xcompiler=-fPIC -I${PROJECT_SOURCE_DIR}
-            -gencode=arch=compute_90,code=sm_90 -gencode=arch=compute_80,code=compute_80 -o ${KELPIE_GRADE_OBJECT} ${CMAKE_CURRENT_LIST_DIR}/grade_cub.cu
-    DEPENDS ${KELPIE_GRADE_SOURCES}
-    VERBATIM)
-  add_library(kelpie_grade STATIC ${KELPIE_GRADE_OBJECT})
+  set(KELPIE_LAST_WRITERS_OBJECT ${CMAKE_CURRENT_BINARY_DIR}/last_writers.o)
+  kelpie_compile_ahead(${KELPIE_GRADE_OBJECT} ${CMAKE_CURRENT_LIST_DIR}/grade_cub.cu ${KELPIE_GRADE_SOURCES})
+  kelpie_compile_ahead(${KELPIE_LAST_WRITERS_OBJECT} ${CMAKE_CURRENT_LIST_DIR}/last_writers.cu ${KELPIE_LAST_WRITERS_SOURCES})
+  add_library(kelpie_grade STATIC ${KELPIE_GRADE_OBJECT} ${KELPIE_LAST_WRITERS_OBJECT})
   set_target_properties(kelpie_grade PROPERTIES LINKER_LANGUAGE CXX)
-  set_source_files_properties(${KELPIE_GRADE_OBJECT} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
   target_link_libraries(kelpie_grade INTERFACE ${KELPIE_CUDART} rt Threads::Threads ${CMAKE_DL_LIBS})
   target_link_libraries(kelpie_runtime PUBLIC kelpie_grade)
   target_compile_definitions(kelpie_runtime PRIVATE KELPIE_HAVE_CUB)

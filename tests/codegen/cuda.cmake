@@ -4,6 +4,7 @@ kelpie_test(cuda SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/cuda_emulation_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_nvrtc_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel_resources_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/last_writers_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emulated_device.cpp
   ${CMAKE_CURRENT_LIST_DIR}/known_kernels.cpp
   ${CMAKE_CURRENT_LIST_DIR}/division_cases.cpp
@@ -19,6 +20,7 @@ add_dependencies(test_cuda kelpie)
 target_include_directories(test_cuda PRIVATE ${CMAKE_CURRENT_LIST_DIR})
 target_compile_definitions(test_cuda PRIVATE KELPIE_HOST_COMPILER="${CMAKE_CXX_COMPILER}" KELPIE_COMMAND="$<TARGET_FILE:kelpie>")
 kelpie_test(gpu SOURCES
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_permute_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gpu_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/known_kernels.cpp
   ${CMAKE_CURRENT_LIST_DIR}/division_cases.cpp

@@ -346,6 +346,17 @@ Failure EmulatedDevice::await(const uint64_t* shared, uint64_t value, uint64_t m
   return std::nullopt;
 }
 
+size_t EmulatedDevice::lastWritersBytes(const runtime::cuda::LastWriters& /*request*/) { return 1; }
+Failure EmulatedDevice::findLastWriters(const runtime::cuda::LastWriters& r, runtime::DevicePointer) {
+  if (*static_cast<const uint64_t*>(r.error) != 0) return std::nullopt;
+  const auto* places = static_cast<const uint32_t*>(r.places);
+  auto* writers = static_cast<int64_t*>(r.writers);
+  const int64_t n = r.counted ? *static_cast<const int64_t*>(r.counted) : r.elements;
+  if (!r.onto) std::fill_n(writers, r.target, r.fill);
+  for (int64_t i = 0; i < n; ++i)
+    if (places[i] < r.target) writers[places[i]] = std::max(writers[places[i]], i);
+  return std::nullopt;
+}
 Failure EmulatedDevice::grade(const runtime::GradeRequest&) { return "the emulated device does not sort"; }
 
 Failure EmulatedDevice::markLaunch() {

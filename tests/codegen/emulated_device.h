@@ -35,6 +35,9 @@ class EmulatedDevice : public runtime::cuda::Device {
   runtime::Failure launch(runtime::cuda::Function function, int64_t blocks, int threads,
                           void** arguments) override;
   runtime::Failure grade(const runtime::GradeRequest& request) override;
+  size_t lastWritersBytes(const runtime::cuda::LastWriters& request) override;
+  runtime::Failure findLastWriters(const runtime::cuda::LastWriters& request,
+                                   runtime::DevicePointer scratch) override;
   runtime::Failure mark() override;
   runtime::Failure markLaunch() override;
   runtime::Failure takeMarks(std::vector<double>& seconds) override;
