@@ -240,9 +240,10 @@ PartitionProblem contracted(const PartitionProblem& problem, const Assignment& g
     if (!fresh) it->second &= e.fusible;
   }
   for (const auto& [ends, fusible] : edges) result.edges.push_back({ends.first, ends.second, fusible});
-  std::set<std::pair<int, int>> forbidden;
-  for (auto [a, b] : problem.forbidden) forbidden.insert(std::minmax(group[a], group[b]));
-  result.forbidden.assign(forbidden.begin(), forbidden.end());
+  for (auto [a, b] : problem.forbidden) result.forbidden.emplace_back(std::minmax(group[a], group[b]));
+  std::sort(result.forbidden.begin(), result.forbidden.end());
+  result.forbidden.erase(std::unique(result.forbidden.begin(), result.forbidden.end()),
+                         result.forbidden.end());
   std::set<std::array<int, 3>> requirements;
   for (const Requirement& r : problem.requirements) {
     const int a = group[r.a], b = group[r.b], third = group[r.third];

@@ -1,7 +1,7 @@
 #include "fusion/rewrite.h"
 
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 
 #include "fusion/dependence_graph.h"
 #include "fusion/effects.h"
@@ -56,10 +56,32 @@ class Rewriter {
     rules_.push_back(ruleName(producer, consumer, vertical));
   }
 
+  /// Of an expression. Those of a large cluster are asked for again and again, for each pair of bindings.
+  const std::vector<VarId>& freeVars(ExprRef e) const {
+    const auto [it, isNew] = freeVars_.try_emplace(e);
+    if (isNew) it->second = lcu::freeVars(std::vector{e});
+    return it->second;
+  }
+  /// Visits the variables of a binding until `found` holds.
+  template <class Found>
+  bool anyFreeVar(const Soac& soac, const Found& found) const {
+    const auto inExpression = [&](ExprRef e) {
+      return e && std::any_of(freeVars(e).begin(), freeVars(e).end(), found);
+    };
+    std::vector<ExprRef> roots = thunksOf(soac);
+    roots.insert(roots.end(), soac.combine.result.begin(), soac.combine.result.end());
+    roots.push_back(soac.target);
+    if (soac.kind != SoacKind::Once) {
+      roots.insert(roots.end(), {soac.space.extent, soac.space.segments, soac.space.length});
+      if (soac.space.kind == lcu::SpaceKind::Offsets && found(soac.space.offsets)) return true;
+    }
+    return std::any_of(soac.onto.begin(), soac.onto.end(), found) ||
+           std::any_of(roots.begin(), roots.end(), inExpression);
+  }
   bool reads(const Soac& consumer, const Soac& producer) const {
-    const std::vector<VarId> free = lcu::freeVars(consumer);
-    return std::any_of(producer.results.begin(), producer.results.end(),
-                       [&](VarId var) { return std::binary_search(free.begin(), free.end(), var); });
+    return anyFreeVar(consumer, [&](VarId var) {
+      return std::find(producer.results.begin(), producer.results.end(), var) != producer.results.end();
+    });
   }
   bool isNeeded(const Soac& soac) const {
     return std::any_of(soac.results.begin(), soac.results.end(),
@@ -215,12 +237,13 @@ class Rewriter {
   // ---- what nobody reads any more ----
 
   void dropUnused() {
+    std::set<VarId> used(needed_);
     for (size_t k = bindings_.size(); k-- > 0;) {
-      std::set<VarId> used(needed_);
-      for (size_t c = k + 1; c < bindings_.size(); ++c) {
-        for (VarId var : lcu::freeVars(bindings_[c])) used.insert(var);
-      }
       dropResults(k, used);
+      anyFreeVar(bindings_[k], [&](VarId var) {
+        used.insert(var);
+        return false;
+      });
     }
     std::erase_if(bindings_, [](const Soac& soac) { return soac.results.empty() && soac.effects.empty(); });
   }
@@ -336,9 +359,12 @@ class Rewriter {
   /// one element the extents do not tell it from a map over the elements, which runs earlier.
   bool finishes(const Soac& soac) const {
     if (soac.kind != SoacKind::Map || soac.space.segmented()) return false;
+    const auto isReduction = [](const Soac& other) {
+      return other.kind == SoacKind::Reduce && other.space.segmented();
+    };
+    if (std::none_of(bindings_.begin(), bindings_.end(), isReduction)) return false;
     return std::any_of(bindings_.begin(), bindings_.end(), [&](const Soac& other) {
-      return &other != &soac && reads(soac, other) &&
-             ((other.kind == SoacKind::Reduce && other.space.segmented()) || finishes(other));
+      return &other != &soac && reads(soac, other) && (isReduction(other) || finishes(other));
     });
   }
 
@@ -390,6 +416,7 @@ class Rewriter {
   std::set<VarId> needed_;
   std::vector<Soac> bindings_;
   std::vector<std::string> rules_;
+  mutable std::unordered_map<ExprRef, std::vector<VarId>> freeVars_;
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace kelpie::runtime::cuda {
 
 namespace {
 
-constexpr int kOutOfMemory = 2, kNotReady = 600, kNotSupported = 801;  // CUresult
+constexpr int kOutOfMemory = 2, kNotReady = 600;  // CUresult
 
 /// The functions of the driver used here. Handles are pointers, device addresses 64-bit numbers, results
 /// ints.
@@ -437,6 +437,7 @@ class DriverDevice final : public Device {
     bytes = needed;
     return error;
 #else
+    constexpr int kNotSupported = 801;  // CUresult
     (void)r, (void)scratch, (void)bytes;
     return kNotSupported;
 #endif
