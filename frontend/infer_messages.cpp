@@ -48,12 +48,20 @@ bool hasLambda(const Type* type) {
          std::any_of(type->arguments.begin(), type->arguments.end(), hasLambda);
 }
 
+/// A function that is called with functions, as `x mod 2` makes one of x.
+bool takesFunction(const Type* type) {
+  return type->kind == TypeKind::Function && resolve(type->arguments[0])->kind == TypeKind::Function;
+}
+
 }  // namespace
 
 void Inference::reportConflict(std::string id, Span span, std::string message, const Conflict& conflict,
                                std::vector<Diagnostic::Note> notes, std::string hint) {
   const Type* left = resolve(conflict.left);
   const Type* right = resolve(conflict.right);
+  const bool called = conflict.kind == Conflict::Shape && takesFunction(left) != takesFunction(right);
+  if (hint.empty() && (called || (conflict.kind == Conflict::Class && takesFunction(right))))
+    hint = "a name behind another one is its argument: `x mod y` calls x, the remainder is mod(x, y)";
   switch (conflict.kind) {
     case Conflict::Shape: {
       bool intFloat = left->kind == TypeKind::Scalar && right->kind == TypeKind::Scalar &&
@@ -67,6 +75,9 @@ void Inference::reportConflict(std::string id, Span span, std::string message, c
       };
       if ((is(left, "char") && is(right, "[char]")) || (is(left, "[char]") && is(right, "char")))
         hint = "a character is written `a, a string of one character \"a\"";
+      if (left->kind == TypeKind::Record && right->kind == TypeKind::Record && show(left) == show(right) &&
+          hint.empty())
+        hint = show(left) + " has been defined again, and what was defined before means the earlier one";
       if (intFloat && hint.empty())
         hint = "NESL never converts numbers by itself: float(i), round(x), trunc(x) do";
       break;
@@ -253,6 +264,10 @@ std::string operatorAdvice(const std::string& what, const Conflict& conflict, bo
   if (operand->kind == TypeKind::Pair && conflict.kind == Conflict::Class && what.size() == 3 &&
       kArithmetic.find(what[1]) != std::string_view::npos)
     return "the parts of pairs are computed one by one: ((a, b), (c, d)) => (a + c, b + d)";
+  if (conflict.kind == Conflict::Class && operand->kind == TypeKind::Sequence) {
+    if (what == "`++`") return "[x] is a sequence of one element";
+    if (what == "the subscript") return "`g v[i]` is (g v)[i]; a function of an element is g(v[i])";
+  }
   const Type* element = operand->kind == TypeKind::Sequence ? resolve(operand->arguments[0]) : nullptr;
   if (what == "`+`" && element && conflict.kind == Conflict::Class && isOfNoNumbers(element))
     return "v ++ w joins two sequences";
@@ -360,7 +375,7 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
   }
   const Type* first = resolve(argument.type);
   if (first->kind == TypeKind::Pair) first = resolve(first->arguments[0]);
-  if (what == "`||`" && first->kind == TypeKind::Scalar && first->scalar == ScalarType::Bool)
+  if (what == "`||`" && first->kind == TypeKind::Scalar)
     hint = "`||` pads a string; the logical operators are `and` and `or`";
   std::vector<Diagnostic::Note> notes;
   explainOperands(argument, notes);

@@ -357,7 +357,7 @@ struct Launch {
   /// Where the number of elements stands that only the device knows; null: the host knows it.
   const int64_t* extent;
   const void* records[2];  ///< columns side by side (records.cuh); null: they are not
-  uint32_t* places;        ///< where writers leave their place (writeLast); null: they write
+  uint32_t* places[4];     ///< where writers of a permute leave their place (writeLast); null: they write
 };
 
 /// Whether an earlier launch failed: then its results do not exist and this kernel must not touch them. All
@@ -424,10 +424,10 @@ static __device__ __noinline__ void recordError(ErrorWord* word, unsigned long l
 
 /// Leaves the greatest number of a writer in a place of an array; -1: nowhere. Crowds at one place are spared
 /// the atomic operation once a greater number is there. Of many writers the host finds out who is the last
-/// (runtime/cuda/last_writers.h).
-KELPIE_DEVICE void writeLast(const Launch& launch, int64_t* array, int64_t place, int64_t writer) {
-  if (launch.places) {
-    launch.places[writer] = uint32_t(place);
+/// (runtime/cuda/last_writers.h): `places` takes where they write.
+KELPIE_DEVICE void writeLast(uint32_t* places, int64_t* array, int64_t place, int64_t writer) {
+  if (places) {
+    places[writer] = uint32_t(place);
   } else if (place >= 0 && *static_cast<volatile int64_t*>(array + place) < writer) {
     atomicMax(reinterpret_cast<long long*>(array + place), static_cast<long long>(writer));
   }

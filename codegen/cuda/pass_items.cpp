@@ -258,7 +258,11 @@ void permuted(PassText& t, const Soac& soac, ExpressionEmitter& emitter) {
       t.line(8, "{}{}[{}] = {};", when, *out, to, texts[j + 1]);
     } else {
       const std::string place = soac.where ? fmt::format("({}) ? {} : -1", texts.back(), to) : to;
-      t.line(8, "writeLast(launch, {}, {}, {});", *out, place, texts[j + 1]);
+      const size_t number =
+          numberAmongLastWriters(t.kernel, static_cast<uint32_t>(&soac - t.kernel.bindings.data()));
+      const std::string places =
+          number < kMostFoundTogether ? fmt::format("launch.places[{}]", number) : "nullptr";
+      t.line(8, "writeLast({}, {}, {}, {});", places, *out, place, texts[j + 1]);
     }
   }
 }

@@ -44,7 +44,7 @@ class ArgumentBlock {
 
  private:
   struct Slot {
-    alignas(16) std::byte bytes[96];
+    alignas(16) std::byte bytes[112];
   };
   std::vector<Slot> slots_;
   std::vector<void*> addresses_;

@@ -181,33 +181,41 @@ Failure CudaTarget::launchPasses(const LaunchRequest& request, PreparedKernel& k
   return kernel.text.recursive ? finishRecursive(request) : std::nullopt;
 }
 
-/// The permute of a pass in which the last of several writers stays, if the host finds out who that is; its
-/// arrays are `request`'s.
-std::optional<LastWriters> CudaTarget::lastWriters(const LaunchRequest& request, const PreparedPass& prepared,
-                                                   const CudaPass& pass) {
+/// The permutes of a pass of which the host finds the last writers, and the memory that takes: where there is
+/// too little, they write one by one.
+CudaTarget::FoundTogether CudaTarget::lastWriters(const LaunchRequest& request, const PreparedPass& prepared,
+                                                  const CudaPass& pass) {
+  FoundTogether result;
   const int64_t elements = request.extents.elements;
-  if (elements < options_.manyWriters || elements >= INT32_MAX) return std::nullopt;
-  std::optional<LastWriters> last;
+  if (elements < options_.manyWriters || elements >= INT32_MAX) return result;
   for (size_t k = 0; k < prepared.outputs.size(); ++k) {
     const KernelOutput& output = pass.info.outputs[k];
     const lcu::Soac& soac = pass.kernel.bindings[output.binding];
-    if (soac.kind != lcu::SoacKind::Permute || soac.writesInAnyOrder()) continue;
-    if (last || prepared.outputs[k].of != Origin::Of::Output) return std::nullopt;
+    if (!codegen::keepsLastWriter(soac) || prepared.outputs[k].of != Origin::Of::Output) continue;
+    const size_t number = codegen::numberAmongLastWriters(pass.kernel, output.binding);
     const bool onto = soac.fill.empty();  // arrays, or what nobody looks at
-    last = {.places = nullptr,
-            .elements = elements,
-            .counted = request.counted,
-            .writers = request.outputs[prepared.outputs[k].index],
-            .target = codegen::capacity(*request.program->kernels[request.kernel].info.output(output.var),
-                                        request.extents),
-            .onto = onto,
-            .fill = onto ? 0 : soac.fill.at(output.result).i,
-            .error = error_};
-    if (last->target == 0 || last->target > int64_t{UINT32_MAX} - UINT16_MAX ||
-        !codegen::findsWritersTogether(elements, last->target, onto, options_.manyWriters))
-      return std::nullopt;
+    LastWriters last{.places = nullptr,
+                     .elements = elements,
+                     .counted = request.counted,
+                     .writers = request.outputs[prepared.outputs[k].index],
+                     .target = codegen::capacity(
+                         *request.program->kernels[request.kernel].info.output(output.var), request.extents),
+                     .onto = onto,
+                     .fill = onto ? 0 : soac.fill.at(output.result).i,
+                     .error = error_};
+    if (number >= codegen::kMostFoundTogether || last.target == 0 ||
+        last.target > int64_t{UINT32_MAX} - UINT16_MAX ||
+        !codegen::findsWritersTogether(elements, last.target, onto, options_.manyWriters))
+      continue;
+    const size_t bytes = device_->lastWritersBytes(last);
+    if (bytes == 0) continue;
+    last.places = request.scratch->take(static_cast<size_t>(elements) * sizeof(uint32_t));
+    const DevicePointer scratch = last.places ? request.scratch->take(bytes) : nullptr;
+    if (!scratch) continue;
+    result.places[number] = last.places;
+    result.all.push_back({last, scratch});
   }
-  return last;
+  return result;
 }
 
 /// Positions of a permute that nobody writes hold its fill.
@@ -287,19 +295,12 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   PreparedPass& prepared = chosen(request, kernel, passNumber, chosenPass);
   const CudaPass& pass = *chosenPass;
 
-  std::optional<LastWriters> last = lastWriters(request, prepared, pass);
-  DevicePointer places = nullptr, finding = nullptr;  // where memory is short, they write one by one
-  if (const size_t bytes = last ? device_->lastWritersBytes(*last) : 0; bytes > 0) {
-    places = request.scratch->take(static_cast<size_t>(last->elements) * sizeof(uint32_t));
-    if (places) finding = request.scratch->take(bytes);
-  }
-  if (!finding) last.reset();
-
+  FoundTogether last = lastWriters(request, prepared, pass);
   for (size_t k = 0; k < prepared.outputs.size(); ++k) {
     const Origin& place = prepared.outputs[k];
     const KernelOutput& o = pass.info.outputs[k];
-    const bool found = last && request.outputs[place.index] == last->writers;
-    if (place.of == Origin::Of::Output && o.extent == codegen::ExtentKind::Target && !found) {
+    if (place.of == Origin::Of::Output && o.extent == codegen::ExtentKind::Target &&
+        !last.finds(request.outputs[place.index])) {
       if (auto failure = fillPermuted(request, pass, o.var, request.outputs[place.index])) return failure;
     }
   }
@@ -316,7 +317,8 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
                   static_cast<int32_t>(pass.together(extents)),
                   request.counted,
                   {},
-                  last ? places : nullptr};
+                  {}};
+  std::ranges::copy(last.places, word.places);
   if (pass.stateWords > 0) {
     word.epoch = static_cast<uint32_t>(++epochs_ & kEpochMask);
     if (word.epoch == 0) {  // all tags have been used, and that of cleared words is 0
@@ -412,10 +414,9 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
           device_->launch(prepared.loaded->function, blocks, pass.shape.threads, arguments.addresses()))
     return failure;
   if (timing_) lastPasses_.emplace_back(prepared.loaded->resources).blocks = blocks;
-  if (last) {
-    last->places = places;
+  for (const auto& [writers, scratch] : last.all) {
     ++statistics_.launches;
-    if (auto failure = device_->findLastWriters(*last, finding)) return failure;
+    if (auto failure = device_->findLastWriters(writers, scratch)) return failure;
   }
   for (size_t k = 0; k < tables.size(); ++k) {
     constexpr int64_t kThreads = 256, kSegmentsOfThread = 4;  // as in support_kernels.cuh

@@ -7,10 +7,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "codegen/cuda/cuda_module.h"
 #include "runtime/cuda/argument_block.h"
@@ -132,8 +135,17 @@ class CudaTarget final : public Target {
                      const std::vector<uint32_t>& columns, DevicePointer& records);
   /// By a kernel of the support module.
   Failure convert(const Function& function, DevicePointer to, DevicePointer from, int64_t count);
-  std::optional<LastWriters> lastWriters(const LaunchRequest& request, const PreparedPass& prepared,
-                                         const codegen::cuda::CudaPass& pass);
+  /// Permutes whose last writers the host finds after a launch, with memory for that.
+  struct FoundTogether {
+    std::array<DevicePointer, codegen::kMostFoundTogether> places{};  ///< as kernels number them
+    std::vector<std::pair<LastWriters, DevicePointer>> all;
+    bool finds(DevicePointer writers) const {
+      return std::any_of(all.begin(), all.end(),
+                         [&](const auto& one) { return one.first.writers == writers; });
+    }
+  };
+  FoundTogether lastWriters(const LaunchRequest& request, const PreparedPass& prepared,
+                            const codegen::cuda::CudaPass& pass);
   Failure fillPermuted(const LaunchRequest& request, const codegen::cuda::CudaPass& pass, lcu::VarId var,
                        DevicePointer pointer);
 

@@ -25,7 +25,7 @@ struct LaunchWord {
   int32_t together;
   DevicePointer extent;
   DevicePointer records[codegen::cuda::kMostRecords];
-  DevicePointer places;
+  DevicePointer places[codegen::kMostFoundTogether];
 };
 
 struct RecordColumns {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "codegen/kernel_analysis.h"
+#include "codegen/many_writers.h"
 #include "runtime/cuda/cuda_target.h"
 #include "runtime/host_target.h"
 #include "tests/codegen/emulated_device.h"
@@ -28,12 +29,6 @@ class CountingDevice final : public EmulatedDevice {
   int& found_;
 };
 
-int64_t lastWriters(const lcu::Kernel& kernel) {
-  return std::count_if(kernel.bindings.begin(), kernel.bindings.end(), [](const lcu::Soac& soac) {
-    return soac.kind == lcu::SoacKind::Permute && !soac.writesInAnyOrder();
-  });
-}
-
 /// Random kernels with such permutes, alone and among others, with conditions, fills and arrays to write
 /// onto; launches of which the host knows the number of elements and others.
 TEST(LastWriters, AreFoundByTheHost) {
@@ -52,8 +47,9 @@ TEST(LastWriters, AreFoundByTheHost) {
     kind.loops = random() % 4 == 0;
     kind.canFail = random() % 4 == 0;
     const KernelCase testCase = randomKernel(random, kind);
-    const int64_t permutes = lastWriters(testCase.kernel);
-    if (permutes == 0) continue;
+    if (std::none_of(testCase.kernel.bindings.begin(), testCase.kernel.bindings.end(),
+                     codegen::keepsLastWriter))
+      continue;
     ++kernels;
     const runtime::ProgramKernels program{
         testCase.program.get(),
@@ -70,9 +66,7 @@ TEST(LastWriters, AreFoundByTheHost) {
           << size << " elements\n"
           << lcu::toString(testCase.kernel, *testCase.program);
       const bool finds = size >= options.manyWriters;
-      if (permutes == 1 || !finds) {
-        EXPECT_EQ(found > before, finds) << size << " elements";
-      }
+      EXPECT_EQ(found > before, finds) << size << " elements";
       if (!info.counted) continue;
       ASSERT_EQ(difference(expected, runKernel(cuda, program, 0, data, 500), info), "")
           << size << " elements, of which there may be 500 more\n"

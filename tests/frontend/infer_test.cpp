@@ -117,6 +117,18 @@ TEST_F(InferTest, HintsSayWhatIsUsuallyMeant) {
   EXPECT_THAT(mistake("load, x = 1, 2;").hint, HasSubstr("in parentheses there: (load)"));
   EXPECT_THAT(mistake("datatype shape int | float;").hint, HasSubstr("no alternatives"));
   EXPECT_THAT(mistake("1 + 2.0;").hint, HasSubstr("float(i)"));
+  EXPECT_THAT(mistake("function h(a) = let p = a[0]; r = "
+                      "{e in a | e < p} in r ++ p;")
+                  .hint,
+              HasSubstr("[x] is a sequence of one element"));
+  EXPECT_THAT(mistake("function g(seen) = {v in [0, 1] | not seen[v]};").hint, HasSubstr("(g v)[i]"));
+  EXPECT_THAT(mistake("function even(x) = x mod 2 == 0; even(4);").hint, HasSubstr("mod(x, y)"));
+  EXPECT_THAT(mistake("function small(x) = (x mod 2 == 0) and (x > 1);").hint, HasSubstr("mod(x, y)"));
+  EXPECT_THAT(mistake("function g(x, y) = x == 1 || y == 2;").hint, HasSubstr("`and` and `or`"));
+  EXPECT_EQ(
+      mistake("datatype p (int, int); function g(p(a, b)) = a; datatype p (float, float); g(p(1.0, 2.0));")
+          .hint,
+      "`p` has been defined again, and what was defined before means the earlier one");
   EXPECT_EQ(mistake("float(2.0);").hint,
             "this is of type `float` already, which is what `float` would make it");
   EXPECT_EQ(mistake("round(2);").hint, "this is of type `int` already, which is what `round` would make it");
