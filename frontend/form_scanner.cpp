@@ -365,11 +365,12 @@ bool Scanner::beginsError() {
             .message =
                 shown ? fmt::format("NESL does not use the character `{}`", text_.substr(here.begin, length))
                       : fmt::format("NESL does not use the byte {:#04x}", byte),
-            .hint =
-                length > 1                            ? "outside strings and comments NESL text is ASCII"
-                : text_.substr(here.begin, 2) == ".." ? "a range of integers is [start:end], without its end"
-                : text_[here.begin] == '.' ? "the parts of a tuple are taken by patterns: let (x, y) = a in x"
-                                           : "",
+            .hint = length > 1 ? "outside strings and comments NESL text is ASCII"
+                    : here.begin > 0 && text_.substr(here.begin - 1, 2) == ".."
+                        ? "a range of integers is [start:end], without its end"
+                    : text_[here.begin] == '.'
+                        ? "the parts of a tuple are taken by patterns: let (x, y) = a in x"
+                        : "",
             .notes = {}});
       return true;
     }
