@@ -158,7 +158,7 @@ class LoopChanger {
     return lcu::anyNode(in, [&](ExprRef x) { return x == e; });
   }
 
-  /// What every such turn evaluates alike, and takes long; outer ones first.
+  /// What every such turn evaluates alike, and takes long, and is not there anyway; outer ones first.
   std::vector<ExprRef> candidates(ExprRef loop, const std::vector<ExprRef>& values) const {
     lcu::Evaluated inTurn;
     for (ExprRef e : values) inTurn.add(e);
@@ -167,7 +167,7 @@ class LoopChanger {
       if (e->kind == ExprKind::Check && !evaluated_.contains(e)) checks.push_back(e);
     });
     lcu::forEachNode(values, [&](ExprRef e) {
-      if (inTurn.contains(e) && isWork(e) && isSound(e, checks) &&
+      if (inTurn.contains(e) && !evaluated_.contains(e) && isWork(e) && isSound(e, checks) &&
           !lcu::anyNode({e}, [&](ExprRef x) { return isVariableOf(x, loop) || x->kind == ExprKind::Call; }))
         result.push_back(e);
     });

@@ -88,6 +88,10 @@ TEST(ValuesBeforeLoops, WhatStays) {
       "sqrt(xs[i]) else k2 } in t2");
   expectUnchanged(
       "let (t1, t2) = loop (k1 = 0, k2 = 0.0) { while k1 < 9 next k1 + 1, k2 + 2.0 * xs[i] } in t2");
+  // What is computed anyway.
+  expectUnchanged(
+      "let t1 = sqrt(xs[i]); (t2, t3) = loop (k1 = 0, k2 = 0.0) { while k1 < m next k1 + 1, k2 + t1 } in t3 "
+      "* t1");
   // The schedule knows what needs no array.
   expectUnchanged(
       "let (t1, t2) = loop (k1 = 0, k2 = 0.0) { while k1 < 9 next k1 + 1, k2 + sqrt(float64(i)) } in t2");
