@@ -48,9 +48,11 @@ bool hasLambda(const Type* type) {
          std::any_of(type->arguments.begin(), type->arguments.end(), hasLambda);
 }
 
-/// A function that is called with functions, as `x mod 2` makes one of x.
+/// A function that is called with functions of two arguments, as `x mod 2` makes one of x.
 bool takesFunction(const Type* type) {
-  return type->kind == TypeKind::Function && resolve(type->arguments[0])->kind == TypeKind::Function;
+  if (type->kind != TypeKind::Function) return false;
+  const Type* argument = resolve(type->arguments[0]);
+  return argument->kind == TypeKind::Function && resolve(argument->arguments[0])->kind == TypeKind::Pair;
 }
 
 }  // namespace
@@ -266,7 +268,8 @@ std::string operatorAdvice(const std::string& what, const Conflict& conflict, bo
     return "the parts of pairs are computed one by one: ((a, b), (c, d)) => (a + c, b + d)";
   if (conflict.kind == Conflict::Class && operand->kind == TypeKind::Sequence) {
     if (what == "`++`") return "[x] is a sequence of one element";
-    if (what == "the subscript") return "`g v[i]` is (g v)[i]; a function of an element is g(v[i])";
+    if (what == "the subscript" && conflict.demands[0].typeClass == kLogical)
+      return "`not v[i]` is (not v)[i]; an element is negated by not(v[i])";
   }
   const Type* element = operand->kind == TypeKind::Sequence ? resolve(operand->arguments[0]) : nullptr;
   if (what == "`+`" && element && conflict.kind == Conflict::Class && isOfNoNumbers(element))

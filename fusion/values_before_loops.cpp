@@ -19,7 +19,7 @@ using lcu::Soac;
 
 namespace {
 
-constexpr size_t kMostValues = 6;  ///< of a loop: each takes a register or two
+constexpr size_t kMostValues = 6;  ///< of a loop that it does not change: each takes a register or two
 
 /// An If whose one branch is evaluated in turns that go on.
 struct Choice {
@@ -55,11 +55,13 @@ class LoopChanger {
 
  private:
   bool change(ExprRef loop) {
+    if (changesOrder(loop)) return false;
     std::optional<Turn> turn = turnOf(loop);
     if (!turn) return false;
     std::vector<ExprRef> values, variables;
+    const size_t known = unchangedVariables(loop);
     for (ExprRef e : candidates(loop, turn->values)) {
-      if (values.size() == kMostValues) break;
+      if (known + values.size() >= kMostValues) break;
       if (!occurs(e, turn->values)) continue;  // inside of another one alone
       values.push_back(e);
       variables.push_back(
@@ -133,6 +135,29 @@ class LoopChanger {
     }
   }
 
+  /// Whether a check behind the loop, or behind what it is part of, would be made before it: what is built
+  /// anew has the latest ids, by which schedules go, and of two errors the first one is told.
+  bool changesOrder(ExprRef loop) const {
+    uint32_t first = UINT32_MAX;  // of what is built anew and makes checks
+    std::vector<ExprRef> checks;
+    lcu::forEachNode(codegen::thunksOf(soac_), [&](ExprRef e) {
+      if (!e->canFail) return;
+      if (occurs(loop, {e})) {
+        first = std::min(first, e->id);
+      } else if (e->kind == ExprKind::Check) {
+        checks.push_back(e);
+      }
+    });
+    return std::any_of(checks.begin(), checks.end(), [&](ExprRef check) { return check->id > first; });
+  }
+
+  static size_t unchangedVariables(ExprRef loop) {
+    const std::vector<ExprRef> next = codegen::loopNext(loop);
+    size_t count = 0;
+    for (size_t k = 0; k < next.size(); ++k) count += isVariableOf(next[k], loop) && next[k]->count == k;
+    return count;
+  }
+
   static bool isVariableOf(ExprRef e, ExprRef loop) {
     return e->kind == ExprKind::LoopVar && e->index == loop->index;
   }
@@ -163,16 +188,29 @@ class LoopChanger {
     lcu::Evaluated inTurn;
     for (ExprRef e : values) inTurn.add(e);
     std::vector<ExprRef> result, checks;
+    std::unordered_set<uint32_t> inside{loop->index};  // it and loops in its turns
     lcu::forEachNode(values, [&](ExprRef e) {
       if (e->kind == ExprKind::Check && !evaluated_.contains(e)) checks.push_back(e);
+      if (e->kind == ExprKind::Loop || e->kind == ExprKind::Recursion) inside.insert(e->index);
     });
     lcu::forEachNode(values, [&](ExprRef e) {
       if (inTurn.contains(e) && !evaluated_.contains(e) && isWork(e) && isSound(e, checks) &&
-          !lcu::anyNode({e}, [&](ExprRef x) { return isVariableOf(x, loop) || x->kind == ExprKind::Call; }))
+          !dependsOn(e, inside))
         result.push_back(e);
     });
     std::sort(result.begin(), result.end(), [](ExprRef a, ExprRef b) { return a->id > b->id; });
     return result;
+  }
+
+  /// Whether a value has variables or calls of `loops` that are not its own.
+  static bool dependsOn(ExprRef e, const std::unordered_set<uint32_t>& loops) {
+    std::unordered_set<uint32_t> own, used;
+    lcu::forEachNode({e}, [&](ExprRef x) {
+      if (x->kind == ExprKind::Loop || x->kind == ExprKind::Recursion) own.insert(x->index);
+      if (x->kind == ExprKind::LoopVar || x->kind == ExprKind::Call) used.insert(x->index);
+    });
+    return std::any_of(used.begin(), used.end(),
+                       [&](uint32_t id) { return loops.contains(id) && !own.contains(id); });
   }
 
   /// What is long, but which the schedule does not compute before the loop.

@@ -11,7 +11,8 @@
 //         { if k < 1.0 then true, k, e else false, k * e, e } while not(done)
 //
 // In:  a kernel after fusion. Out: the same with further variables in loops of its thunks.
-// Invariant: an operation is evaluated only for elements for which it was; checks are made as they were.
+// Invariant: an operation is evaluated only for elements for which it was; of two errors of an element the same
+//      one is told, so a loop stays as it is where a check behind it would come to stand before it.
 #pragma once
 
 #include "ir/lcu.h"

@@ -251,8 +251,9 @@ void chooseBins(Job& job) {
   job.bins = static_cast<int>((job.target - 1) >> job.shift) + 1;
 }
 
-/// Also loads their code, which the first launch would wait for.
-cudaError_t allowSharedMemory(size_t ofCollect, size_t ofResolve) {
+/// For whatever launches: several requests may be asked about before the first of them is launched. Also
+/// loads code, which the first launch would wait for.
+cudaError_t allowSharedMemory() {
   cudaFuncAttributes attributes;
   cudaError_t error = cudaFuncGetAttributes(&attributes, count);
   if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, plan);
@@ -261,8 +262,9 @@ cudaError_t allowSharedMemory(size_t ofCollect, size_t ofResolve) {
       error =
           cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
   };
-  allow(collect, ofCollect);
-  allow(resolve, ofResolve);
+  allow(collect, collectBytes(kMostBins));
+  allow(resolve, sizeof(uint32_t) << kMostOfBlock);
+  if (error != cudaSuccess) cudaGetLastError();  // nobody else is to find it
   return error;
 }
 
@@ -294,7 +296,7 @@ extern "C" int kelpie_last_writers(const uint32_t* places, int64_t elements, con
   const size_t ofCollect = collectBytes(job.bins), ofResolve = sizeof(uint32_t) << job.part;
   if (!scratch) {
     *scratchBytes = arena.used;
-    return allowSharedMemory(ofCollect, ofResolve);
+    return allowSharedMemory();
   }
   auto* const s = static_cast<cudaStream_t>(stream);
   const cudaError_t e = cudaMemsetAsync(job.counts, 0, sizeof(uint32_t) * static_cast<size_t>(job.bins), s);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -89,6 +90,7 @@ class GpuPermutes : public testing::Test {
     const size_t bytes = device_->lastWritersBytes(request);
     ASSERT_GT(bytes, 0U) << "the device has too little shared memory, or no code was compiled for it";
     const runtime::DevicePointer scratch = device_->allocate(bytes);
+    if (asksAboutBefore_) device_->lastWritersBytes(*asksAboutBefore_);
     const auto failure = device_->findLastWriters(request, scratch);
     ASSERT_EQ(failure, std::nullopt) << *failure;
     std::vector<int64_t> got(expected.size());
@@ -103,6 +105,7 @@ class GpuPermutes : public testing::Test {
   }
 
   std::unique_ptr<runtime::cuda::Device> device_;
+  std::optional<runtime::cuda::LastWriters> asksAboutBefore_;
   uint64_t seed_ = 0;
   Random random_;
 };
@@ -130,6 +133,13 @@ TEST_F(GpuPermutes, LastWriters) {
       ASSERT_NO_FATAL_FAILURE(expectLastWriters(elements, target, distribution, onto, less));
     }
   }
+}
+
+/// A kernel may have several permutes: of all it is asked what they need before the first is launched.
+TEST_F(GpuPermutes, LargeAfterAskingAboutSmall) {
+  const runtime::cuda::LastWriters small{nullptr, 1, nullptr, nullptr, 1, false, -1, nullptr};
+  asksAboutBefore_ = small;
+  expectLastWriters(3'000'000, 5'000'000, kDistributions[2], false, 0);
 }
 
 /// After an error nothing is written.

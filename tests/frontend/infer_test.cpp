@@ -121,7 +121,7 @@ TEST_F(InferTest, HintsSayWhatIsUsuallyMeant) {
                       "{e in a | e < p} in r ++ p;")
                   .hint,
               HasSubstr("[x] is a sequence of one element"));
-  EXPECT_THAT(mistake("function g(seen) = {v in [0, 1] | not seen[v]};").hint, HasSubstr("(g v)[i]"));
+  EXPECT_THAT(mistake("function g(seen) = {v in [0, 1] | not seen[v]};").hint, HasSubstr("not(v[i])"));
   EXPECT_THAT(mistake("function even(x) = x mod 2 == 0; even(4);").hint, HasSubstr("mod(x, y)"));
   EXPECT_THAT(mistake("function small(x) = (x mod 2 == 0) and (x > 1);").hint, HasSubstr("mod(x, y)"));
   EXPECT_THAT(mistake("function g(x, y) = x == 1 || y == 2;").hint, HasSubstr("`and` and `or`"));

@@ -79,6 +79,29 @@ TEST(ValuesBeforeLoops, OfSeveralLoops) {
       "k2, k6 = k3) { while k4 < 5 next k4 + 1, k5 * k6, k6 } in while k1 < 9 next k1 + 1, t5, k3 } in t2");
 }
 
+/// What depends on a loop inside of the turn, whose condition every turn evaluates, too.
+TEST(ValuesBeforeLoops, VariablesOfInnerLoopsStayInside) {
+  expectUnchanged(
+      "let (t1, t2) = loop (k1 = 0, k2 = 0.0) { let (t3, t4) = loop (k3 = k1, k4 = k2) { while "
+      "exp(float64(k3) * "
+      "xs[i]) > 2.0 next k3 / 2, k4 + 1.0 } in while k1 < 9 next k1 + 1, t4 } in t2");
+}
+/// A check behind a loop that makes some: what is built anew would come after it.
+TEST(ValuesBeforeLoops, ChecksBehindALoopStayThere) {
+  expectUnchanged(
+      "let t1 = xs[i]; (t2, t3) = loop (k1 = 0, k2 = 0.0) { while k1 < m next k1 + 1, check(k2 < 3.0, k2, "
+      "0.0, @1, k1, 0) + sqrt(t1) } in t3 + check(t1 > 1.0, t1, 0.0, @1, 0, 0)");
+}
+/// Not more than registers may hold.
+TEST(ValuesBeforeLoops, ManyValues) {
+  std::string sum = "k2";
+  for (int k = 0; k < 9; ++k) sum += " + sqrt(ys[i + " + std::to_string(k) + "])";
+  const std::string after =
+      changed("let (t1, t2) = loop (k1 = 0, k2 = 0.0) { while k1 < m next k1 + 1, " + sum + " } in t2");
+  EXPECT_NE(after.find("k8 = "), std::string::npos) << after;
+  EXPECT_EQ(after.find("k9 = "), std::string::npos) << after;
+}
+
 TEST(ValuesBeforeLoops, WhatStays) {
   // What a turn changes, what only some turns compute, what is short.
   expectUnchanged(
