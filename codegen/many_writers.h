@@ -15,7 +15,8 @@ inline constexpr int64_t kManyWriters = int64_t{1} << 22;
 /// `onto`: places hold what counts, too. `many`: writers from which on it pays.
 inline bool findsWritersTogether(int64_t writers, int64_t places, bool onto, int64_t many = kManyWriters) {
   constexpr int64_t kMostOfWriter = 16, kMostOfWriterOnto = 4;
-  return writers >= many && places <= (onto ? kMostOfWriterOnto : kMostOfWriter) * writers;
+  return writers >= many && writers < INT32_MAX &&
+         places <= (onto ? kMostOfWriterOnto : kMostOfWriter) * writers;
 }
 
 /// So many permutes of a kernel may be found so; the others write.

@@ -187,7 +187,7 @@ CudaTarget::FoundTogether CudaTarget::lastWriters(const LaunchRequest& request, 
                                                   const CudaPass& pass) {
   FoundTogether result;
   const int64_t elements = request.extents.elements;
-  if (elements < options_.manyWriters || elements >= INT32_MAX) return result;
+  if (elements < options_.manyWriters) return result;
   for (size_t k = 0; k < prepared.outputs.size(); ++k) {
     const KernelOutput& output = pass.info.outputs[k];
     const lcu::Soac& soac = pass.kernel.bindings[output.binding];
@@ -295,17 +295,19 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   PreparedPass& prepared = chosen(request, kernel, passNumber, chosenPass);
   const CudaPass& pass = *chosenPass;
 
-  FoundTogether last = lastWriters(request, prepared, pass);
-  for (size_t k = 0; k < prepared.outputs.size(); ++k) {
-    const Origin& place = prepared.outputs[k];
-    const KernelOutput& o = pass.info.outputs[k];
-    if (place.of == Origin::Of::Output && o.extent == codegen::ExtentKind::Target &&
-        !last.finds(request.outputs[place.index])) {
-      if (auto failure = fillPermuted(request, pass, o.var, request.outputs[place.index])) return failure;
+  const auto fillPlaces = [&](const FoundTogether& last) -> Failure {
+    for (size_t k = 0; k < prepared.outputs.size(); ++k) {
+      const Origin& place = prepared.outputs[k];
+      const KernelOutput& o = pass.info.outputs[k];
+      if (place.of == Origin::Of::Output && o.extent == codegen::ExtentKind::Target &&
+          !last.finds(request.outputs[place.index])) {
+        if (auto failure = fillPermuted(request, pass, o.var, request.outputs[place.index])) return failure;
+      }
     }
-  }
-  if (!pass.needsLaunch && extents.elements == 0 && (!pass.segmented() || extents.segments == 0))
     return std::nullopt;
+  };
+  if (!pass.needsLaunch && extents.elements == 0 && (!pass.segmented() || extents.segments == 0))
+    return fillPlaces({});
 
   LaunchWord word{launches_,
                   error_,
@@ -318,7 +320,6 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
                   request.counted,
                   {},
                   {}};
-  std::ranges::copy(last.places, word.places);
   if (pass.stateWords > 0) {
     word.epoch = static_cast<uint32_t>(++epochs_ & kEpochMask);
     if (word.epoch == 0) {  // all tags have been used, and that of cleared words is 0
@@ -354,6 +355,10 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
     if (auto failure = loadSupport()) return failure;
   }
 
+  // What spares time has what memory is left.
+  const FoundTogether last = lastWriters(request, prepared, pass);
+  std::ranges::copy(last.places, word.places);
+  if (auto failure = fillPlaces(last)) return failure;
   for (size_t k = 0; k < pass.records.size(); ++k)
     if (auto failure = interleave(request, prepared, pass.records[k], word.records[k])) return failure;
 
