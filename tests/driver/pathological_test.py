@@ -93,6 +93,27 @@ class Pathological(unittest.TestCase):
         branches = "".join(f"if 10 / (x - {k}) > {k} then let z = 5 / (x + {k}) in {k} else " for k in range(100))
         self.gives(f"function h(x) = {branches} 7; {{h(y) : y in [1000:1003]}};", "it = [7, 7, 7] : [int]")
 
+    def test_text_put_together_from_branches(self):
+        # A number in words: its parts are 1,200 kernels before fusion, most of which become one.
+        def choice(words):
+            return "".join(f'if n == {k} then "{word}" else ' for k, word in enumerate(words)) + '"?"'
+        small = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+                 "seventeen eighteen nineteen").split()
+        tens = "x x twenty thirty forty fifty sixty seventy eighty ninety".split()
+        self.gives(
+            f"function one(n) = {choice(small)}; function ten(n) = {choice(tens)};"
+            "function below100(n) = if n < 20 then one(n) else if rem(n, 10) == 0 then ten(n / 10)"
+            '  else ten(n / 10) ++ "-" ++ one(rem(n, 10));'
+            'function below1000(n) = if n < 100 then below100(n) else one(n / 100) ++ " hundred" ++'
+            '  (if rem(n, 100) == 0 then "" else " and " ++ below100(rem(n, 100)));'
+            'function words(n) = if n == 0 then "zero" else'
+            '  let m = n / 1000000; k = rem(n / 1000, 1000); u = rem(n, 1000);'
+            '      a = if m == 0 then "" else below1000(m) ++ " million "; b = if k == 0 then "" else below1000(k) ++ " thousand ";'
+            '      c = if u == 0 then "" else if (u < 100) and (n > 100) then "and " ++ below1000(u) else below1000(u)'
+            "  in a ++ b ++ c;"
+            "{words(p[0]) ++ words(p[1]) : p in [[12, 5], [1000000, 99]]};",
+            'it = ["twelvefive", "one million ninety-nine"] : [[char]]')
+
     def test_long_chains_of_gathers(self):
         # Each link reads the one before it at computed places, behind a check; nested, every link is a kernel of
         # elements of short segments.

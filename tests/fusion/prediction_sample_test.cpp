@@ -136,6 +136,29 @@ TEST(Prediction, WritersThatMeet) {
   EXPECT_NEAR(writers(10, 45, 0), (1 - std::exp(-1) + 1) / 2, 0.01);   // too few to tell
 }
 
+/// Many are brought together, which takes longer where neighbours write far from each other; but not where
+/// there are many more places.
+TEST(Prediction, ManyWriters) {
+  TargetCosts costs = free();
+  costs.lockStep = true;
+  costs.randomStore = 1000;
+  costs.cacheBytes = 0;
+  costs.collectedWriter = 1;
+  constexpr double kMany = 1 << 22;
+  KnownSizes known;
+  codegen::ThunkSample& sample = known.samples["p"];
+  sample.entered = sample.inStep = {100};
+  const auto perWriter = [&](double sectors, double places) {
+    sample.positions = {{100, sectors, sectors, sectors, 100, 100 * 8e6}};
+    return predictedOf(costs, kScatter, kMany, places, 1, known) / kMany;
+  };
+  EXPECT_NEAR(perWriter(100, kMany), 1.4, 0.01);
+  EXPECT_NEAR(perWriter(25, kMany), 1, 0.01);
+  EXPECT_NEAR(perWriter(62.5, kMany), 1.2, 0.01);
+  EXPECT_NEAR(perWriter(100, 15 * kMany), 1.4, 0.01);
+  EXPECT_GT(perWriter(100, 17 * kMany), 100);
+}
+
 TEST(Prediction, PositionsOfAPermute) {
   TargetCosts costs = free();
   costs.byte = 1;
