@@ -378,7 +378,10 @@ bool Scanner::beginsError() {
       fail({.id = "K0108",
             .span = here,
             .message = fmt::format("`{}` is neither a number nor a name", spelling(at_)),
-            .hint = "a name begins with a letter; between a number and a name goes a blank or an operator",
+            .hint =
+                here.begin > 0 && text_[here.begin - 1] == '%'
+                    ? "the `%` in front of it ends a comment, which has none inside"
+                    : "a name begins with a letter; between a number and a name goes a blank or an operator",
             .notes = {}});
       return true;
     case NeslParser::EXCLAMATION:
