@@ -55,7 +55,6 @@ class LoopChanger {
 
  private:
   bool change(ExprRef loop) {
-    if (changesOrder(loop)) return false;
     std::optional<Turn> turn = turnOf(loop);
     if (!turn) return false;
     std::vector<ExprRef> values, variables;
@@ -69,7 +68,7 @@ class LoopChanger {
       const auto replace = [&](ExprRef x) { return x == e ? variables.back() : nullptr; };
       turn->values = arena_.rewrite(turn->values, replace);
     }
-    if (values.empty()) return false;
+    if (values.empty() || changesOrder(loop)) return false;
     std::vector<ExprRef> initial = codegen::loopInitial(loop), next = nextOf(loop, *turn);
     if (turn->condition) {
       std::vector<ExprRef> zeros;
@@ -138,17 +137,19 @@ class LoopChanger {
   /// Whether a check behind the loop, or behind what it is part of, would be made before it: what is built
   /// anew has the latest ids, by which schedules go, and of two errors the first one is told.
   bool changesOrder(ExprRef loop) const {
-    uint32_t first = UINT32_MAX;  // of what is built anew and makes checks
-    std::vector<ExprRef> checks;
-    lcu::forEachNode(codegen::thunksOf(soac_), [&](ExprRef e) {
-      if (!e->canFail) return;
-      if (occurs(loop, {e})) {
-        first = std::min(first, e->id);
-      } else if (e->kind == ExprKind::Check) {
-        checks.push_back(e);
-      }
-    });
-    return std::any_of(checks.begin(), checks.end(), [&](ExprRef check) { return check->id > first; });
+    std::vector<ExprRef> nodes;
+    lcu::forEachNode(codegen::thunksOf(soac_), [&](ExprRef e) { nodes.push_back(e); });
+    std::sort(nodes.begin(), nodes.end(), [](ExprRef a, ExprRef b) { return a->id < b->id; });
+    std::unordered_set<ExprRef> anew{loop};
+    bool behind = false;  // something that is built anew and makes checks
+    for (ExprRef e : nodes) {
+      const bool isAnew = anew.contains(e) || std::any_of(e->operands.begin(), e->operands.end(),
+                                                          [&](ExprRef x) { return anew.contains(x); });
+      if (isAnew) anew.insert(e);
+      if (behind && !isAnew && e->kind == ExprKind::Check) return true;
+      behind |= isAnew && e->canFail;
+    }
+    return false;
   }
 
   static size_t unchangedVariables(ExprRef loop) {

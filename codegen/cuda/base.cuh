@@ -357,7 +357,9 @@ struct Launch {
   /// Where the number of elements stands that only the device knows; null: the host knows it.
   const int64_t* extent;
   const void* records[2];  ///< columns side by side (records.cuh); null: they are not
-  uint32_t* places[4];     ///< where writers of a permute leave their place (writeLast); null: they write
+  /// Where writers of permutes leave their place (writeLast; kMostFoundTogether of many_writers.h); null:
+  /// they write.
+  uint32_t* places[4];
 };
 
 /// Whether an earlier launch failed: then its results do not exist and this kernel must not touch them. All
