@@ -8,6 +8,7 @@
 #include "flatten/device_scalars.h"
 #include "flatten/flattener.h"
 #include "flatten/hoist.h"
+#include "flatten/literal_comparisons.h"
 #include "flatten/loop_invariants.h"
 #include "flatten/merged_cycles.h"
 #include "flatten/rematerialise.h"
@@ -27,7 +28,8 @@ namespace {
 constexpr size_t kAlwaysInline = 12;
 
 lcu::Program flattenParallel(const core::Program& program, const RegularCells& globals) {
-  const core::Program merged = mergeCycles(program, Analysis(program));
+  const core::Program compared = compareWithLiterals(program);
+  const core::Program merged = mergeCycles(compared, Analysis(compared));
   const core::Program oneCall = joinBranchCalls(merged, Analysis(merged));
   const core::Program joined = joinSiblingCalls(oneCall, Analysis(oneCall));
   core::Program hoisted = hoist(joined, Analysis(joined));

@@ -299,7 +299,21 @@ TEST(Flatten, GuardedViews) {
       "let a = [[1],[2,3]] in {{x + i : x in if i < 2 then a[i] else [7]} : i in [0,5]};");
 }
 
-// A check that fails for every instance fails only where there are instances, though it is the same for all.
+TEST(Flatten, ComparisonsWithLiterals) {
+  expectAgreement(
+      "words = [\"\", \"l\", \"le\", \"let\", \"lex\", \"lets\", \"tel\", \"in\"];"
+      "{eql(w, \"let\") : w in words}; {eql(\"\", w) : w in words}; {eql(w, \"l\") : w in words};"
+      "{if eql(w, \"let\") then w[1] else if eql(w, \"in\") then w[0] else `- : w in words};"
+      "{eql(p, (\"in\", 1)) : p in {(w, k) : w in words; k in [1, 1, 1, 1, 1, 1, 1, 1]}};"
+      "{{eql(take(w, k), \"le\") : k in [0:#w + 1]} : w in words};"
+      "{eql({(c, rem(char_code(c), 2)) : c in w}, [(`i, 1), (`n, 0)]) : w in words};"
+      "{eql({rem(char_code(c), 2) : c in w}, [1, 0]) or eql({c == `l : c in w}, [t]) : w in words};"
+      "{eql({float(#v) : v in words} -> [i], [2.0]) : i in [1, 2, 7]};"
+      "function padded(w, k) = if eql(w, \"llll\") then k else if #w > 4 then -k else padded(w ++ \"l\", k + "
+      "1);"
+      "{padded(w, 0) : w in words}; padded(\"l\", 0); eql(words[3], \"let\");");
+}
+
 /// Lengths are named in the order of the program, whichever of the sequences the host knows more about.
 TEST(Flatten, LengthsThatDifferAreNamedInOrder) {
   const std::string sequences = "a = [[1, 2]]; b = [[1], [2], [3]]; c = {[0:#v + 1] : v in a ++ b};";
@@ -320,6 +334,7 @@ TEST(Flatten, LengthsThatDifferAreNamedInOrder) {
   }
 }
 
+// A check that fails for every instance fails only where there are instances, though it is the same for all.
 TEST(Flatten, FailingLengthsInBranchesNotTaken) {
   expectAgreement("{eql([x, x, x, x], [x, x]) : x in [1, 2]}; {eql([x], [x]) : x in [1, 2]};");
 }

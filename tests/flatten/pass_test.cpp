@@ -8,6 +8,7 @@
 #include "flatten/branch_calls.h"
 #include "flatten/flatten.h"
 #include "flatten/hoist.h"
+#include "flatten/literal_comparisons.h"
 #include "flatten/sibling_calls.h"
 #include "flatten/split_functions.h"
 #include "frontend/session.h"
@@ -91,6 +92,81 @@ TEST(Hoist, EffectsAndElementsStay) {
   const std::string nesl = "let r = [1, 2, 3] in {sum({x * y : y in r}) + sum({rand(y) : y in r}) : x in r};";
   const core::Program program = compiled(nesl);
   EXPECT_EQ(hoisted(nesl), core::toString(program.entry, program));
+}
+
+std::string compared(const std::string& nesl) {
+  const core::Program result = flatten::compareWithLiterals(compiled(nesl));
+  EXPECT_EQ(core::verify(result), std::vector<std::string>{});
+  std::string text = core::toString(result.entry, result);
+  for (const core::Function& f : result.functions)
+    if (!f.fromLibrary) text += core::toString(f, result);
+  return text;
+}
+
+TEST(LiteralComparisons, OfInstancesAreScalar) {
+  EXPECT_EQ(compared("let ws = [\"let\", \"in\"] in {eql(w, \"let\") : w in ws};"),
+            "let ws.1: [[char]] = constant [\"let\", \"in\"]\n"
+            "each (w.2: [char]) in ws.1\n"
+            "  let .3: [char] = constant \"let\"\n"
+            "  let .17: int64 = length w.2\n"
+            "  let .18: bool = eq .17 3\n"
+            "  if .18\n"
+            "    let .19: char = index w.2 0\n"
+            "    let .20: bool = eq .19 'l'\n"
+            "    if .20\n"
+            "      let .21: char = index w.2 1\n"
+            "      let .22: bool = eq .21 'e'\n"
+            "      let .23: char = index w.2 2\n"
+            "      let .24: bool = eq .23 't'\n"
+            "      let .25: bool = and .22 .24\n"
+            "      (.25)\n"
+            "    else\n"
+            "      (false)\n"
+            "  else\n"
+            "    (false)\n");
+}
+
+TEST(LiteralComparisons, EmptyAndShortOnes) {
+  EXPECT_EQ(compared("let ws = [[1], [2, 3]] in {eql([] int, w) or eql([7], w) : w in ws};"),
+            "let ws.1: [[int64]] = constant [[1], [2, 3]]\n"
+            "each (w.2: [int64]) in ws.1\n"
+            "  let .3: [int64] = constant []\n"
+            "  let .20: int64 = length w.2\n"
+            "  let .21: bool = eq .20 0\n"
+            "  let .4: bool = (.21)\n"
+            "  let .5: [int64] = constant [7]\n"
+            "  let .22: int64 = length w.2\n"
+            "  let .23: bool = eq .22 1\n"
+            "  let .6: bool =\n"
+            "    if .23\n"
+            "      let .24: int64 = index w.2 0\n"
+            "      let .25: bool = eq .24 7\n"
+            "      (.25)\n"
+            "    else\n"
+            "      (false)\n"
+            "  or .4 .6\n");
+}
+
+/// On the host, with long literals, and of two values that are no literals, the library compares.
+TEST(LiteralComparisons, OthersStay) {
+  for (const char* nesl : {"function go(w) = eql(w, \"let\"); let w = \"let\" in go(w);",
+                           "let ws = [\"let\"] in {eql(w, \"01234567890123456\") : w in ws};",
+                           "let ws = [\"let\"] in {eql(w, w) : w in ws};",
+                           "let ws = [[[1]]] in {eql(w, [[1], [2]]) : w in ws};"}) {
+    const core::Program program = compiled(nesl);
+    std::string text = core::toString(program.entry, program);
+    for (const core::Function& f : program.functions)
+      if (!f.fromLibrary) text += core::toString(f, program);
+    EXPECT_EQ(compared(nesl), text);
+  }
+}
+
+/// A function that is called for instances, by way of another one, compares so everywhere.
+TEST(LiteralComparisons, OfFunctionsOfInstances) {
+  const std::string text = compared(
+      "function is_let(w) = eql(w, \"let\"); function known(w) = if is_let(w) then 1 else 0;"
+      "let ws = [\"let\", \"in\"] in {known(w) : w in ws};");
+  EXPECT_EQ(text.find("prim_eql"), std::string::npos) << text;
 }
 
 std::string split(const std::string& nesl) {

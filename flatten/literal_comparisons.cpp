@@ -1,0 +1,157 @@
+#include "flatten/literal_comparisons.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "flatten/core_walk.h"
+
+namespace kelpie::flatten {
+namespace {
+
+using core::Atom;
+using core::Call;
+using core::ExpPtr;
+using core::If;
+using core::Prim;
+using core::PrimOp;
+
+/// Of the library, for each type of elements (frontend/library/generic.nesl).
+constexpr std::string_view kComparison = "prim_eql_sequence";
+
+class Comparisons {
+ public:
+  explicit Comparisons(core::Program& program) : program_(program), ofInstances_(program.functions.size()) {}
+
+  bool any() const { return std::any_of(program_.functions.begin(), program_.functions.end(), isComparison); }
+
+  void run() {
+    for (const core::Function& function : program_.functions) learn(function.body, false);
+    learn(program_.entry, false);
+    while (!pending_.empty()) {  // what is called for several instances calls others for them
+      const core::FunctionId f = pending_.back();
+      pending_.pop_back();
+      learn(program_.functions[f].body, true);
+    }
+    for (size_t f = 0; f < program_.functions.size(); ++f) {
+      core::Function& function = program_.functions[f];
+      if (function.body && !isComparison(function)) function.body = chain(function.body, ofInstances_[f]);
+    }
+    program_.entry = chain(program_.entry, false);
+  }
+
+ private:
+  static bool isComparison(const core::Function& function) {
+    return function.fromLibrary && function.name.starts_with(kComparison);
+  }
+
+  /// Constants, and which functions are called for several instances.
+  void learn(const ExpPtr& e, bool instances) {
+    if (!e) return;
+    Chain all = takeApart(e);
+    for (const Chain::Binding& let : all.lets) {
+      if (let.vars.size() == 1 && std::holds_alternative<core::Constant>(let.rhs->node))
+        constants_[let.vars[0].id] = let.rhs;
+      learnInside(let.rhs, instances);
+    }
+    learnInside(all.tail, instances);
+  }
+  void learnInside(const ExpPtr& e, bool instances) {
+    if (const auto* call = std::get_if<Call>(&e->node); call && instances && !ofInstances_[call->function]) {
+      ofInstances_[call->function] = true;
+      pending_.push_back(call->function);
+    }
+    const bool inside = instances || std::holds_alternative<core::Each>(e->node);
+    forEachPart(*e, [&](const ExpPtr& part) { learn(part, inside); });
+  }
+
+  ExpPtr chain(const ExpPtr& e, bool instances) {
+    Chain in = takeApart(e), out;
+    for (Chain::Binding& let : in.lets) {
+      let.rhs = inside(let.rhs, instances, out);
+      out.lets.push_back(std::move(let));
+    }
+    out.tail = inside(in.tail, instances, out);
+    return putTogether(std::move(out));
+  }
+
+  /// An expression that is no let; what it needs is appended to `out`.
+  ExpPtr inside(const ExpPtr& e, bool instances, Chain& out) {
+    if (const auto* call = std::get_if<Call>(&e->node); call && instances)
+      if (isComparison(program_.functions[call->function]))
+        for (const size_t k : {1, 0})
+          if (const auto elements = shortConstant(call->arguments[k]))
+            return comparison(call->arguments[1 - k], *elements, out, e->span);
+    const bool of = instances || std::holds_alternative<core::Each>(e->node);
+    return rebuilt(
+        e, [](const Atom& a) { return a; }, [&](const ExpPtr& part) { return chain(part, of); });
+  }
+
+  std::optional<std::vector<Scalar>> shortConstant(const Atom& atom) const {
+    const auto bound = atom.isConstant() ? constants_.end() : constants_.find(atom.var());
+    if (bound == constants_.end()) return std::nullopt;
+    const Column& column = std::get<core::Constant>(bound->second->node).columns[0];
+    if (column.elements.size() != 1 || !column.elements[0].type.isScalar()) return std::nullopt;
+    const Column& values = column.elements[0];
+    if (values.length() > kLongestComparedLiteral) return std::nullopt;
+    std::vector<Scalar> elements;
+    for (int64_t k = 0; k < values.length(); ++k) elements.push_back(values.at(k));
+    return elements;
+  }
+
+  ExpPtr comparison(const Atom& sequence, const std::vector<Scalar>& elements, Chain& out, Span span) {
+    const CoreType integer(program_.intType), boolean(ScalarType::Bool);
+    const auto bind = [&](Prim prim, const CoreType& type, Chain& where) {
+      const core::Var var{program_.nextVar++, "", type};
+      where.lets.push_back({{var}, makeExp(std::move(prim), {type}, span), span});
+      return atomOf(var);
+    };
+    const auto number = [&](size_t n) {
+      return Atom{Scalar::ofInt(program_.intType, static_cast<int64_t>(n)), integer};
+    };
+    const auto scalar = [&](ScalarOp op, const Atom& a, const Atom& b, Chain& where) {
+      return bind(Prim{.op = PrimOp::Scalar, .arguments = {a, b}, .scalarOp = op}, boolean, where);
+    };
+    const auto same = [&](size_t k, Chain& where) {
+      const CoreType type(elements[k].type);
+      const Atom element = bind(Prim{.op = PrimOp::Index, .arguments = {sequence, number(k)}}, type, where);
+      return scalar(ScalarOp::Equal, element, {elements[k], type}, where);
+    };
+    const auto values = [&](const Atom& atom) { return makeExp(core::Values{{atom}}, {boolean}, span); };
+    const auto both = [&](const Atom& first, Chain second) {
+      const ExpPtr no = values({Scalar::ofBool(false), boolean});
+      return makeExp(If{first, putTogether(std::move(second)), no}, {boolean}, span);
+    };
+    const Atom length = bind(Prim{.op = PrimOp::Length, .arguments = {sequence}}, integer, out);
+    const Atom asLong = scalar(ScalarOp::Equal, length, number(elements.size()), out);
+    if (elements.empty()) return values(asLong);
+    Chain first;
+    const Atom begins = same(0, first);
+    if (elements.size() == 1) {
+      first.tail = values(begins);
+    } else {
+      Chain rest;
+      Atom all = same(1, rest);
+      for (size_t k = 2; k < elements.size(); ++k) all = scalar(ScalarOp::And, all, same(k, rest), rest);
+      rest.tail = values(all);
+      first.tail = both(begins, std::move(rest));
+    }
+    return both(asLong, std::move(first));
+  }
+
+  core::Program& program_;
+  std::vector<bool> ofInstances_;  ///< functions
+  std::vector<core::FunctionId> pending_;
+  std::unordered_map<core::VarId, ExpPtr> constants_;
+};
+
+}  // namespace
+
+core::Program compareWithLiterals(core::Program program) {
+  Comparisons comparisons(program);
+  if (comparisons.any()) comparisons.run();
+  return program;
+}
+
+}  // namespace kelpie::flatten
