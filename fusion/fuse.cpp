@@ -15,6 +15,7 @@
 #include "fusion/explain.h"
 #include "fusion/explain_pairs.h"
 #include "fusion/graded_order.h"
+#include "fusion/implied_checks.h"
 #include "fusion/kernel_time.h"
 #include "fusion/merged_checks.h"
 #include "fusion/merged_choices.h"
@@ -121,11 +122,9 @@ class Fuser {
           inlineMaps(program_, CostModel(program_, options_.costs, options_.sizes, knownExtents()));
       chooseForSegments(program_);
     }
+    forEachLaunch([&](lcu::Kernel& kernel) { dropImpliedChecks(kernel, *program_.arena); });
     removeDeadCode(program_);
-    lcu::forEachBlock(program_, [&](lcu::Block& block) {
-      for (lcu::Stmt& stmt : block.stmts)
-        if (auto* launch = std::get_if<lcu::Launch>(&stmt.node)) mergeChecks(launch->kernel, *program_.arena);
-    });
+    forEachLaunch([&](lcu::Kernel& kernel) { mergeChecks(kernel, *program_.arena); });
     const CostModel model(program_, options_.costs, options_.sizes, knownExtents());
     if (!options_.globals.empty() || !options_.device.name.empty())
       predictor_.emplace(program_, costsOn(options_.device, options_.costs), options_.sizes,
@@ -144,6 +143,13 @@ class Fuser {
   }
 
  private:
+  void forEachLaunch(const std::function<void(lcu::Kernel&)>& visit) {
+    lcu::forEachBlock(program_, [&](lcu::Block& block) {
+      for (lcu::Stmt& stmt : block.stmts)
+        if (auto* launch = std::get_if<lcu::Launch>(&stmt.node)) visit(launch->kernel);
+    });
+  }
+
   /// The extents whose values a profile tells, or globals that have values.
   std::unordered_map<lcu::ExprRef, double> knownExtents(
       const std::unordered_map<VarId, double>& globals = {}) const {
@@ -273,6 +279,7 @@ class Fuser {
         RewrittenKernel rewritten = rewriteCluster(kernels, needed, program_);
         if (rewritten.kernel.bindings.empty()) continue;
         mergeChecks(rewritten.kernel, *program_.arena);
+        dropImpliedChecks(rewritten.kernel, *program_.arena);
         mergeChoices(rewritten.kernel, *program_.arena);
         computeBeforeLoops(rewritten.kernel, *program_.arena);
         rewritten.kernel.name = unused(kernelName(kernels));

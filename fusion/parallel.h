@@ -9,6 +9,7 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -42,7 +43,10 @@ void forEachNumber(int count, const Work& work, int worthAThread = 16, int mostT
   std::vector<std::exception_ptr> failures(static_cast<size_t>(threads));
   {
     std::vector<std::jthread> others;
-    for (int k = 1; k < threads; ++k) others.emplace_back(take, std::ref(failures[static_cast<size_t>(k)]));
+    try {
+      for (int k = 1; k < threads; ++k) others.emplace_back(take, std::ref(failures[static_cast<size_t>(k)]));
+    } catch (const std::system_error&) {  // no more threads for this process: those there are do it
+    }
     take(failures[0]);
   }
   WorkTime::set(start + spent / threads);

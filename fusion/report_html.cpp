@@ -16,6 +16,16 @@ extern const char* const kReportScript;  // html/report.js
 
 namespace {
 
+std::string replaced(const std::string& text, const std::string& what, const std::string& by) {
+  std::string result;
+  size_t from = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, from)) {
+    result.append(text, from, at - from).append(by);
+    from = at + what.size();
+  }
+  return result.append(text, from);
+}
+
 std::string escaped(const std::string& text) {
   std::string result;
   for (char c : text) {
@@ -110,12 +120,6 @@ class Page {
 
  private:
   static constexpr const char* kPlace = "@region@";  ///< stands for the id of a region
-
-  static std::string replaced(std::string text, const std::string& what, const std::string& by) {
-    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
-      text.replace(at, what.size(), by);
-    return text;
-  }
 
   /// All below the heading of a region, with `kPlace` for its id.
   std::string details(const RegionReport& region, const std::vector<const RegionReport*>& views) {
@@ -291,10 +295,9 @@ std::string reportHtml(const std::string& title, const std::vector<FormReport>& 
     }
   }
   if (!totals.empty()) page.out += "<pre>" + escaped(totals) + "</pre>\n";
-  std::string text = data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   // No "</script>" ends the element early, no "<!--" makes a browser look for another end.
-  for (size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at))
-    text.replace(at, 1, "\\u003c");
+  const std::string text =
+      replaced(data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), "<", "\\u003c");
   page.out += "<script type=\"application/json\" id=\"data\">" + text + "</script>\n<script>\n" +
               kReportScript + "</script>\n</body></html>\n";
   return page.out;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fusion/report_dot.h"
+#include "fusion/report_html.h"
 #include "fusion/source_excerpt.h"
 #include "tests/fusion/read_program.h"
 #include "tests/ir/norm2.h"
@@ -139,6 +140,19 @@ TEST(Report, DrawingsLeaveOutOrderThatFollows) {
   EXPECT_THAT(graph, Not(HasSubstr("n0 -> n2")));
   region.edges[1].edgeClass = "whole";
   EXPECT_THAT(regionDot(region, strategy), HasSubstr("n0 -> n2"));
+}
+
+/// In a page of a program of 250 lines a million characters are replaced; each moved all text behind it.
+TEST(Report, PagesOfMuchTextTakeNoTime) {
+  FormReport form{"norm2.nesl:1:1", "norm2", reportOf(Strategy::Ilp), {}, ""};
+  constexpr size_t kMany = 1'000'000;
+  for (size_t k = 0; k < kMany; ++k) form.report.regions[0].clusters[0].text += "a < b ";
+  const auto draw = [](const std::string&) { return Drawing{"", "nobody draws"}; };
+  const std::string page = reportHtml("norm2", {form}, lookup, draw);
+  size_t replaced = 0;
+  for (size_t at = page.find("\\u003c"); at != std::string::npos; at = page.find("\\u003c", at + 1))
+    ++replaced;
+  EXPECT_GE(replaced, kMany);
 }
 
 TEST(Report, JsonHasAllParts) {

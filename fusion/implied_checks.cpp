@@ -1,0 +1,162 @@
+#include "fusion/implied_checks.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "codegen/expression_schedule.h"
+#include "codegen/kernel_analysis.h"
+#include "fusion/known_bounds.h"
+#include "fusion/sizes.h"
+#include "ir/failures.h"
+
+namespace kelpie::fusion {
+
+using codegen::Schedule;
+using lcu::ExprKind;
+using lcu::ExprRef;
+using lcu::Soac;
+
+namespace {
+
+class Decisions {
+ public:
+  explicit Decisions(lcu::ExprArena& arena) : arena_(arena) {}
+
+  /// Of thunks over a space that are evaluated together; `where` holds for their elements, or is null.
+  void find(const std::vector<ExprRef>& roots, const Soac& soac, ExprRef where) {
+    if (std::none_of(roots.begin(), roots.end(), [](ExprRef e) { return e->canFail; })) return;
+    bounds_ = {};
+    if (soac.kind != lcu::SoacKind::Once) learnSpace(soac.space);
+    if (where) bounds_.learn(where, true);
+    const Schedule schedule = codegen::scheduleExpressions(roots);
+    block(schedule, 0);
+  }
+
+  bool any() const {
+    return std::any_of(found_.begin(), found_.end(),
+                       [](const auto& d) { return d.second != Decision::None; });
+  }
+
+  /// What takes the place of a node; null: nothing does.
+  ExprRef replacement(ExprRef e) const {
+    if (e->kind == ExprKind::Check) return decided(e) == Decision::True ? e->operands[1] : nullptr;
+    if (e->kind != ExprKind::Project || e->operands[0]->kind != ExprKind::If) return nullptr;
+    const ExprRef conditional = e->operands[0];
+    switch (decided(conditional)) {
+      case Decision::True:
+        return conditional->operands[1 + e->index];
+      case Decision::False:
+        return conditional->operands[1 + e->index + valueCount(conditional)];
+      default:
+        return nullptr;
+    }
+  }
+
+ private:
+  enum class Decision : uint8_t { None, True, False };
+
+  Decision decided(ExprRef e) const {
+    const auto found = found_.find(e);
+    return found == found_.end() ? Decision::None : found->second;
+  }
+
+  void learnSpace(const lcu::Space& space) {
+    const auto number = [&](uint32_t parameter, ExprRef below) {
+      const ExprRef number = arena_.param(parameter);
+      bounds_.learnNotNegative(number);
+      if (!below) return;
+      bounds_.learnLess(below, arena_.index(int64_t{1} << lcu::kLengthBits));
+      bounds_.learnLess(number, below);
+    };
+    number(0, space.extent);
+    if (!space.segmented()) return;
+    number(1, space.segments);
+    number(2, space.length);
+  }
+
+  void block(const Schedule& schedule, uint32_t number) {
+    for (const codegen::ScheduleStep& step : schedule.blocks[number].steps) {
+      const ExprRef node = step.node;
+      if (node->kind == ExprKind::Check)
+        note(node, bounds_.implies(node->operands[0], true) && losesNoCheck(node) ? Decision::True
+                                                                                  : Decision::None);
+      if (node->kind == ExprKind::If) {
+        const ExprRef condition = node->operands[0];
+        note(node, isFree(node) ? decisionOf(condition) : Decision::None);
+        under(schedule, step.first, condition, true);
+        under(schedule, step.second, condition, false);
+      } else if (node->kind == ExprKind::Loop) {
+        if (step.first != 0) block(schedule, step.first);
+        under(schedule, step.second, codegen::loopCondition(node), true);
+      } else if (step.first != 0) {
+        block(schedule, step.first);
+      }
+    }
+  }
+
+  void under(const Schedule& schedule, uint32_t number, ExprRef condition, bool holds) {
+    if (number == 0) return;
+    const KnownBounds::Mark before = bounds_.mark();
+    bounds_.learn(condition, holds);
+    block(schedule, number);
+    bounds_.forget(before);
+  }
+
+  /// Whether the value makes all checks that the condition, and what is told of an error, makes.
+  static bool losesNoCheck(ExprRef check) {
+    const auto& of = check->operands;
+    return lcu::failuresIn({of[0], of[3], of[4]}, {of[1]}).empty();
+  }
+  /// Whether a choice is made for its values alone: not for checks in its condition, nor to have something
+  /// evaluated in front of it, as calls that branches share (flatten/linear_recursion.h).
+  static bool isFree(ExprRef choice) {
+    const auto values = choice->operands.begin() + 1;
+    const auto count = static_cast<ptrdiff_t>(valueCount(choice));
+    return !choice->operands[0]->canFail && !std::equal(values, values + count, values + count);
+  }
+
+  Decision decisionOf(ExprRef condition) {
+    if (bounds_.implies(condition, true)) return Decision::True;
+    return bounds_.implies(condition, false) ? Decision::False : Decision::None;
+  }
+
+  void note(ExprRef node, Decision here) {
+    const auto [found, fresh] = found_.emplace(node, here);
+    if (!fresh && found->second != here) found->second = Decision::None;
+  }
+
+  lcu::ExprArena& arena_;
+  KnownBounds bounds_;
+  std::unordered_map<ExprRef, Decision> found_;  ///< Checks and Ifs
+};
+
+bool canFail(const lcu::Kernel& kernel) {
+  return std::any_of(kernel.bindings.begin(), kernel.bindings.end(), [](const Soac& soac) {
+    const std::vector<ExprRef> thunks = codegen::thunksOf(soac);
+    return std::any_of(thunks.begin(), thunks.end(), [](ExprRef e) { return e->canFail; });
+  });
+}
+
+}  // namespace
+
+void dropImpliedChecks(lcu::Kernel& kernel, lcu::ExprArena& arena) {
+  constexpr int kMostRounds = 8;  // what is inside of what goes follows in the next round
+  for (int round = 0; round < kMostRounds && canFail(kernel); ++round) {
+    Decisions decisions(arena);
+    for (const Soac& soac : kernel.bindings) {
+      decisions.find(codegen::eagerThunks(soac), soac, nullptr);
+      decisions.find(codegen::lateThunks(soac), soac, soac.where);
+    }
+    if (!decisions.any()) break;
+    for (Soac& soac : kernel.bindings)
+      changeExpressions(soac, [&](ExprRef thunk) {
+        return arena.rewrite(thunk, [&](ExprRef e) { return decisions.replacement(e); });
+      });
+  }
+  for (Soac& soac : kernel.bindings) {
+    if (soac.results.empty()) continue;  // no binding has nothing
+    std::erase_if(soac.effects, [](ExprRef e) { return !e->canFail; });
+  }
+}
+
+}  // namespace kelpie::fusion

@@ -1,0 +1,22 @@
+// Checks, and choices, that conditions around them have decided.
+//
+// Programs look before they read, and what they read looks again:
+//
+//   if i > 0 then v[check(i - 1 >= 0 and i - 1 < #v, i - 1, @1)] else 0  ->  if i > 0 then v[i - 1] else 0
+//
+// In:  a kernel. Out: in its thunks every Check that cannot fail wherever it is evaluated, by the schedule of
+//      codegen/expression_schedule.h, is its value, and every If that always comes out the same there is that
+//      side of it (as those that keep a position in range should a check fail). What is known there: which
+//      elements a space has, and how the conditions of Ifs and Loops around, and of filters, came out
+//      (known_bounds.h).
+// Invariant: nothing else is evaluated, and no launch reports another error. A check or choice that is
+// undecided at one of its places stays at all of them, as they share what it gives.
+#pragma once
+
+#include "ir/lcu.h"
+
+namespace kelpie::fusion {
+
+void dropImpliedChecks(lcu::Kernel& kernel, lcu::ExprArena& arena);
+
+}  // namespace kelpie::fusion
