@@ -82,8 +82,8 @@ void measure(const char* name, Lengths lengths, int64_t mean, int64_t n, int kin
         uint64_t needed = bytes;
         int waits = 0;
         const int error = kelpie_cub_grade(kind, keys.get(), places, values, nullptr, n, segments,
-                                           regular ? nullptr : offsets.get(), regular ? mean : 0, memory,
-                                           &needed, nullptr, &waits);
+                                           regular ? nullptr : offsets.get(), regular ? mean : 0, nullptr,
+                                           memory, &needed, nullptr, &waits);
         bytes = needed;
         return static_cast<cudaError_t>(error);
       });

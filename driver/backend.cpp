@@ -208,9 +208,7 @@ class CompilingBackend final : public Backend {
 
 void tellComplaint(Backend& backend) {
   if (const std::string complaint = backend.takeComplaint(); !complaint.empty())
-    fmt::print(stderr,
-               "kelpie: kernels are interpreted, which takes longer: {}\n"
-               "This is a mistake in Kelpie or of that compiler, not in your program; results are right.\n",
+    fmt::print(stderr, "kelpie: kernels are interpreted, which takes longer: {}\nResults are right.\n",
                complaint);
 }
 

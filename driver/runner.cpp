@@ -38,7 +38,12 @@ bool Runner::run(const std::vector<FormResult>& forms) {
     if (form.program && !form.failed()) running.push_back(&form);
   }
   backend_->expect(running, values_);
+  unreached_ = 0;
   const bool good = runAll(forms);
+  if (unreached_ > kMostUnreachedTold && !options_.quiet) {
+    const size_t more = unreached_ - kMostUnreachedTold;
+    fmt::print(stderr, "kelpie: {} more form{} what has no value\n", more, more == 1 ? " reads" : "s read");
+  }
   backend_->expect({}, values_);
   return good;
 }
@@ -122,7 +127,11 @@ bool Runner::evaluate(const FormResult& form) {
            fmt::format("the form that should have bound `{}` failed", failed->second.name)});
       for (const CellAssignment& assignment : form.assignments)
         failed_[assignment.cell] = {form.span, form.name};
-      report(form, diagnostic);
+      if (++unreached_ <= kMostUnreachedTold) {
+        report(form, diagnostic);
+      } else {
+        failures_[&*form.program] = diagnostic.message;
+      }
       return false;
     }
 

@@ -77,6 +77,10 @@ class Runner {
   std::unordered_map<uint32_t, FailedForm>
       failed_;  ///< cells without value: the form that should have set it
   std::unordered_map<const core::Program*, std::string> failures_;
+  /// Forms of a run that read what such a form should have bound. All but a few are counted only, so that
+  /// they do not bury why it failed.
+  size_t unreached_ = 0;
+  static constexpr size_t kMostUnreachedTold = 3;
 };
 
 }  // namespace kelpie::driver

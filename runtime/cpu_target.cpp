@@ -157,8 +157,14 @@ void CpuTarget::startCompiling(Compiled& compiled, size_t first) {
         std::swap(sources.front(), sources.back());
     }
     if (sources.empty()) continue;
-    if (auto failure = cache->start(sources)) cpuStatistics_.compileFailure = *failure;
+    if (auto failure = cache->start(sources)) giveUp(*failure);
   }
+}
+
+void CpuTarget::giveUp(const std::string& why) {
+  if (!cpuStatistics_.compileFailure.empty()) return;
+  cpuStatistics_.compileFailure = why;
+  if (options_.jit == Jit::Auto) complaint_ = why;  // otherwise the program does not run
 }
 
 bool CpuTarget::compilersWork() {
@@ -186,13 +192,9 @@ void CpuTarget::waitForCompilers(Compiled& compiled) {
   cpuStatistics_.waitedSeconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   load(compiled);
-  for (const Unit& unit : compiled.units) {
-    if (unit.loaded) continue;
-    if (auto failure = firstOf(unit).failureOf(unit.source))
-      complaint_ = cpuStatistics_.compileFailure = *failure;
-    if (cpuStatistics_.compileFailure.empty())
-      cpuStatistics_.compileFailure = "a compiled kernel could not be loaded";
-  }
+  // What small_ has compiled is looked for in good_.
+  for (const Unit& unit : compiled.units)
+    if (!unit.loaded) giveUp((&firstOf(unit) == &quick_ ? quick_ : good_).failureOf(unit.source));
 }
 
 void CpuTarget::improve(Compiled& compiled) {

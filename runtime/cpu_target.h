@@ -6,7 +6,7 @@
 // well. With Jit::Always they are compiled well at once. Shared objects are kept on disk
 // (runtime/object_cache.h), so a program that was compiled once starts fast the next time. All ways give the
 // same results to the bit, so when the change happens is not observable. Without a compiler everything stays
-// in the evaluator (Jit::Auto).
+// in the evaluator (Jit::Auto), and the user is told.
 #pragma once
 
 #include <chrono>
@@ -48,7 +48,8 @@ class CpuTarget final : public HostTarget {
   Failure prepare(const ProgramKernels& program) override;
   void release(const ProgramKernels& program) override;
   const CpuStatistics& cpuStatistics() const { return cpuStatistics_; }
-  /// That a compiler failed, so kernels are evaluated.
+  /// Why kernels are evaluated that should be compiled: there is no compiler, no place for what it writes, or
+  /// it failed.
   std::string takeComplaint() override { return std::exchange(complaint_, ""); }
 
  protected:
@@ -87,6 +88,8 @@ class CpuTarget final : public HostTarget {
   /// Whether compilers are at work on first code.
   bool compilersWork();
   void waitForCompilers(Compiled& compiled);
+  /// Kernels that are not compiled now never are, for the first reason that is given.
+  void giveUp(const std::string& why);
   /// Until one kernel is compiled, or all that compilers are at work on.
   void waitForKernel(Compiled& compiled, size_t kernel);
   /// Jit::Auto, after a compiled launch: has programs that go on for long compiled well.

@@ -302,7 +302,7 @@ class Run final : public Environment {
         launcher_.join(i);
         break;
       case PlanOp::Grade:
-        ahead_.settle();  // sorts are not held back by errors
+        ahead_.settle();  // sorts of all elements are not held back by errors
         launcher_.grade(i, extentsOf(*i.code));
         break;
       case PlanOp::Service:

@@ -1,6 +1,8 @@
 #include "runtime/host_grade.h"
 
 #include <algorithm>
+#include <atomic>
+#include <new>
 #include <vector>
 
 #include "runtime/host_radix_sort.h"
@@ -87,7 +89,7 @@ void gradeTyped(const GradeRequest& r, ThreadTeam& team) {
     return offsets ? offsets[s] : s * r.extents.length;
   };
   constexpr int64_t kSegmentsAtOnce = 16;
-  team.forEach((segments + kSegmentsAtOnce - 1) / kSegmentsAtOnce, [&](int64_t part) {
+  const auto gradePart = [&](int64_t part) {
     ThreadTeam alone(1);
     SortingMemory memory;
     std::vector<int64_t> space;
@@ -99,7 +101,16 @@ void gradeTyped(const GradeRequest& r, ThreadTeam& team) {
         gradeLong(keys + begin, n, to.at(begin), alone, memory);
       }
     }
+  };
+  std::atomic<bool> outOfMemory = false;  // work of a team must not throw
+  team.forEach((segments + kSegmentsAtOnce - 1) / kSegmentsAtOnce, [&](int64_t part) {
+    try {
+      gradePart(part);
+    } catch (const std::bad_alloc&) {
+      outOfMemory = true;
+    }
   });
+  if (outOfMemory) throw std::bad_alloc();
   if (r.extents.elements <= kParallelThreshold) return;
   SortingMemory memory(r.scratch);
   for (int64_t s = 0; s < segments; ++s) {

@@ -9,13 +9,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
-#include "runtime/cache_folders.h"
+#include "runtime/object_folder.h"
+#include "runtime/sealed_file.h"
+#include "runtime/unique_name.h"
 
 namespace kelpie::runtime {
 
@@ -84,12 +88,6 @@ std::string identityOf(const std::string& path) {
   return fmt::format("{} {} {} {}.{}", path, real, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
 }
 
-bool writable(const std::string& directory) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  return ::access(directory.c_str(), W_OK | X_OK) == 0;
-}
-
 /// Text as one word of a shell.
 std::string shellWord(const std::string& text) {
   std::string result = "'";
@@ -104,6 +102,17 @@ std::string firstLines(const std::string& path) {
   for (std::string line; lines < 5 && std::getline(file, line); ++lines)
     text += (lines > 0 ? "\n" : "") + line;
   return text;
+}
+
+/// Whether a compiler did not like a source: "<file>.cpp:<line>:<column>: error: ...". What it says of disks
+/// and memory reads otherwise ("fatal error: ...").
+bool isAboutSource(const std::string& complaints) {
+  std::istringstream lines(complaints);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t error = line.find(": error: ");
+    if (error != std::string::npos && line.find(".cpp:") < error) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -127,17 +136,11 @@ bool ObjectCache::locate() {
   environment_ = (compiler_.empty() ? "none" : identityOf(compiler_)) + "\n" + processor() + "\n";
   for (const auto& flag : flags(options_.quick)) environment_ += flag + " ";
 
-  std::vector<std::string> directories;
-  if (!options_.directory.empty()) {
-    directories = {options_.directory};
+  const auto folder = objectFolder(options_.directory);
+  if (const auto* none = std::get_if<NoFolder>(&folder)) {
+    noFolder_ = none->message;
   } else {
-    directories = cacheFolders();
-    directories.push_back(fmt::format("{}/kelpie-{}", fs::temp_directory_path().string(), getuid()));
-  }
-  for (const auto& directory : directories) {
-    if (!writable(directory)) continue;
-    directory_ = directory;
-    break;
+    directory_ = std::get<std::string>(folder);
   }
   return !directory_.empty();
 }
@@ -152,43 +155,64 @@ void* ObjectCache::find(const std::string& key) {
   const std::string path = pathOf(key);
   if (auto it = loaded_.find(path); it != loaded_.end()) return it->second;
   if (::access(path.c_str(), R_OK) != 0) return nullptr;
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle) {
-    loaded_[path] = handle;
+  // What is damaged would end the process inside of dlopen. It is made anew.
+  if (!readSealed(path)) {
+    notLoaded_[path] = path + " is damaged";
+  } else if (void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    return loaded_[path] = handle;
   } else {
-    // A damaged object is made anew.
-    ::unlink(path.c_str());
+    notLoaded_[path] = dlerror();
   }
-  return handle;
+  ::unlink(path.c_str());
+  return nullptr;
+}
+
+/// `make <stem> <target>`. A finished object gets its name in one step, with its seal; what compilers say is
+/// said in one language.
+std::string ObjectCache::shellFunction() const {
+  std::string command = "LC_ALL=C " + shellWord(compiler_);
+  for (const auto& flag : flags(options_.quick)) command += " " + flag;
+  return "make() {\n  if " + command + R"( -o "$1.tmp" "$1.cpp" -lm 2>"$1.log" &&
+    seal=$(cksum <"$1.tmp") && echo "$seal" >>"$1.tmp"
+  then mv -f "$1.tmp" "$2"
+  else mv -f "$1.log" "$2.failed"
+  fi
+  rm -f "$1.cpp" "$1.tmp" "$1.log"
+}
+)";
+}
+
+void ObjectCache::forget(const Job& job) {
+  ::unlink((job.stem + ".cpp").c_str());
+  begun_.erase(job.target);
 }
 
 std::optional<std::string> ObjectCache::start(const std::vector<std::string>& wanted) {
-  if (!locate()) return "there is no folder to write compiled kernels to (set KELPIE_CACHE)";
+  if (!locate()) return noFolder_;
   if (compiler_.empty()) return "no C++ compiler was found (set KELPIE_CXX)";
   if (!busy()) begun_.clear();
-  std::vector<std::string> sources;
-  for (const std::string& source : wanted)
-    if (begun_.insert(pathOf(keyOf(source))).second) sources.push_back(source);
-  // One shell for each core works through its share; a finished object gets its name in one step.
-  const size_t shells = std::min<size_t>(sources.size(), std::max(1u, std::thread::hardware_concurrency()));
-  std::vector<std::string> scripts(shells);
-  std::string command = shellWord(compiler_);
-  for (const auto& flag : flags(options_.quick)) command += " " + flag;
-  for (size_t k = 0; k < sources.size(); ++k) {
-    const std::string target = pathOf(keyOf(sources[k]));
-    const std::string stem = fmt::format("{}.{}.{}", target, getpid(), started_++);
+  std::vector<Job> jobs;
+  for (const std::string& source : wanted) {
+    const std::string target = pathOf(keyOf(source));
+    if (!begun_.insert(target).second) continue;
+    notLoaded_.erase(target);
+    const std::string stem = target + "." + uniqueName();
+    jobs.push_back({target, stem});
+    errno = 0;
     std::ofstream file(stem + ".cpp");
-    file << sources[k];
+    file << source;
     file.close();
-    if (!file) return "cannot write " + stem + ".cpp";
-    const std::string name = shellWord(stem), final = shellWord(target);
-    scripts[k % shells] += fmt::format(
-        "if {0} -o {1}.tmp {1}.cpp -lm 2>{1}.log; then mv -f {1}.tmp {2}; rm -f {1}.log; else mv -f {1}.log "
-        "{2}.failed; fi; rm -f {1}.cpp {1}.tmp\n",
-        command, name, final);
+    if (file) continue;
+    const std::string reason = errno != 0 ? std::strerror(errno) : "it failed";
+    for (const Job& job : jobs) forget(job);
+    return "cannot write " + stem + ".cpp: " + reason;
   }
-  for (std::string& script : scripts) {
-    std::string shell = "/bin/sh", option = "-c";
+  // One shell for each core works through its share.
+  const size_t shells = std::min<size_t>(jobs.size(), std::max(1u, std::thread::hardware_concurrency()));
+  for (size_t first = 0; first < shells; ++first) {
+    std::string shell = "/bin/sh", option = "-c", script = shellFunction();
+    for (size_t k = first; k < jobs.size(); k += shells)
+      script += "make " + shellWord(jobs[k].stem) + " " + shellWord(jobs[k].target) + "\n";
     char* const arguments[] = {shell.data(), option.data(), script.data(), nullptr};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
@@ -196,9 +220,13 @@ std::optional<std::string> ObjectCache::start(const std::vector<std::string>& wa
       posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", stream == 0 ? O_RDONLY : O_WRONLY, 0);
     }
     pid_t process = -1;
-    const bool started = posix_spawn(&process, shell.c_str(), &actions, nullptr, arguments, environ) == 0;
+    const int failed = posix_spawn(&process, shell.c_str(), &actions, nullptr, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
-    if (!started) return "cannot start " + shell;
+    if (failed != 0) {
+      for (size_t k = 0; k < jobs.size(); ++k)
+        if (k % shells >= first) forget(jobs[k]);
+      return "cannot start " + shell + ": " + std::strerror(failed);
+    }
     workers_.push_back(process);
   }
   return std::nullopt;
@@ -221,13 +249,22 @@ void ObjectCache::wait() {
   begun_.clear();
 }
 
-std::optional<std::string> ObjectCache::failureOf(const std::string& source) {
-  if (!locate()) return std::nullopt;
-  const std::string log = pathOf(keyOf(source)) + ".failed";
-  if (::access(log.c_str(), R_OK) != 0) return std::nullopt;
-  std::string text = firstLines(log);
-  ::unlink(log.c_str());
-  return fmt::format("{} failed on a generated kernel:\n{}", compiler_, text);
+std::string ObjectCache::failureOf(const std::string& source) {
+  if (!locate()) return noFolder_;
+  const std::string path = pathOf(keyOf(source)), log = path + ".failed";
+  if (::access(log.c_str(), R_OK) == 0) {
+    const std::string text = firstLines(log);
+    ::unlink(log.c_str());
+    if (text.empty())
+      return fmt::format("{} failed on a generated kernel without a word; there may be no space in {}",
+                         compiler_, directory_);
+    return fmt::format(
+        "{} failed on a generated kernel:\n{}{}", compiler_, text,
+        isAboutSource(text) ? "\nThis is a mistake in Kelpie or of that compiler, not in your program." : "");
+  }
+  if (const auto problem = notLoaded_.find(path); problem != notLoaded_.end())
+    return "a compiled kernel could not be loaded: " + problem->second;
+  return fmt::format("{} was stopped, or could not write to {}", compiler_, directory_);
 }
 
 }  // namespace kelpie::runtime

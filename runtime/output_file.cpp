@@ -1,6 +1,7 @@
 #include "runtime/output_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,11 +9,29 @@
 #include <filesystem>
 #include <utility>
 
+#include "runtime/unique_name.h"
+
 namespace kelpie {
 
 namespace {
 
 std::string lastError() { return std::strerror(errno); }
+
+/// A new file, with the owner and the rights of another, if there is one; -1: errno says why not.
+int createLike(const std::string& path, const std::string& other) {
+  struct stat like {};
+  const bool known = !other.empty() && ::stat(other.c_str(), &like) == 0;
+  // Until it has its own rights nobody else may open it.
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, known ? 0600 : 0666);
+  if (file < 0 || !known) return file;
+  // Only a privileged user gives files away. The rights of a group that it cannot have are those of others.
+  auto rights = like.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
+  if (::fchown(file, like.st_uid, like.st_gid) != 0 &&
+      ::fchown(file, static_cast<uid_t>(-1), like.st_gid) != 0)
+    rights = (rights & ~static_cast<mode_t>(S_IRWXG)) | (rights & S_IRWXO) << 3;
+  ::fchmod(file, rights);
+  return file;
+}
 
 }  // namespace
 
@@ -38,8 +57,9 @@ std::string OutputFile::open(const std::string& path, Mode mode) {
     return file_ ? "" : lastError();
   }
   if (exists && ::access(path_.c_str(), W_OK) != 0) return lastError();
-  temporary_ = path_ + "." + std::to_string(::getpid()) + ".partial";
-  file_ = std::fopen(temporary_.c_str(), "wb");
+  temporary_ = path_ + "." + uniqueName() + ".partial";
+  const int descriptor = createLike(temporary_, exists ? path_ : "");
+  file_ = descriptor >= 0 ? ::fdopen(descriptor, "wb") : nullptr;
   if (file_) return "";
   temporary_.clear();
   return lastError();

@@ -1,7 +1,9 @@
 // A file being written that appears under its name only when it is complete.
 //
-// A new file is written beside its place and renamed by `commit`; an appended one is cut back to its old
-// size by `discard`. Devices and pipes are written directly.
+// A new file is written beside its place and renamed by `commit`; it keeps the rights of the file that it
+// replaces, and its owner where the system allows that. An appended one is cut back to its old size by
+// `discard`. Devices and pipes are written directly. Of several for one place each is whole, and the last to
+// be committed stays.
 #pragma once
 
 #include <cstdio>

@@ -1,6 +1,7 @@
 #include "runtime/random_stream.h"
 
 #include <algorithm>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -117,15 +118,22 @@ void RandomStream::draw(std::span<int64_t> draws) {
     for (int64_t& draw : part) draw = philox(stream.key_, stream.position_++) >> 1;
   };
   if (blocks < 2) return fill(*this, draws);
-  std::vector<std::thread> threads;
-  for (size_t b = 0; b < blocks; ++b) {
+  const auto fillBlock = [&](size_t b) {
     const size_t begin = draws.size() * b / blocks, end = draws.size() * (b + 1) / blocks;
-    threads.emplace_back([&fill, part = draws.subspan(begin, end - begin), begin, stream = *this]() mutable {
-      stream.skip(begin);
-      fill(stream, part);
-    });
+    RandomStream stream = *this;
+    stream.skip(begin);
+    fill(stream, draws.subspan(begin, end - begin));
+  };
+  std::vector<std::thread> others;
+  size_t next = 1;
+  try {
+    for (; next < blocks; ++next) others.emplace_back(fillBlock, next);
+  } catch (const std::exception&) {
+    // The system has no more threads (or memory for them): this one does the rest.
   }
-  for (std::thread& thread : threads) thread.join();
+  fillBlock(0);
+  for (; next < blocks; ++next) fillBlock(next);
+  for (std::thread& thread : others) thread.join();
   skip(draws.size());
 }
 

@@ -6,4 +6,5 @@ kelpie_library(services SOURCES
   random_stream.cpp
   services.cpp
   subprocess.cpp
+  unique_name.cpp
   LINK kelpie_ir)

@@ -98,6 +98,9 @@ struct GradeRequest {
   DevicePointer offsets;  ///< SpaceKind::Offsets: segments + 1 positions; null otherwise
   Scratch* scratch;
   bool* waited = nullptr;  ///< set if the host has waited for the device; may be null
+  /// Null, or a word of 64 bits of the device: once it is not 0, an earlier launch has failed, offsets may
+  /// not exist, and nothing is to be sorted.
+  DevicePointer failure = nullptr;
 };
 
 /// How machine code for kernels came to be.

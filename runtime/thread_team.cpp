@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 
 namespace kelpie::runtime {
 namespace {
@@ -52,7 +53,11 @@ int usualThreads() {
   return std::max(threads, 1);
 }
 
-ThreadTeam::ThreadTeam(int threads) : threads_(std::max(threads, 1)), aloneFor_(kAlone), inside_(kClosed) {}
+ThreadTeam::ThreadTeam(int threads)
+    : threads_(std::max(threads, 1)),
+      mostOthers_(static_cast<size_t>(threads_) - 1),
+      aloneFor_(kAlone),
+      inside_(kClosed) {}
 
 ThreadTeam::~ThreadTeam() {
   ending_.store(true, std::memory_order_relaxed);
@@ -62,7 +67,7 @@ ThreadTeam::~ThreadTeam() {
 
 void ThreadTeam::run(int64_t parts, int64_t atOnce, Work work, void* what) {
   int64_t part = 0;
-  if (threads_ == 1 || parts <= 1) {
+  if (mostOthers_ == 0 || parts <= 1) {
     for (; part < parts; ++part) work(what, part);
     return;
   }
@@ -85,7 +90,7 @@ void ThreadTeam::run(int64_t parts, int64_t atOnce, Work work, void* what) {
   next_.store(part, std::memory_order_relaxed);
   inside_.store(0, std::memory_order_release);
   announce();
-  while (static_cast<int>(others_.size()) < threads_ - 1) others_.emplace_back([this] { help(); });
+  callOthers();
   const int64_t own = takeParts();
   const Clock::time_point done = Clock::now();
   waitForOthers();
@@ -111,6 +116,15 @@ void ThreadTeam::wasAlone(Clock::duration time) {
 void ThreadTeam::announce() {
   rounds_.fetch_add(1, std::memory_order_seq_cst);
   if (sleeping_.load(std::memory_order_seq_cst) > 0) rounds_.notify_all();
+}
+
+/// Nothing may leave `run` while others work on what is in its frame.
+void ThreadTeam::callOthers() {
+  try {
+    while (others_.size() < mostOthers_) others_.emplace_back([this] { help(); });
+  } catch (const std::exception&) {  // system_error, or bad_alloc
+    mostOthers_ = others_.size();
+  }
 }
 
 int64_t ThreadTeam::takeParts() {

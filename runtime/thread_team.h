@@ -7,7 +7,8 @@
 //     a part may wait for an earlier one;
 //   - the caller waits for those that took a part, not for those that are still on their way; and where
 //     that costs more than they do, because there is no processor for them, it stays alone for longer;
-//   - idle threads look out for work for a moment, then sleep.
+//   - idle threads look out for work for a moment, then sleep;
+//   - where the system has no more threads, those that there are do the work, if need be the caller alone.
 #pragma once
 
 #include <atomic>
@@ -48,6 +49,7 @@ class ThreadTeam {
 
   void help();
   void announce();
+  void callOthers();
   bool enter();
   void leave();
   int64_t takeParts();  ///< gives how many
@@ -56,6 +58,7 @@ class ThreadTeam {
   void wasAlone(Duration time);
 
   const int threads_;
+  size_t mostOthers_;  ///< fewer than were asked for once the system has refused one
   std::vector<std::thread> others_;
   Duration aloneFor_;  ///< how long the caller works before it asks for help
   Duration alone_{};   ///< how long loops took that ended before that

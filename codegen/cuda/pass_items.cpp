@@ -152,7 +152,8 @@ void findSegmentValues(const PassText& t, const StagePlan& stage, const ItemForm
     lcu::forEachNode(thunksOf(t.kernel.bindings[b]), [&](ExprRef e) {
       if (!loadsAtSegment(e, t.info)) return;
       const auto here = t.segmentValues.find(e->index);
-      if (here != t.segmentValues.end()) emitter.define(e, t.widened(e->index, here->second + "[number[v]]"));
+      if (here != t.segmentValues.end())
+        emitter.define(e, t.widened(e->index, here->second + "[uint32_t(number[v])]"));
     });
 }
 
@@ -162,7 +163,7 @@ const char* segmentOfItem(const PassText& t, const ItemForm& form) {
            : form.alone ? "range.firstSegment + range.segment"
                         : "range.firstSegment + range.segment + number[row][v]";
   if (!t.plan.numbered()) return "tile.firstSegment + number[row][v]";
-  return form.alone ? "numbers.first" : "numbers.first + number[v]";
+  return form.alone ? "numbers.first" : "numbers.first + uint32_t(number[v])";
 }
 
 }  // namespace

@@ -124,8 +124,8 @@ struct SegmentNumbers {
     return heads;
   }
 
-  /// The segments (less `first`) of the items of a row; of those outside of the tile that of the nearest one
-  /// in it.
+  /// The segments (less `first`, modulo 2^32, as many empty ones may lie between two elements) of the items
+  /// of a row; of those outside of the tile that of the nearest one in it.
   template <class Segments>
   __device__ __forceinline__ void row(int row, const Segments& segments, const Tile& tile,
                                       const Shared& shared, int (&number)[S::kWidth]) const {

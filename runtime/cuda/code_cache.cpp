@@ -11,6 +11,8 @@
 #include "runtime/cache_folders.h"
 #include "runtime/cuda/kernel_resources.h"
 #include "runtime/cuda/nvrtc_compiler.h"
+#include "runtime/sealed_file.h"
+#include "runtime/unique_name.h"
 
 namespace kelpie::runtime::cuda {
 
@@ -81,10 +83,10 @@ bool CodeCache::has(const std::string& key) const {
 
 bool CodeCache::read(const std::string& key, std::vector<char>& code) const {
   if (folder_.empty()) return false;
-  std::ifstream in(fs::path(folder_) / (key + ".cubin"), std::ios::binary);
-  if (!in) return false;
-  code.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
-  return !code.empty();
+  const auto sealed = readSealed(fs::path(folder_) / (key + ".cubin"));
+  if (!sealed || sealed->empty()) return false;
+  code.assign(sealed->begin(), sealed->end());
+  return true;
 }
 
 bool CodeCache::write(const std::string& key, const std::vector<char>& code) const {
@@ -92,9 +94,10 @@ bool CodeCache::write(const std::string& key, const std::vector<char>& code) con
   std::error_code error;
   fs::create_directories(folder_, error);
   // Renamed into place, so that a reader never sees half a file.
-  const fs::path part = fs::path(folder_) / fmt::format("{}.{}.part", key, getpid());
+  const fs::path part = fs::path(folder_) / fmt::format("{}.{}.part", key, uniqueName());
   std::ofstream out(part, std::ios::binary);
   out.write(code.data(), static_cast<std::streamsize>(code.size()));
+  out << sealOf({code.data(), code.size()});
   out.close();
   if (out) fs::rename(part, fs::path(folder_) / (key + ".cubin"), error);
   if (out && !error) return true;

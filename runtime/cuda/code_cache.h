@@ -3,7 +3,8 @@
 // A key is the hash of everything the code depends on: the generated source without its comments, the device
 // library, the options and the architecture; not the compiler, so code that was compiled ahead (`kelpie
 // build`) is found where there is none. New files appear under their names by an atomic rename: any number
-// of processes may share a folder. Failing to read or write only costs time.
+// of processes may share a folder. Failing to read or write only costs time, and what is not whole any more
+// (runtime/sealed_file.h) is not there.
 #pragma once
 
 #include <string>
@@ -20,6 +21,7 @@ class CodeCache {
 
   /// The name under which code for this source is kept.
   static std::string key(const std::string& source, int architecture);
+  /// Whether there is a file. It may turn out to be damaged.
   bool has(const std::string& key) const;
   bool read(const std::string& key, std::vector<char>& code) const;
   /// Whether the code is on disk afterwards.

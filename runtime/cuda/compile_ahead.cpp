@@ -1,5 +1,6 @@
 #include "runtime/cuda/compile_ahead.h"
 
+#include <system_error>
 #include <thread>
 
 #include "codegen/cuda/cuda_module.h"
@@ -41,7 +42,11 @@ Compilers startCompilers(const std::string& command) {
     compilers.server = std::make_shared<cuda::CompilerServer>(command);
     compilers.server->start();
   }
-  compilers.here = std::async(std::launch::async, [] { cuda::NvrtcCompiler().getReady(); });
+  try {
+    compilers.here = std::async(std::launch::async, [] { cuda::NvrtcCompiler().getReady(); });
+  } catch (const std::system_error&) {
+    // The system has no more threads. NVRTC gets ready with the first source, then.
+  }
   return compilers;
 }
 

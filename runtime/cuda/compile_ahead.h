@@ -24,7 +24,7 @@ std::vector<std::string> cudaSources(const lcu::Program& program);
 /// What compiles for compileAhead, and gets ready while a program is still read.
 struct Compilers {
   std::shared_ptr<cuda::CompilerServer> server;  ///< null: there are few cores
-  std::future<void> here;                        ///< NVRTC of this process
+  std::future<void> here;                        ///< NVRTC of this process; not valid: there is no thread
 };
 /// `command`: CudaTargetOptions::compilerHelper.
 Compilers startCompilers(const std::string& command);

@@ -11,7 +11,9 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "runtime/cuda/nvrtc_compiler.h"
 #include "runtime/subprocess.h"
@@ -122,7 +124,11 @@ void endWith(int socket) {
 
 /// Answers what comes by a socket until there is no more.
 void serve(const NvrtcCompiler& compiler, int socket) {
-  std::thread(endWith, socket).detach();
+  try {
+    std::thread(endWith, socket).detach();
+  } catch (const std::system_error&) {
+    return;  // who waits for the greeting sees the end of this process
+  }
   if (!sendText(socket, 0, std::string())) return;
   int64_t architecture = 0;
   std::string source;
@@ -163,11 +169,14 @@ void CompilerServer::start() {
   int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nowhere >= 0 && theirs >= 0) {
     const auto started = startProcess(command_, {theirs, nowhere, nowhere});
-    if (const pid_t* process = std::get_if<pid_t>(&started)) process_ = *process;
+    if (const pid_t* process = std::get_if<pid_t>(&started)) {
+      process_ = *process;
+      std::swap(socket_, ours);  // stop() has closed an earlier one
+    }
   }
   closeEnd(nowhere);
   closeEnd(theirs);
-  socket_ = ours;
+  closeEnd(ours);
 }
 
 void CompilerServer::stop() {

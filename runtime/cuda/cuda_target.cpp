@@ -62,7 +62,9 @@ Failure CudaTarget::download(void* to, DevicePointer from, size_t bytes) {
 Failure CudaTarget::copy(DevicePointer to, DevicePointer from, size_t bytes) {
   return device_->copy(to, from, bytes);
 }
-Failure CudaTarget::grade(const GradeRequest& request) {
+Failure CudaTarget::grade(const GradeRequest& given) {
+  GradeRequest request = given;
+  request.failure = error_;
   // A first sort of its kind waits for its code to be loaded, up to 2 ms.
   if (timing_ && request.extents.elements > 0 &&
       warmSorts_.insert({request.type, request.space, request.order != nullptr, request.sorted != nullptr})

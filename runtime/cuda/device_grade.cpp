@@ -32,6 +32,10 @@ Failure gradeByWayOfHost(Device& device, const GradeRequest& request) {
     offsets.resize(static_cast<size_t>(request.extents.segments) + 1);
     if (auto f = device.download(offsets.data(), request.offsets, offsets.size() * sizeof(int64_t))) return f;
     onHost.offsets = offsets.data();
+    uint64_t failure = 0;
+    if (request.failure)
+      if (auto f = device.download(&failure, request.failure, sizeof failure)) return f;
+    if (failure != 0) return std::nullopt;  // who was to make them has not
   }
   ThreadTeam team;
   gradeOnHost(onHost, team);
@@ -79,7 +83,7 @@ Failure gradeOnDevice(Device& device, void* stream, const GradeRequest& request,
     int waits = 0;
     auto run = [&](void* scratch) {
       return kelpie_cub_grade(kindOf(request.type), request.keys, order, request.sorted, ranks, x.elements,
-                              x.segments, offsets, length, scratch, &bytes, stream, &waits);
+                              x.segments, offsets, length, request.failure, scratch, &bytes, stream, &waits);
     };
     int error = run(nullptr);
     if (error == 0) {

@@ -41,6 +41,7 @@ struct Seen {
 template <class Key>
 __global__ void see(const Key* keys, int64_t n, Segments segments, Seen* seen, int64_t* offsets,
                     int64_t* origins) {
+  segments = segments.sound();
   const int64_t begin = int64_t(blockIdx.x) * kThreads + threadIdx.x, step = int64_t(gridDim.x) * kThreads;
   const auto first = ordered(keys[0]);
   auto mine = first ^ first;
@@ -488,14 +489,15 @@ int gradeKeys(int kind, const void* keys, int64_t* order, void* sorted, int64_t*
 
 extern "C" int kelpie_cub_grade(int kind, const void* keys, int64_t* order, void* sorted, int64_t* ranks,
                                 int64_t elements, int64_t segments, const int64_t* offsets, int64_t length,
-                                void* scratch, uint64_t* scratchBytes, void* stream, int* waits) {
+                                const void* failure, void* scratch, uint64_t* scratchBytes, void* stream,
+                                int* waits) {
   constexpr decltype(&gradeKeys<uint8_t>) kByKind[] = {
       gradeKeys<uint8_t>, gradeKeys<int32_t>, gradeKeys<int64_t>, gradeKeys<float>, gradeKeys<double>};
   if (kind < 1 || kind > 5) return cudaErrorInvalidValue;
   *waits = 0;
-  const int error =
-      kByKind[kind - 1](kind, keys, order, sorted, ranks, elements, Segments{offsets, length, segments},
-                        scratch, scratchBytes, stream, waits);
+  const Segments all{offsets, length, segments, nullptr, static_cast<const unsigned long long*>(failure)};
+  const int error = kByKind[kind - 1](kind, keys, order, sorted, ranks, elements, all, scratch, scratchBytes,
+                                      stream, waits);
   // The runtime would keep it, and give it as that of a later call.
   if (error != cudaSuccess) cudaGetLastError();
   return error;

@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(G::kThreadsOfBlock)
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
   const int group = G::kOfWarp ? lane * kGroupsOfWarp / kWarp : 0;  // of the warp
   const int64_t step = int64_t(gridDim.x) * kApart * looks;
-  const Segments& segments = job.segments;
+  const Segments segments = job.segments.sound();
   for (int64_t first = (int64_t(blockIdx.x) * kApart + warp % kApart) * looks; first < segments.count;
        first += step) {
     const int64_t segment = first + lane;
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(kFewWarps* kWarp)
     typename Longest::Shared longest;
   } shared;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const Segments& segments = job.segments;
+  const Segments segments = job.segments.sound();
   for (int64_t first = int64_t(blockIdx.x) * together; first < segments.count;
        first += int64_t(gridDim.x) * together) {
     const auto lengthOf = [&](int k) -> int64_t {

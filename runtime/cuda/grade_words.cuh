@@ -38,7 +38,14 @@ struct Segments {
   int64_t length = 0, count = 1;
   /// Null, or where each begins in another array, of which these elements are a part.
   const int64_t* origins = nullptr;
+  /// Null, or a word that is not 0 once the launch has failed that was to make `offsets`.
+  const unsigned long long* error = nullptr;
 
+  /// These; after an error, all without elements.
+  __device__ Segments sound() const {
+    if (!error || *error == 0) return *this;
+    return {nullptr, 0, count, nullptr, nullptr};
+  }
   __host__ __device__ bool several() const { return offsets || length > 0; }
   /// The segment of an element, which is one of low..high-1.
   __device__ int64_t of(int64_t element, int64_t low, int64_t high) const {

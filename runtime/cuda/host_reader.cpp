@@ -41,6 +41,13 @@ bool divide(std::span<const HostRead> reads, HostWords& words) {
 
 std::string HostReader::source() { return "#include \"host_words.cuh\"\n"; }
 
+Function HostReader::function(const std::string& entry) {
+  if (!load()) return nullptr;
+  const auto [known, isNew] = functions_.try_emplace(entry);
+  if (isNew) known->second = module_->function(entry);
+  return known->second;
+}
+
 bool HostReader::load() {
   if (tried_) return module_ != nullptr;
   if (!isReady()) return false;

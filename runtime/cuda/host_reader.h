@@ -5,6 +5,7 @@
 // flow follows their data spend much of their time on.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,11 +26,14 @@ class HostReader {
   /// Whether its code is there, or it is known that there is none.
   bool isReady() { return tried_ || device_.isReady(source()); }
   /// Another kernel of that source; null: there is none, or none yet.
-  Function function(const std::string& entry) { return load() ? module_->function(entry) : nullptr; }
+  Function function(const std::string& entry);
   /// Waits for all work before. Words, or up to 2,048 pieces of 128 bytes and words beside them; more are
   /// copied by the driver.
   Failure read(std::span<const HostRead> reads);
-  void unload() { module_.reset(); }
+  void unload() {
+    module_.reset();
+    functions_.clear();
+  }
 
  private:
   /// Without code that is ready, the driver copies.
@@ -40,9 +44,10 @@ class HostReader {
   Device& device_;
   std::unique_ptr<Module> module_;
   Function function_ = nullptr;
-  uint64_t* memory_ = nullptr;  ///< of the host, shared
-  void* pieces_ = nullptr;      ///< likewise: where pieces come from, and they
-  uint64_t number_ = 0;         ///< of the latest read
+  std::map<std::string, Function> functions_;  ///< that were asked for: the driver takes some time each
+  uint64_t* memory_ = nullptr;                 ///< of the host, shared
+  void* pieces_ = nullptr;                     ///< likewise: where pieces come from, and they
+  uint64_t number_ = 0;                        ///< of the latest read
   bool tried_ = false;
 };
 

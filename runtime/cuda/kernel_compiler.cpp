@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 
 namespace kelpie::runtime::cuda {
 
@@ -49,20 +50,28 @@ bool KernelCompiler::find(const std::string& key, std::vector<char>& code) const
   return ahead_.read(key, code) || cache_.read(key, code);
 }
 
+void KernelCompiler::addThread(bool helped) {
+  try {
+    threads_.emplace_back([this, helped] { work(helped); });
+  } catch (const std::exception&) {  // system_error, or bad_alloc
+    mostThreads_ = allowedThreads_ = threads_.size();
+  }
+}
+
 void KernelCompiler::enqueue(const std::string& key, const std::string& source) {
   const auto [job, isNew] = jobs_.try_emplace(key);
   if (!isNew) return;
   job->second.source = source;
   queue_.push_back(key);
-  const size_t most = server_ ? kOwnThreads : allowedThreads_;
-  if (queue_.size() > idle_ && threads_.size() < most) threads_.emplace_back([this] { work(false); });
+  const size_t most = server_ ? std::min(kOwnThreads, allowedThreads_) : allowedThreads_;
+  if (queue_.size() > idle_ && threads_.size() < most) addThread(false);
   wake_.notify_one();
 }
 
 void KernelCompiler::callHelpers() {
   if (!server_ || ending_) return;
   for (size_t waiting = queue_.size(); waiting > 0 && threads_.size() < allowedThreads_; --waiting)
-    threads_.emplace_back([this] { work(true); });
+    addThread(true);
 }
 
 void KernelCompiler::callMoreHelpers() {
@@ -70,7 +79,7 @@ void KernelCompiler::callMoreHelpers() {
   callHelpers();
   for (size_t waiting = queue_.size(); !server_ && waiting > idle_ && threads_.size() < allowedThreads_;
        --waiting)
-    threads_.emplace_back([this] { work(false); });
+    addThread(false);
 }
 
 void KernelCompiler::putFirst(const std::vector<std::string>& keys) {
@@ -108,7 +117,7 @@ bool KernelCompiler::isReady(const std::string& source) {
   {
     const std::lock_guard lock(mutex_);
     enqueue(key, source);
-    if (jobs_.at(key).state == State::Done) return true;
+    if (jobs_.at(key).state == State::Done || threads_.empty()) return true;
   }
   return ahead_.has(key) || cache_.has(key);
 }
@@ -125,8 +134,13 @@ Failure KernelCompiler::take(const std::string& source, std::vector<char>& code)
     lock.unlock();
     job.cached = find(key, job.code);
     lock.lock();
-    job.state = job.cached ? State::Done : State::Queued;
-    if (!job.cached) {
+    if (!job.cached && threads_.empty()) {
+      lock.unlock();
+      job.failure = compile(key, job.source, job.code, nullptr);
+      lock.lock();
+    }
+    job.state = job.cached || threads_.empty() ? State::Done : State::Queued;
+    if (job.state == State::Queued) {
       queue_.push_front(key);
       wake_.notify_one();
     }

@@ -5,6 +5,7 @@
 // In:  sources (codegen/cuda/cuda_module.h), announced as early as they are known.
 // Out: code for one architecture. Whoever asks for a source that is still queued makes it the next one.
 // Then: what NVRTC compiled is in the cache. No GPU is needed.
+// Where the system has no threads, fewer compile; without any, who asks for code compiles it.
 #pragma once
 
 #include <condition_variable>
@@ -44,7 +45,8 @@ class KernelCompiler {
   /// Begins to compile sources; `soon`: before all others that are queued. The longest first: where there are
   /// cores for all, all take as long as the longest.
   void start(const std::vector<std::string>& sources, bool soon);
-  /// Whether `take` will not wait for NVRTC. Begins to compile the source if it was not announced.
+  /// Whether there is nothing to wait for before `take`: the code is there, or it is `take` that compiles it.
+  /// Begins to compile the source if it was not announced.
   bool isReady(const std::string& source);
   /// The code of a source; waits for it. The code is handed out once.
   Failure take(const std::string& source, std::vector<char>& code);
@@ -74,6 +76,8 @@ class KernelCompiler {
   void enqueue(const std::string& key, const std::string& source);
   void putFirst(const std::vector<std::string>& keys);
   void work(bool helped);
+  /// Starts a thread that works, unless the system has no more, which is not asked again then.
+  void addThread(bool helped);
   /// Starts threads with processes for what is queued, as far as there are cores.
   void callHelpers();
   /// ... with more of them from now on, as somebody waits.
@@ -86,7 +90,7 @@ class KernelCompiler {
 
   const int architecture_;
   const std::shared_ptr<CompilerServer> server_;
-  const size_t mostThreads_;
+  size_t mostThreads_;
   size_t allowedThreads_;  ///< now
   NvrtcCompiler nvrtc_;
   CodeCache ahead_, cache_;

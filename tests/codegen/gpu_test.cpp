@@ -573,6 +573,49 @@ TEST_F(Gpu, SortsStablyBySegment) {
   }
 }
 
+/// Where the launch that makes offsets has failed, memory holds anything: nothing is sorted, and nothing
+/// outside of the arrays is touched.
+TEST_F(Gpu, SortsNoSegmentsAfterAnError) {
+  for (const int64_t n : {int64_t{900}, int64_t{19'000}, int64_t{200'000}}) {
+    HeldScratch memory(*cuda_);
+    constexpr int64_t kSegments = 60;
+    const std::vector<int64_t> keys(static_cast<size_t>(n), 3);
+    std::vector<int64_t> offsets, marks(keys.size(), -7);
+    for (int64_t s = 0; s <= kSegments; ++s) offsets.push_back(static_cast<int64_t>(random_() >> 24) - n * s);
+    runtime::GradeRequest request{};
+    request.type = ScalarType::Int64;
+    request.space = SpaceKind::Offsets;
+    request.extents.elements = n;
+    request.extents.segments = kSegments;
+    request.scratch = &memory;
+    request.keys = memory.take(keys.size() * 8);
+    request.order = memory.take(keys.size() * 8);
+    request.offsets = memory.take(offsets.size() * 8);
+    const runtime::DevicePointer condition = memory.take(1);
+    const char no = 0;
+    ASSERT_EQ(cuda_->upload(request.keys, keys.data(), keys.size() * 8), std::nullopt);
+    ASSERT_EQ(cuda_->upload(request.order, marks.data(), marks.size() * 8), std::nullopt);
+    ASSERT_EQ(cuda_->upload(request.offsets, offsets.data(), offsets.size() * 8), std::nullopt);
+    ASSERT_EQ(cuda_->upload(condition, &no, 1), std::nullopt);
+    uint64_t number = 0;
+    ASSERT_EQ(cuda_->foretell(condition, true, number), std::nullopt);  // which sets the word of errors
+    auto failure = cuda_->grade(request);
+    EXPECT_EQ(failure, std::nullopt) << *failure;
+    runtime::Outcome outcome{};
+    ASSERT_EQ(cuda_->outcomeOf(number, true, outcome), std::nullopt);
+    cuda_->takeBack(number);
+    std::vector<int64_t> order(keys.size());
+    ASSERT_EQ(cuda_->download(order.data(), request.order, order.size() * 8), std::nullopt);
+    EXPECT_TRUE(order == marks) << n << " elements, KELPIE_SEED=" << seed_;
+    for (int64_t s = 0; s <= kSegments; ++s) offsets[static_cast<size_t>(s)] = n * s / kSegments;
+    ASSERT_EQ(cuda_->upload(request.offsets, offsets.data(), offsets.size() * 8), std::nullopt);
+    failure = cuda_->grade(request);
+    ASSERT_EQ(failure, std::nullopt) << *failure;
+    ASSERT_EQ(cuda_->download(order.data(), request.order, order.size() * 8), std::nullopt);
+    EXPECT_EQ(order.back(), n - 1 - offsets[kSegments - 1]) << n << " elements";
+  }
+}
+
 TEST_F(Gpu, RandomNumbersAreThoseOfTheHost) {
   for (const RandomGenerator generator : {RandomGenerator::Additive, RandomGenerator::Philox}) {
     RandomStream stream(generator);

@@ -107,6 +107,17 @@ TEST_F(Command, AFloodOfErrorsIsCut) {
   EXPECT_EQ(outcome.status, 1);
 }
 
+/// Forms that read what a failed one should have bound do not bury it.
+TEST_F(Command, FormsWithoutValuesAreCounted) {
+  std::string program = "a = 1 / 0;";
+  for (const char* form : {"a + 1;", "b = a;", "b + 1;", "a + 2;", "3;", "a + 4;"}) program += form;
+  const Outcome outcome = run(program);
+  EXPECT_THAT(outcome.messages, HasSubstr("this form reads `b`, which has no value"));
+  EXPECT_THAT(outcome.messages, HasSubstr("kelpie: 2 more forms read what has no value\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("it = 3"));
+  EXPECT_EQ(outcome.status, 1);
+}
+
 TEST_F(Command, MoreElementsThanCanBeCountedAreOutOfMemory) {
   for (const char* target : {"interp", "cpu"}) {
     const Outcome outcome =

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "runtime/host_grade.h"
+#include "tests/runtime/no_memory.h"
 
 namespace kelpie::testing {
 namespace {
@@ -131,6 +132,31 @@ TEST(Grade, RegularSegments) {
   runtime::ThreadTeam team(2);
   runtime::gradeOnHost(request, team);
   EXPECT_EQ(order, (std::vector<int64_t>{1, 2, 0, 2, 0, 1}));
+}
+
+/// What threads lack is told to the caller.
+TEST(Grade, MemoryThatThreadsLackIsTold) {
+  constexpr int64_t kShort = 2000, kLong = 20000, kSegments = 256;
+  std::mt19937_64 random(7);
+  std::vector<int64_t> offsets = {0};
+  while (offsets.size() <= kSegments)  // the first ones are sorted before the caller asks for help
+    offsets.push_back(offsets.back() + (offsets.size() < kSegments / 4 ? kShort : kLong));
+  std::vector<int64_t> keys(static_cast<size_t>(offsets.back())), order(keys.size());
+  for (int64_t& key : keys) key = static_cast<int64_t>(random());
+  GradeRequest request{};
+  request.type = ScalarType::Int64;
+  request.keys = keys.data();
+  request.order = order.data();
+  request.space = lcu::SpaceKind::Offsets;
+  request.extents.elements = offsets.back();
+  request.extents.segments = kSegments;
+  request.offsets = offsets.data();
+  runtime::ThreadTeam team(4);
+  {
+    const tests::NoMemoryBeyond little(size_t{1} << 17);
+    EXPECT_THROW(runtime::gradeOnHost(request, team), std::bad_alloc);
+  }
+  EXPECT_NO_THROW(runtime::gradeOnHost(request, team));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +13,7 @@
 
 #include "runtime/object_text.h"
 #include "runtime/random_stream.h"
+#include "tests/runtime/no_threads.h"
 
 namespace kelpie {
 namespace {
@@ -138,6 +141,44 @@ TEST_F(ServicesTest, StreamsAreWrittenWholeOrNotAtAll) {
   EXPECT_EQ(content("out"), "hello");
 }
 
+TEST_F(ServicesTest, FilesKeepTheirRights) {
+  const auto write = [&] {
+    call("write_string_to_file", {text("x"), text(path("file"))}, {ScalarType::Bool});
+  };
+  struct stat info {};
+  const mode_t mask = ::umask(022);
+  write();
+  ASSERT_EQ(::stat(path("file").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, mode_t{0644});
+  for (const mode_t mode : {0600, 0640, 0666, 0755}) {
+    ASSERT_EQ(::chmod(path("file").c_str(), mode), 0);
+    write();
+    ASSERT_EQ(::stat(path("file").c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, mode);
+  }
+  ::umask(mask);
+  if (::geteuid() != 0) return;  // nobody else can give files away
+  ASSERT_EQ(::chown(path("file").c_str(), 12345, 23456), 0);
+  write();
+  ASSERT_EQ(::stat(path("file").c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, uid_t{12345});
+  EXPECT_EQ(info.st_gid, gid_t{23456});
+}
+
+TEST_F(ServicesTest, OfTwoStreamsForOneFileTheLastToBeClosedStays) {
+  const Row types = {ScalarType::Int64, ScalarType::Bool, kString};
+  const Column first = call("open_out_file", {text(path("out"))}, types)[0];
+  const Column second = call("open_out_file", {text(path("out"))}, types)[0];
+  call("write_string", {text("the first"), first}, kStatus);
+  call("write_string", {text("2nd"), second}, kStatus);
+  EXPECT_TRUE(call("close_file", {second}, kStatus)[0].at(0).isTrue());
+  EXPECT_EQ(content("out"), "2nd");
+  call("write_string", {text(" is longer"), first}, kStatus);
+  EXPECT_TRUE(call("close_file", {first}, kStatus)[0].at(0).isTrue());
+  EXPECT_EQ(content("out"), "the first is longer");
+  EXPECT_EQ(files(), 1u);
+}
+
 TEST_F(ServicesTest, AppendingIsUndoneWhenTheFormFails) {
   call("write_string_to_file", {text("one"), text(path("log"))}, {ScalarType::Bool});
   services_->beginForm();
@@ -253,6 +294,20 @@ TEST(RandomStream, BlocksContinueEachOther) {
     skipped.draw({&draw, 1});
     EXPECT_EQ(draw, all[1234567]);
   }
+}
+
+TEST(RandomStream, WithoutThreadsDrawsAreTheSame) {
+  RandomStream helped, alone;
+  std::vector<int64_t> expected(1500000), draws(expected.size());
+  helped.draw(expected);
+  {
+    const tests::NoThreads none;
+    alone.draw(draws);
+  }
+  EXPECT_EQ(draws, expected);
+  helped.draw({expected.data(), 100});
+  alone.draw({draws.data(), 100});
+  EXPECT_EQ(draws, expected);
 }
 
 TEST(RandomStream, PhiloxMatchesItsPublishedVector) {

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <set>
 
+#include "tests/runtime/no_threads.h"
+
 namespace kelpie::testing {
 namespace {
 
@@ -79,6 +81,19 @@ TEST(ThreadTeam, PartsMayWaitForEarlierOnes) {
         3000, atOnce, [](void* what, int64_t part) { (*static_cast<const decltype(body)*>(what))(part); },
         const_cast<void*>(static_cast<const void*>(&body)));
     EXPECT_EQ(finished, 3000);
+  }
+}
+
+TEST(ThreadTeam, WithoutThreadsTheCallerDoesAll) {
+  const tests::NoThreads none;
+  ThreadTeam team(8);
+  for (int loop = 0; loop < 2; ++loop) {
+    int64_t next = 0;
+    team.forEach(100, [&](int64_t part) {
+      workFor(std::chrono::microseconds(5));
+      EXPECT_EQ(part, next++);
+    });
+    EXPECT_EQ(next, 100);
   }
 }
 

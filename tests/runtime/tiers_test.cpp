@@ -1,5 +1,6 @@
 // The tiers of the target cpu: evaluator, background compilation, cache.
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "runtime/runtime.h"
@@ -61,9 +62,10 @@ class Tiers : public ::testing::Test {
     b.add({last, out}, loop);
     b.result(out);
     auto target = std::make_unique<CpuTarget>(options);
-    const CpuTarget& cpu = *target;
+    CpuTarget& cpu = *target;
     Executor executor(std::move(target));
     auto result = b.run(executor);
+    complaint_ = cpu.takeComplaint();
     if (error) {
       *error = messageOf(result);
     } else {
@@ -72,6 +74,7 @@ class Tiers : public ::testing::Test {
     return cpu.cpuStatistics();
   }
   static inline std::vector<double> results_;
+  static inline std::string complaint_;
   fs::path folder_;
 };
 
@@ -139,9 +142,37 @@ TEST_F(Tiers, WithoutACompilerTheEvaluatorGoesOn) {
   auto statistics = run(options(Jit::Auto, "/nowhere/compiler"), 100000, 200);
   EXPECT_EQ(statistics.compiledLaunches, 0u);
   EXPECT_EQ(statistics.compileFailure, "no C++ compiler was found (set KELPIE_CXX)");
+  EXPECT_EQ(complaint_, statistics.compileFailure);
   std::string error;
   run(options(Jit::Always, "/nowhere/compiler"), 10, 1, &error);
   EXPECT_EQ(error, "the kernels could not be compiled: no C++ compiler was found (set KELPIE_CXX)");
+}
+
+TEST_F(Tiers, WithoutAFolderTheEvaluatorGoesOnAndTells) {
+  std::ofstream(folder_) << "not a folder";
+  const auto statistics = run(options(Jit::Auto), 100000, 200);
+  EXPECT_EQ(statistics.compiledLaunches, 0u);
+  EXPECT_EQ(complaint_, "there is no folder for compiled kernels (set KELPIE_CACHE): " + folder_.string() +
+                            ": Not a directory");
+  std::string error;
+  run(options(Jit::Always), 10, 1, &error);
+  EXPECT_THAT(error, ::testing::StartsWith("the kernels could not be compiled: there is no folder"));
+  EXPECT_EQ(complaint_, "");  // nothing is interpreted
+}
+
+/// A compiler that writes something else makes nothing that could be loaded.
+TEST_F(Tiers, WhatCannotBeLoadedIsTold) {
+  fs::create_directories(folder_);
+  const fs::path compiler = folder_ / "compiler";
+  std::ofstream(compiler) << "#!/bin/sh\n"
+                             "while [ \"$1\" != -o ]; do shift; done\n"
+                             "echo 'not an object' >\"$2\"\n";
+  fs::permissions(compiler, fs::perms::owner_all);
+  const auto statistics = run(options(Jit::Auto, compiler.string()), 20000000, 1);
+  EXPECT_EQ(statistics.compiledLaunches, 0u);
+  EXPECT_THAT(complaint_,
+              ::testing::StartsWith("a compiled kernel could not be loaded: " + folder_.string()));
+  EXPECT_THAT(complaint_, ::testing::HasSubstr("file too short"));
 }
 
 TEST_F(Tiers, ABrokenCompilerIsReported) {
