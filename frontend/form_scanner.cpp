@@ -360,6 +360,8 @@ bool Scanner::beginsError() {
       const size_t length = characterLength(text_, here.begin);
       const auto byte = static_cast<unsigned char>(text_[here.begin]);
       const bool shown = length > 1 || (byte > 0x20 && byte < 0x7f);
+      std::vector<Diagnostic::Note> notes = notesOnLines('"');
+      if (notes.empty()) notes = notesOnLines('%');
       fail({.id = "K0107",
             .span = {file_, here.begin, here.begin + static_cast<uint32_t>(length)},
             .message =
@@ -371,7 +373,7 @@ bool Scanner::beginsError() {
                     : text_[here.begin] == '.'
                         ? "the parts of a tuple are taken by patterns: let (x, y) = a in x"
                         : "",
-            .notes = {}});
+            .notes = std::move(notes)});
       return true;
     }
     case NeslParser::BAD_NUMBER:

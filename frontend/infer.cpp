@@ -182,7 +182,7 @@ ExpPtr Inference::infer(const ast::Exp& expression) {
           },
           [&](const ast::Name& name) { return inferName(name, span); },
           [&](const ast::Pair& pair) {
-            ExpPtr first = infer(*pair.first);
+            ExpPtr first = inferBeside(*pair.first, *pair.second);
             return this->pair(std::move(first), infer(*pair.second), span);
           },
           [&](const ast::Unary& unary) { return inferUnary(unary, span); },

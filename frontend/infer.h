@@ -67,6 +67,8 @@ class Inference {
 
   // expressions; never null: after an error the type is a fresh variable
   typed::ExpPtr infer(const ast::Exp& expression);
+  /// An expression that a comma and others follow.
+  typed::ExpPtr inferBeside(const ast::Exp& exp, const ast::Exp& rest);
   typed::ExpPtr inferName(const ast::Name& name, Span span);
   typed::ExpPtr inferUnary(const ast::Unary& unary, Span span);
   typed::ExpPtr inferBinary(const ast::Binary& binary, Span span);
@@ -107,7 +109,8 @@ class Inference {
   /// Notes where the variable is bound that an expression is; says whether it hides a function.
   bool noteBinding(const typed::Exp& exp, std::vector<Diagnostic::Note>& notes) const;
   void reportNoFunction(const typed::Exp& function, std::string message, std::string hint = {});
-  void explainOperands(const typed::Exp& argument, std::vector<Diagnostic::Note>& notes) const;
+  void explainOperands(const typed::Exp& argument, const Type& expected,
+                       std::vector<Diagnostic::Note>& notes) const;
 
   Environment& environment_;
   TypeStore& types_;

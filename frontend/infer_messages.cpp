@@ -166,7 +166,33 @@ void Inference::reportNoFunction(const typed::Exp& function, std::string message
   report("K0305", function.span, std::move(message), std::move(hint), std::move(notes));
 }
 
-void Inference::explainOperands(const typed::Exp& argument, std::vector<Diagnostic::Note>& notes) const {
+namespace {
+
+/// Whether a value of one type can never be given where the other is expected.
+bool neverFits(const Type* given, const Type* expected) {
+  given = resolve(given);
+  expected = resolve(expected);
+  if (given->kind == TypeKind::Variable || expected->kind == TypeKind::Variable) return false;
+  if (given->kind != expected->kind) return true;
+  switch (given->kind) {
+    case TypeKind::Scalar:
+      return given->scalar != expected->scalar;
+    case TypeKind::Sequence:
+      return neverFits(given->arguments[0], expected->arguments[0]);
+    case TypeKind::Pair:
+      return neverFits(given->arguments[0], expected->arguments[0]) ||
+             neverFits(given->arguments[1], expected->arguments[1]);
+    case TypeKind::Record:
+      return given->datatype != expected->datatype;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void Inference::explainOperands(const typed::Exp& argument, const Type& expected,
+                                std::vector<Diagnostic::Note>& notes) const {
   const typed::Exp* rest = &argument;
   auto explain = [&](const typed::Exp& exp) {
     // The stride of a range that has none is a literal that begins where the range does.
@@ -176,6 +202,27 @@ void Inference::explainOperands(const typed::Exp& argument, std::vector<Diagnost
     notes.push_back({exp.span, "this has type " + show(exp.type)});
     noteBinding(exp, notes);
   };
+  // Of many, those that cannot be what is expected; none where their number is another.
+  constexpr size_t kFew = 3;
+  std::vector<const typed::Exp*> unfit;
+  size_t number = 1;
+  for (const Type* parameter = resolve(&expected);; ++number) {
+    const auto* pair = std::get_if<typed::Pair>(&rest->node);
+    const bool both = pair && parameter->kind == TypeKind::Pair;
+    const typed::Exp& part = both ? *pair->first : *rest;
+    if (neverFits(part.type, both ? parameter->arguments[0] : parameter)) unfit.push_back(&part);
+    if (!both) {
+      if ((pair != nullptr) != (parameter->kind == TypeKind::Pair)) unfit.clear();
+      break;
+    }
+    parameter = resolve(parameter->arguments[1]);
+    rest = pair->second.get();
+  }
+  if (number > kFew) {
+    for (const typed::Exp* part : unfit) explain(*part);
+    return;
+  }
+  rest = &argument;
   while (auto* pair = std::get_if<typed::Pair>(&rest->node)) {
     explain(*pair->first);
     rest = pair->second.get();
@@ -381,7 +428,7 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
   if (what == "`||`" && first->kind == TypeKind::Scalar)
     hint = "`||` pads a string; the logical operators are `and` and `or`";
   std::vector<Diagnostic::Note> notes;
-  explainOperands(argument, notes);
+  explainOperands(argument, *parameter, notes);
   if (auto* local = std::get_if<typed::Local>(&function.node);
       local && local->variable->span.known() && conflict.kind == Conflict::Shape)
     notes.push_back({local->variable->span, "`" + local->variable->name +
@@ -394,6 +441,20 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
   reportConflict("K0301", span,
                  what + " expects " + show(parameter) + ", but the argument has type " + show(argument.type),
                  conflict, std::move(notes), std::move(hint));
+}
+
+/// `(a, b => a + b)` is a pair of `a` and a function.
+typed::ExpPtr Inference::inferBeside(const ast::Exp& exp, const ast::Exp& rest) {
+  const ast::Exp* last = &rest;
+  while (const auto* pair = std::get_if<ast::Pair>(&last->node)) last = pair->second.get();
+  const size_t before = diagnostics_.size();
+  typed::ExpPtr result = infer(exp);
+  if (std::holds_alternative<ast::Name>(exp.node) && std::holds_alternative<ast::Lambda>(last->node) &&
+      diagnostics_.size() == before + 1 && diagnostics_.back().id == "K0201" &&
+      !diagnostics_.back().followsAnother)
+    diagnostics_.back().hint =
+        "the parameters of a function without a name stand in parentheses: ((x, y) => x + y)";
+  return result;
 }
 
 void Inference::reportUnknown(const std::string& name, Span span) {

@@ -442,8 +442,9 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       around.type(around.found) == NeslParser::LPAREN)
     return "the parameters of a type are not listed, they are the names in it: datatype pair (a, b) :: (a in "
            "any; b in any)";
-  if (around.isHeadOfFunction() && around.hasSignature() && beginsExpression(around.type(around.found)))
-    return kBody;
+  const uint32_t found = around.type(around.found);
+  const bool bodyIsNext = around.hasSignature() || found == NeslParser::LET || found == NeslParser::IF;
+  if (around.isHeadOfFunction() && bodyIsNext && beginsExpression(found)) return kBody;
   if (around.onNewLine() && around.open.empty() && !operandMissing) return "every form ends with `;` or `$`";
   return "";
 }

@@ -197,6 +197,13 @@ Type* TypeReader::readName(const ast::NameType& name, Span span) {
   if (name.name == defined_)
     return report("K0204", "the record type `" + name.name + "` cannot be a part of itself",
                   "a tree is kept in sequences, as the number of each node's parent or children");
+  if (const auto definition = environment_.failedDefinition(name.name)) {
+    report("K0204", "the type `" + name.name + "` is not known, because its definition has a mistake", "");
+    diagnostics_.back().notes = {{*definition, "this is the definition"}};
+    diagnostics_.back().followsAnother = true;
+    diagnostics_.back().shown = environment_.tellFailed(name.name);
+    return nullptr;
+  }
   if (const std::string known = foreignTypeAdvice(name.name); !known.empty())
     return report("K0204", "unknown type `" + name.name + "`", known);
   if (const std::vector<std::string> similar = environment_.similarTypes(name.name); !similar.empty())

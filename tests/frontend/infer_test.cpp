@@ -51,6 +51,27 @@ TEST_F(InferTest, OperationsBeginWithTheirParentheses) {
             "(1, 2) + (3, 4)");
 }
 
+/// Of many arguments those are pointed at that cannot be what is expected.
+TEST_F(InferTest, ArgumentsThatNeverFitAreShown) {
+  const std::string function = "function g(a, b, c, d, e) = @(a + b) ++ c ++ d ++ e;";
+  const auto typed = [&](const std::string& call) {
+    std::vector<std::string> shown;
+    for (const Diagnostic::Note& note : mistake(function + call).notes)
+      if (note.message.starts_with("this has type")) shown.push_back(note.message);
+    return shown;
+  };
+  EXPECT_EQ(typed("g(1, 2, \"x\", `y, \"z\");"), std::vector<std::string>{"this has type `char`"});
+  EXPECT_EQ(typed("g(1, 2, \"x\", \"z\");"), std::vector<std::string>());
+  EXPECT_EQ(typed("g(1, 2, \"x\", \"y\", \"z\", 4);"), std::vector<std::string>());
+  EXPECT_EQ(typed("max(1, `a);").size(), 2u);
+}
+
+TEST_F(InferTest, FunctionsOfSeveralParametersWithoutParentheses) {
+  EXPECT_EQ(mistake("function g(h, x, y) = h(x, y); g((a, b => b), 1, 2);").hint,
+            "the parameters of a function without a name stand in parentheses: ((x, y) => x + y)");
+  EXPECT_THAT(mistake("(nosuch, 3);").hint, Not(HasSubstr("parentheses")));
+}
+
 TEST_F(InferTest, IntersectionOfNumberAndLogicalIsInt) {
   EXPECT_EQ(typeOf("function g(x,y) = (x and y) * x;"), "(int, int) -> int");
 }
@@ -289,6 +310,14 @@ TEST_F(InferTest, NamesOfFormsThatCannotBeParsedAreKnown) {
   EXPECT_EQ(process("later(3) +; later(1);").at(1).diagnostics.at(0).message, "`later` is not defined");
   EXPECT_EQ(process("later(1); function later(x) = (x;").at(0).diagnostics.at(0).message,
             "`later` is not defined");
+}
+
+TEST_F(InferTest, TypesWhoseDefinitionsHaveMistakes) {
+  const auto results = process("datatype g (int,; function k(x) : [g] -> int = 0;");
+  const Diagnostic& diagnostic = results.at(1).diagnostics.at(0);
+  EXPECT_EQ(diagnostic.message, "the type `g` is not known, because its definition has a mistake");
+  EXPECT_EQ(diagnostic.hint, "");
+  EXPECT_TRUE(diagnostic.followsAnother);
 }
 
 TEST_F(InferTest, InternalNamesAreInvisible) {

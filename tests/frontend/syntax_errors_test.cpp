@@ -30,6 +30,7 @@ TEST(SyntaxErrors, SayWhatWasExpected) {
 TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("a.x;").hints, HasSubstr("let (x, y) = a in x"));
   EXPECT_THAT(parseText("sum([1..n]);").hints, HasSubstr("[start:end]"));
+  EXPECT_THAT(parseText("function g(x)\n  let y = x in y;").hints, HasSubstr("function NAME(X, Y) = BODY"));
   EXPECT_THAT(parseText("% codes such as %7A and so on % 1;").hints, HasSubstr("ends a comment"));
   EXPECT_THAT(parseText("if n < 2 then [] else [1];").hints, HasSubstr("[] "));
   EXPECT_THAT(parseText("if a = b then 1 else 2;").hints, HasSubstr("equality is written =="));
