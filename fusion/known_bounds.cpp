@@ -4,6 +4,8 @@
 #include <bit>
 #include <initializer_list>
 
+#include "ir/comparisons.h"
+
 namespace kelpie::fusion {
 
 using lcu::ExprKind;
@@ -93,23 +95,6 @@ Interval ofOperation(ScalarOp op, const Interval& a, const Interval& b) {
   }
 }
 
-ScalarOp opposite(ScalarOp comparison) {
-  switch (comparison) {
-    case ScalarOp::Equal:
-      return ScalarOp::NotEqual;
-    case ScalarOp::NotEqual:
-      return ScalarOp::Equal;
-    case ScalarOp::Less:
-      return ScalarOp::GreaterEqual;
-    case ScalarOp::LessEqual:
-      return ScalarOp::Greater;
-    case ScalarOp::Greater:
-      return ScalarOp::LessEqual;
-    default:
-      return ScalarOp::Less;
-  }
-}
-
 }  // namespace
 
 void KnownBounds::forget(Mark mark) {
@@ -151,7 +136,7 @@ void KnownBounds::learn(ExprRef condition, bool holds, int depth) {
   }
   if (condition->kind != ExprKind::Op || !isComparison(condition->op)) return;
   if (condition->operands[0]->type != lcu::kIndex) return;
-  learnComparison(holds ? condition->op : opposite(condition->op), condition->operands[0],
+  learnComparison(holds ? condition->op : *inverted(condition->op, lcu::kIndex), condition->operands[0],
                   condition->operands[1], depth);
 }
 
@@ -253,8 +238,8 @@ bool KnownBounds::implies(ExprRef condition, bool holds) {
   if (condition->kind != ExprKind::Op || !isComparison(condition->op)) return false;
   if (condition->operands[0]->type != lcu::kIndex) return false;
   work_ = 0;
-  return provesComparison(holds ? condition->op : opposite(condition->op), condition->operands[0],
-                          condition->operands[1]);
+  return provesComparison(holds ? condition->op : *inverted(condition->op, lcu::kIndex),
+                          condition->operands[0], condition->operands[1]);
 }
 
 bool KnownBounds::provesComparison(ScalarOp op, ExprRef a, ExprRef b) {
@@ -298,19 +283,24 @@ bool KnownBounds::isModest(ExprRef e, int depth) {
   return proves(nullptr, e, kModest, depth) && proves(e, nullptr, kModest, depth);
 }
 
+/// Whether that is proven of a choice's value on either side, where its condition came out so.
+bool KnownBounds::onBothSides(ExprRef choice, int depth, const std::function<bool(ExprRef)>& isProven) {
+  const auto side = [&](bool holds) {
+    const Mark before = mark();
+    learn(conditionOf(choice), holds, depth);
+    const bool proven = isProven(valueOf(choice, holds));
+    forget(before);
+    return proven;
+  };
+  return side(true) && side(false);
+}
+
 /// The same by what `a` is.
 bool KnownBounds::provesOfOperation(ExprRef a, ExprRef b, int64_t most, int depth) {
   if (a->kind == ExprKind::Check)
     return proves(a->operands[1], b, most, depth) && proves(a->operands[2], b, most, depth);
   if (isChoice(a)) {
-    const auto side = [&](bool holds) {
-      const Mark before = mark();
-      learn(conditionOf(a), holds, depth);
-      const bool proven = proves(valueOf(a, holds), b, most, depth);
-      forget(before);
-      return proven;
-    };
-    return side(true) && side(false);
+    return onBothSides(a, depth, [&](ExprRef value) { return proves(value, b, most, depth); });
   }
   if (a->kind != ExprKind::Op || a->operands.size() != 2) return false;
   const ExprRef x = a->operands[0], y = a->operands[1];
@@ -343,14 +333,7 @@ bool KnownBounds::provesBelowOperation(ExprRef a, ExprRef b, int64_t most, int d
   if (b->kind == ExprKind::Check)
     return proves(a, b->operands[1], most, depth) && proves(a, b->operands[2], most, depth);
   if (isChoice(b)) {
-    const auto side = [&](bool holds) {
-      const Mark before = mark();
-      learn(conditionOf(b), holds, depth);
-      const bool proven = proves(a, valueOf(b, holds), most, depth);
-      forget(before);
-      return proven;
-    };
-    return side(true) && side(false);
+    return onBothSides(b, depth, [&](ExprRef value) { return proves(a, value, most, depth); });
   }
   if (b->kind != ExprKind::Op || b->operands.size() != 2) return false;
   const ExprRef x = b->operands[0], y = b->operands[1];

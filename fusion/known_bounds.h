@@ -15,8 +15,9 @@
 // Searching takes counted work: where that ends, nothing is proven.
 #pragma once
 
-#include <optional>
-#include <unordered_map>
+#include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "ir/expr.h"
@@ -67,6 +68,7 @@ class KnownBounds {
   Interval interval(lcu::ExprRef e, int depth) const;
   bool notNegative(lcu::ExprRef e, int depth) { return proves(nullptr, e, 0, depth); }
   bool isModest(lcu::ExprRef e, int depth);
+  bool onBothSides(lcu::ExprRef choice, int depth, const std::function<bool(lcu::ExprRef)>& isProven);
   Sum taken(lcu::ExprRef e, int depth);
 
   std::vector<Fact> facts_;

@@ -1,6 +1,7 @@
 // The operations of ExprArena that know algebra: op and convert.
 #include <optional>
 
+#include "ir/comparisons.h"
 #include "ir/diagnostic.h"
 #include "ir/expr.h"
 
@@ -32,32 +33,6 @@ ScalarOp mirrored(ScalarOp comparison) {
       return ScalarOp::LessEqual;
     default:
       return comparison;
-  }
-}
-
-/// The comparison that holds exactly when this one does not; NaN makes order comparisons of floats an
-/// exception.
-std::optional<ScalarOp> inverted(ScalarOp comparison, ScalarType operand) {
-  switch (comparison) {
-    case ScalarOp::Equal:
-      return ScalarOp::NotEqual;
-    case ScalarOp::NotEqual:
-      return ScalarOp::Equal;
-    default:
-      break;
-  }
-  if (isFloat(operand)) return std::nullopt;
-  switch (comparison) {
-    case ScalarOp::Less:
-      return ScalarOp::GreaterEqual;
-    case ScalarOp::LessEqual:
-      return ScalarOp::Greater;
-    case ScalarOp::Greater:
-      return ScalarOp::LessEqual;
-    case ScalarOp::GreaterEqual:
-      return ScalarOp::Less;
-    default:
-      return std::nullopt;
   }
 }
 
