@@ -6,7 +6,6 @@
 #include "codegen/expression_schedule.h"
 #include "codegen/kernel_analysis.h"
 #include "fusion/known_bounds.h"
-#include "fusion/sizes.h"
 #include "ir/failures.h"
 
 namespace kelpie::fusion {
@@ -148,10 +147,15 @@ void dropImpliedChecks(lcu::Kernel& kernel, lcu::ExprArena& arena) {
       decisions.find(codegen::lateThunks(soac), soac, soac.where);
     }
     if (!decisions.any()) break;
-    for (Soac& soac : kernel.bindings)
-      changeExpressions(soac, [&](ExprRef thunk) {
-        return arena.rewrite(thunk, [&](ExprRef e) { return decisions.replacement(e); });
-      });
+    const auto change = [&](ExprRef& thunk) {
+      if (thunk) thunk = arena.rewrite(thunk, [&](ExprRef e) { return decisions.replacement(e); });
+    };
+    for (Soac& soac : kernel.bindings) {  // not operators, whose parameters are others
+      for (ExprRef& thunk : soac.pull) change(thunk);
+      for (ExprRef& thunk : soac.effects) change(thunk);
+      change(soac.where);
+      change(soac.destination);
+    }
   }
   for (Soac& soac : kernel.bindings) {
     if (soac.results.empty()) continue;  // no binding has nothing

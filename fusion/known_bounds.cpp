@@ -194,9 +194,8 @@ KnownBounds::Sum KnownBounds::taken(ExprRef e, int depth) {
 /// Where an expression lies whatever others are.
 Interval KnownBounds::interval(ExprRef e, int depth) const {
   if (!e) return {0, 0};
-  Interval of =
-      e->nonNegative ? Interval{0, (int64_t{1} << (e->bits - 1)) - 1 + (int64_t{1} << (e->bits - 1))} : kAny;
-  if (e->nonNegative && e->bits == 0) of = {0, 0};
+  Interval of = kAny;
+  if (e->nonNegative) of = {0, e->bits == 0 ? 0 : static_cast<int64_t>(~uint64_t{0} >> (64 - e->bits))};
   for (const Fact& fact : facts_) {
     if (fact.b == e && !fact.a) of.least = std::max(of.least, -fact.most);
     if (fact.a == e && !fact.b) of.most = std::min(of.most, fact.most);

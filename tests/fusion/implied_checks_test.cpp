@@ -111,6 +111,20 @@ TEST(ImpliedChecks, NoCheckIsLost) {
   EXPECT_EQ(changed(pinned).find("and false") != std::string::npos, true) << changed(pinned);
 }
 
+/// An operator's parameters have the names of elements, which are never below 0.
+TEST(ImpliedChecks, OfOperatorsStay) {
+  lcu::Program program = read(
+      "site @1 = \"negative\" 1:1..2\nfunction f(n: int64, xs: [int64; n]) {\n  kernel k {\n"
+      "    let r: &int64 = REDUCE flat n { i => check(i >= 0, i, 0, @1, i, 0) * xs[i] } (0) "
+      "{ x, y => check(x >= 0, x, 0, @1, x, 0) + y }\n    return r\n  }\n  return r\n}\nentry main: () "
+      "{\n}\n");
+  lcu::Kernel& kernel = std::get<lcu::Launch>(program.functions.at(0).body.stmts.at(0).node).kernel;
+  dropImpliedChecks(kernel, *program.arena);
+  const std::string text = lcu::toString(kernel, program);
+  EXPECT_NE(text.find("i => i * xs[i]"), std::string::npos) << text;
+  EXPECT_NE(text.find("x, y => check(x >= 0, x, 0, @1, x, 0) + y"), std::string::npos) << text;
+}
+
 // ---- what is proven holds ----
 
 class Numbers {
