@@ -21,9 +21,9 @@ class Decisions {
  public:
   explicit Decisions(lcu::ExprArena& arena) : arena_(arena) {}
 
-  /// Of thunks over a space that are evaluated together; `where` holds for their elements, or is null.
+  /// Of thunks over a space that are evaluated together; `where` holds for their elements, or is null. All of
+  /// a kernel are asked about, also those that cannot fail: what is decided in one is replaced in all.
   void find(const std::vector<ExprRef>& roots, const Soac& soac, ExprRef where) {
-    if (std::none_of(roots.begin(), roots.end(), [](ExprRef e) { return e->canFail; })) return;
     bounds_ = {};
     if (soac.kind != lcu::SoacKind::Once) learnSpace(soac.space);
     if (where) bounds_.learn(where, true);

@@ -16,7 +16,7 @@ namespace {
 /// Numbers beyond are not reckoned with, so that sums of a few do not wrap.
 constexpr int64_t kModest = int64_t{1} << 60;
 /// What a question may take: pairs of expressions that are looked at, and facts in a row.
-constexpr int kMostWork = 400;
+constexpr int kMostWork = 2000;
 constexpr int kMostDepth = 7;
 
 bool isOp(ExprRef e, ScalarOp op) { return e->kind == ExprKind::Op && e->op == op; }
@@ -58,8 +58,8 @@ Interval ofType(ScalarType type) {
 
 Interval ofOperation(ScalarOp op, const Interval& a, const Interval& b) {
   const __int128 al = a.least, am = a.most, bl = b.least, bm = b.most;
-  const auto magnitude = [](const Interval& x) {
-    return std::max(x.most, x.least == INT64_MIN ? INT64_MAX : -x.least);
+  const auto magnitude = [](const Interval& x) {  // that of INT64_MIN is 2^63
+    return std::max(static_cast<__int128>(x.most), -static_cast<__int128>(x.least));
   };
   switch (op) {
     case ScalarOp::Add:
@@ -76,7 +76,8 @@ Interval ofOperation(ScalarOp op, const Interval& a, const Interval& b) {
       if (b.least < 0) return kAny;
       return {std::min<int64_t>(a.least, 0), std::max<int64_t>(a.most, 0)};
     case ScalarOp::Rem: {  // the sign of a, less than b; 0 for 0
-      const int64_t most = std::min(magnitude(a), std::max<int64_t>(magnitude(b) - 1, 0));
+      const auto most = static_cast<int64_t>(
+          std::min<__int128>({magnitude(a), std::max<__int128>(magnitude(b) - 1, 0), INT64_MAX}));
       return {a.least >= 0 ? 0 : -most, a.most <= 0 ? 0 : most};
     }
     case ScalarOp::And:
@@ -118,7 +119,9 @@ void KnownBounds::learnNotNegative(ExprRef a) {
 }
 
 void KnownBounds::learn(ExprRef condition, bool holds, int depth) {
-  decided_.emplace_back(condition, holds);
+  const std::pair decision(condition, holds);
+  if (++work_ > kMostWork || std::find(decided_.begin(), decided_.end(), decision) != decided_.end()) return;
+  decided_.push_back(decision);
   if (isOp(condition, ScalarOp::Not)) return learn(condition->operands[0], !holds, depth);
   if (isOp(condition, holds ? ScalarOp::And : ScalarOp::Or)) {
     learn(condition->operands[0], holds, depth);
@@ -174,14 +177,14 @@ KnownBounds::Sum KnownBounds::taken(ExprRef e, int depth) {
   while (sum.of) {
     if (sum.of->kind == ExprKind::Constant) {
       const int64_t value = sum.of->constant.i;
-      if (value < -kModest || value > kModest) break;
+      if (value < -kModest / 2 || value > kModest / 2) break;
       sum = {nullptr, sum.plus + value};
       break;
     }
     if (!isOp(sum.of, ScalarOp::Add) || sum.of->operands[1]->kind != ExprKind::Constant) break;
     const ExprRef rest = sum.of->operands[0];
     const int64_t plus = sum.of->operands[1]->constant.i;
-    if (plus < -kModest || plus > kModest) break;
+    if (std::max(plus, sum.plus) > kModest / 2 || std::min(plus, sum.plus) < -kModest / 2) break;
     if (!(plus < 0 ? proves(nullptr, rest, kModest, depth - 1) : proves(rest, nullptr, kModest, depth - 1)))
       break;
     sum = {rest, sum.plus + plus};
@@ -192,8 +195,9 @@ KnownBounds::Sum KnownBounds::taken(ExprRef e, int depth) {
 // ---- proving ----
 
 /// Where an expression lies whatever others are.
-Interval KnownBounds::interval(ExprRef e, int depth) const {
+Interval KnownBounds::interval(ExprRef e, int depth) {
   if (!e) return {0, 0};
+  ++work_;
   Interval of = kAny;
   if (e->nonNegative) of = {0, e->bits == 0 ? 0 : static_cast<int64_t>(~uint64_t{0} >> (64 - e->bits))};
   for (const Fact& fact : facts_) {
@@ -220,23 +224,28 @@ Interval KnownBounds::interval(ExprRef e, int depth) const {
 }
 
 bool KnownBounds::implies(ExprRef condition, bool holds) {
+  work_ = 0;
+  return follows(condition, holds);
+}
+
+bool KnownBounds::follows(ExprRef condition, bool holds) {
+  if (++work_ > kMostWork) return false;
   if (condition->kind == ExprKind::Constant) return condition->constant.isTrue() == holds;
   for (const auto& [known, value] : decided_)
     if (known == condition) return value == holds;
-  if (isOp(condition, ScalarOp::Not)) return implies(condition->operands[0], !holds);
+  if (isOp(condition, ScalarOp::Not)) return follows(condition->operands[0], !holds);
   if (isOp(condition, holds ? ScalarOp::And : ScalarOp::Or))
-    return implies(condition->operands[0], holds) && implies(condition->operands[1], holds);
+    return follows(condition->operands[0], holds) && follows(condition->operands[1], holds);
   if (isOp(condition, holds ? ScalarOp::Or : ScalarOp::And)) {
-    if (implies(condition->operands[0], holds)) return true;
+    if (follows(condition->operands[0], holds)) return true;
     const Mark before = mark();
-    learn(condition->operands[0], !holds);
-    const bool proven = implies(condition->operands[1], holds);
+    learn(condition->operands[0], !holds, kMostDepth);
+    const bool proven = follows(condition->operands[1], holds);
     forget(before);
     return proven;
   }
   if (condition->kind != ExprKind::Op || !isComparison(condition->op)) return false;
   if (condition->operands[0]->type != lcu::kIndex) return false;
-  work_ = 0;
   return provesComparison(holds ? condition->op : *inverted(condition->op, lcu::kIndex),
                           condition->operands[0], condition->operands[1]);
 }
@@ -260,7 +269,7 @@ bool KnownBounds::provesComparison(ScalarOp op, ExprRef a, ExprRef b) {
 
 /// Whether a - b <= most.
 bool KnownBounds::proves(ExprRef a, ExprRef b, int64_t most, int depth) {
-  if (depth <= 0 || ++work_ > kMostWork || most < -kModest) return false;
+  if (depth <= 0 || ++work_ > kMostWork || most < -kModest || most > 2 * kModest) return false;
   const Sum x = taken(a, depth), y = taken(b, depth);
   const int64_t of = most - x.plus + y.plus;
   if ((a == b && most >= 0) || (x.of == y.of && of >= 0)) return true;

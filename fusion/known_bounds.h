@@ -61,11 +61,12 @@ class KnownBounds {
   void learn(lcu::ExprRef condition, bool holds, int depth);
   void learnDifference(lcu::ExprRef a, lcu::ExprRef b, int64_t most, int depth);
   void learnComparison(ScalarOp op, lcu::ExprRef a, lcu::ExprRef b, int depth);
+  bool follows(lcu::ExprRef condition, bool holds);
   bool provesComparison(ScalarOp op, lcu::ExprRef a, lcu::ExprRef b);
   bool proves(lcu::ExprRef a, lcu::ExprRef b, int64_t most, int depth);
   bool provesOfOperation(lcu::ExprRef a, lcu::ExprRef b, int64_t most, int depth);
   bool provesBelowOperation(lcu::ExprRef a, lcu::ExprRef b, int64_t most, int depth);
-  Interval interval(lcu::ExprRef e, int depth) const;
+  Interval interval(lcu::ExprRef e, int depth);
   bool notNegative(lcu::ExprRef e, int depth) { return proves(nullptr, e, 0, depth); }
   bool isModest(lcu::ExprRef e, int depth);
   bool onBothSides(lcu::ExprRef choice, int depth, const std::function<bool(lcu::ExprRef)>& isProven);

@@ -299,6 +299,19 @@ TEST(Flatten, GuardedViews) {
       "let a = [[1],[2,3]] in {{x + i : x in if i < 2 then a[i] else [7]} : i in [0,5]};");
 }
 
+/// What one of two sequences of one kernel decides the other does not.
+TEST(Flatten, ChoicesThatAreDecidedElsewhere) {
+  expectAgreement(
+      "function halves(xs) = let a = {if x > 0 then x else 0 - x : x in xs};"
+      " b = {(if x > 0 then x else 0 - x) + 10 / x : x in xs | x > 0} in (a, b); halves([3, -4, 0, 5]);"
+      "function firsts(v, w) = let a = {if #x > 0 then x[0] else 0 : x in w};"
+      " b = {(if #x > 0 then x[0] else 0) + v[#x - 5] : x in w | #x > 0} in (a, b);"
+      "firsts([1, 2, 3, 4], [[5, 6, 7, 8, 9], [1, 2, 3, 4, 5, 6], [] int]);"
+      "function rests(xs) = let m = -9223372036854775807 - 1 in"
+      " {if rem(x, m) < 9223372036854775807 then 1 else 2 + rem(7, x) : x in xs}; "
+      "rests([9223372036854775807, 5]);");
+}
+
 TEST(Flatten, ComparisonsWithLiterals) {
   expectAgreement(
       "words = [\"\", \"l\", \"le\", \"let\", \"lex\", \"lets\", \"tel\", \"in\"];"

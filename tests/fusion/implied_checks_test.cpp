@@ -125,6 +125,24 @@ TEST(ImpliedChecks, OfOperatorsStay) {
   EXPECT_NE(text.find("x, y => check(x >= 0, x, 0, @1, x, 0) + y"), std::string::npos) << text;
 }
 
+/// A choice that one binding's thunks decide and another's do not, though these cannot fail.
+TEST(ImpliedChecks, OfOtherBindingsAreAsked) {
+  lcu::Program program = read(
+      "site @1 = \"index\" 1:1..2\nfunction f(n: int64, xs: [int64; n]) {\n  kernel k {\n"
+      "    let a: [int64; n] = MAP flat n { i => if xs[i] > 0 then xs[i] else 0 - xs[i] }\n"
+      "    let count: &int64, b: [int64; count] = FILTER flat n { i => (if xs[i] > 0 then xs[i] else 0 - "
+      "xs[i]) + "
+      "10 / check(xs[i] != 0, xs[i], 1, @1, 0, 0) } where { i => xs[i] > 0 }\n    return a, count, b\n  }\n"
+      "  return a, count, b\n}\nentry main: () {\n}\n");
+  lcu::Kernel& kernel = std::get<lcu::Launch>(program.functions.at(0).body.stmts.at(0).node).kernel;
+  dropImpliedChecks(kernel, *program.arena);
+  const std::string text = lcu::toString(kernel.bindings.size() == 2 ? kernel : lcu::Kernel{}, program);
+  EXPECT_NE(text.find("a: [int64; n] = MAP flat n { i => let t1 = xs[i] in if t1 > 0 then t1 else "),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("check"), std::string::npos) << text;
+}
+
 // ---- what is proven holds ----
 
 class Numbers {
@@ -243,6 +261,36 @@ TEST(KnownBounds, WhatIsProvenHolds) {
   }
   EXPECT_GT(proven, 1000);
   EXPECT_GT(tried, 10000);
+}
+
+TEST(KnownBounds, RemaindersByTheLeastNumber) {
+  ExprArena arena;
+  const ExprRef least = arena.index(INT64_MIN), greatest = arena.index(INT64_MAX);
+  const ExprRef rest = arena.op(ScalarOp::Rem, arena.param(0), least);
+  KnownBounds bounds;
+  EXPECT_FALSE(bounds.implies(arena.op(ScalarOp::Less, rest, greatest), true));
+  EXPECT_TRUE(bounds.implies(
+      arena.op(ScalarOp::Less, arena.op(ScalarOp::Rem, arena.param(0), greatest), greatest), true));
+}
+
+/// Conditions that share what they are made of, so that there are 2^50 ways through them.
+TEST(KnownBounds, SharedConditionsTakeNoTime) {
+  ExprArena arena;
+  const ExprRef x = arena.param(0);
+  const auto below = [&](int64_t k) { return arena.op(ScalarOp::Less, x, arena.index(k)); };
+  for (const ScalarOp outer : {ScalarOp::Or, ScalarOp::And}) {
+    const ScalarOp inner = outer == ScalarOp::Or ? ScalarOp::And : ScalarOp::Or;
+    ExprRef condition = below(0);
+    for (int64_t k = 1; k < 50; ++k)
+      condition = arena.op(outer, arena.op(inner, condition, below(2 * k)),
+                           arena.op(inner, condition, below(2 * k + 1)));
+    for (const bool holds : {true, false}) {
+      KnownBounds bounds;
+      bounds.implies(condition, holds);
+      bounds.learn(condition, holds);
+      bounds.implies(below(7), holds);
+    }
+  }
 }
 
 /// What was learned after a mark is not known any more.
