@@ -15,8 +15,8 @@ namespace {
 
 /// Numbers beyond are not reckoned with, so that sums of a few do not wrap.
 constexpr int64_t kModest = int64_t{1} << 60;
-/// What a question may take: pairs of expressions that are looked at, and facts in a row.
-constexpr int kMostWork = 2000;
+/// What a question may take: expressions that are looked at, and facts in a row.
+constexpr int kMostWork = 30000;
 constexpr int kMostDepth = 7;
 
 bool isOp(ExprRef e, ScalarOp op) { return e->kind == ExprKind::Op && e->op == op; }
