@@ -101,7 +101,7 @@ ExpressionEmitter::Text ExpressionEmitter::textOf(ExprRef e) const {
     case ExprKind::Size:
       return {dialect_.size(e->index), true};
     case ExprKind::LoopVar:
-      return {loopVars_.at(Run::loopVarKey(e->index, e->count)), true};
+      return {Run::variableText(*this, e->index, e->count), true};
     case ExprKind::Project: {
       auto it = multiple_.find(e->operands[0]);
       if (it == multiple_.end()) throw InternalError("projection of an expression that was not placed");

@@ -74,6 +74,8 @@ struct Dialect {
   /// `x >= 0 and x < y` of Int64 as k_within(x, y), which is to be there for an int32_t x, too; but not where
   /// a loop changes x.
   bool rangeCalls = false;
+  /// Variables of loops that are known to be from 0 to 2^32 - 1 (Expr::nonNegative) are uint32_t.
+  bool wordVariables = false;
   /// k_loaded(x) after loads in loops that the program makes on every way, though one branch alone needs
   /// them, if others go to the same position: columns of one element.
   bool loadedCalls = false;
@@ -157,6 +159,7 @@ class ExpressionEmitter {
   std::unordered_map<lcu::ExprRef, Text> texts_;                         ///< single-valued nodes
   std::unordered_map<lcu::ExprRef, std::vector<std::string>> multiple_;  ///< values of multi-valued ones
   std::unordered_map<uint64_t, std::string> loopVars_;                   ///< (loop, number) -> name
+  std::unordered_set<uint64_t> words_;                                   ///< of these: have one word
   std::unordered_set<lcu::ExprRef> available_;
   std::map<std::pair<lcu::ExprRef, lcu::ExprRef>, lcu::ExprRef>
       quotients_;  ///< of the scope, by their operands

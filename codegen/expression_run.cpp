@@ -15,6 +15,7 @@ namespace {
 
 /// Inline expressions longer than this get a name.
 constexpr size_t kMaxInlineLength = 72;
+constexpr std::string_view kWord = "uint32_t";
 
 /// Stem of the name of a node's value.
 std::string stemOf(ExprRef e, const Dialect& dialect) {
@@ -186,22 +187,51 @@ void ExpressionEmitter::Run::assign(Frame& f, ExprRef loop, const std::vector<Ex
                                     std::optional<uint32_t> kept) {
   struct Change {
     std::string name, value;
-    ScalarType type;
+    std::string_view type;
   };
   std::vector<Change> changed;
   for (uint32_t k = 0; k < loop->count; ++k) {
     const std::string& name = emitter.loopVars_.at(loopVarKey(loop->index, k));
     std::string value = emitter.textOf(next[k]).text;
-    if (k != kept && value != name) changed.push_back({name, std::move(value), next[k]->type});
+    const bool word = emitter.words_.contains(loopVarKey(loop->index, k));
+    if (k != kept && value != variableText(emitter, loop->index, k))
+      changed.push_back({name, std::move(value), word ? kWord : cTypeName(next[k]->type)});
   }
   if (changed.size() > 1) {
     for (Change& change : changed) {
       const std::string name = emitter.freshName("next");
-      line(f, fmt::format("const {} {} = {};", cTypeName(change.type), name, change.value));
+      line(f, fmt::format("const {} {} = {};", change.type, name, change.value));
       change.value = name;
     }
   }
   for (const Change& change : changed) line(f, change.name + " = " + change.value + ";");
+}
+
+std::string ExpressionEmitter::Run::variableText(const ExpressionEmitter& emitter, uint32_t loop,
+                                                 uint32_t number) {
+  const uint64_t key = loopVarKey(loop, number);
+  const std::string& name = emitter.loopVars_.at(key);
+  return emitter.words_.contains(key) ? fmt::format("{}({})", cTypeName(ScalarType::Int64), name) : name;
+}
+
+std::vector<bool> ExpressionEmitter::Run::wordsOf(ExprRef loop) const {
+  constexpr int kBits = 32;
+  std::vector<bool> words(loop->count, false);
+  if (!emitter.dialect_.wordVariables || inFrames) return words;
+  const std::vector<ExprRef> turn(loop->operands.begin() + loop->count, loop->operands.end());
+  lcu::forEachNode(turn, [&](ExprRef e) {
+    if (e->kind == ExprKind::LoopVar && e->index == loop->index)
+      words[e->count] = e->nonNegative && e->bits <= kBits;
+  });
+  return words;
+}
+
+void ExpressionEmitter::Run::declareWord(Frame& f, const std::string& name, const std::string& value) {
+  if (declaresAhead()) {
+    emitter.declarations_ += fmt::format("  {} {}{{}};\n", kWord, name);
+    return line(f, fmt::format("{} = {};", name, value));
+  }
+  line(f, fmt::format("{} {} = {};", kWord, name, value));
 }
 
 void ExpressionEmitter::Run::declare(Frame& f, ScalarType type, const std::string& name,
@@ -373,9 +403,16 @@ void ExpressionEmitter::Run::startLoop(Frame& f, const ScheduleStep& step) {
   ExprRef e = step.node;
   auto initial = textsOf(loopInitial(e), false);
   f.firstValues.clear();
+  const std::vector<bool> words = wordsOf(e);
   for (uint32_t k = 0; k < e->count; ++k) {
     std::string name = emitter.freshName(stemOf(e, emitter.dialect_));
-    declare(f, e->operands[k]->type, name, initial[k], true);
+    if (words[k]) {
+      declareWord(f, name, initial[k]);
+      emitter.words_.insert(loopVarKey(e->index, k));
+    } else {
+      declare(f, e->operands[k]->type, name, initial[k], true);
+      emitter.words_.erase(loopVarKey(e->index, k));
+    }
     emitter.loopVars_[loopVarKey(e->index, k)] = name;
     f.firstValues.push_back(name);
   }
@@ -472,7 +509,9 @@ void ExpressionEmitter::Run::finishLoop(Frame& f, ExprRef e, const std::string& 
     f.text += indented(loop, 2);
     line(f, "}");
   }
-  emitter.multiple_[e] = f.firstValues;
+  std::vector<std::string> values;
+  for (uint32_t k = 0; k < e->count; ++k) values.push_back(variableText(emitter, e->index, k));
+  emitter.multiple_[e] = std::move(values);
 }
 
 }  // namespace kelpie::codegen

@@ -71,6 +71,7 @@ struct ExpressionEmitter::Run {
                bool changes = false);
   /// A name whose value comes later.
   void declare(Frame& f, ScalarType type, const std::string& name);
+  void declareWord(Frame& f, const std::string& name, const std::string& value);
   /// Whether names of the block at hand are declared ahead of its statements.
   bool declaresAhead() const { return emitter.ahead_ && frames.size() == 1 && !inFrames; }
   void remember(Frame& f, ScalarType type, const std::string& name);
@@ -124,6 +125,10 @@ struct ExpressionEmitter::Run {
   void finishLoop(Frame& f, ExprRef e, const std::string& bodyText);
 
   static uint64_t loopVarKey(uint32_t loop, uint32_t number) { return (uint64_t{loop} << 32) | number; }
+  /// What reads a variable.
+  static std::string variableText(const ExpressionEmitter& emitter, uint32_t loop, uint32_t number);
+  /// By number: whether the variable may have one word (Dialect::wordVariables).
+  std::vector<bool> wordsOf(ExprRef loop) const;
 };
 
 }  // namespace kelpie::codegen

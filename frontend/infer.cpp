@@ -459,8 +459,12 @@ void Inference::checkEffects(const Cell& cell, Span span) {
   if (!cell.serial) return;
   serial_ = true;
   if (parallelDepth_ == 0) return;
+  std::vector<Diagnostic::Note> notes;
+  if (!cell.fromLibrary && cell.span.known())
+    notes.push_back({cell.span, "`" + cell.name + "` calls a function with an effect"});
   report("K0401", span, "`" + cell.name + "` cannot be called inside an apply-to-each",
-         "its effect needs one caller at a time; {* ... } evaluates its body for one element after another");
+         "its effect needs one caller at a time; {* ... } evaluates its body for one element after another",
+         std::move(notes));
 }
 
 ExpPtr Inference::inferSequence(const ast::SequenceLiteral& sequence, Span span) {

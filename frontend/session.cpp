@@ -424,6 +424,11 @@ void Session::load(const ast::Command& command, Span span, std::vector<FormResul
   }
   std::optional<std::string> path = constantString(*name);
   if (!path) {
+    const bool literal = std::holds_alternative<ast::IntLiteral>(name->node) ||
+                         std::holds_alternative<ast::FloatLiteral>(name->node) ||
+                         std::holds_alternative<ast::BoolLiteral>(name->node) ||
+                         std::holds_alternative<ast::CharLiteral>(name->node);
+    if (literal) return fail("`load` needs the name of a file, a string");
     return fail("the name of a file to load must be known at compile time",
                 "it can be made of string literals, `++` and global variables bound to such strings");
   }

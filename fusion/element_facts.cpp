@@ -14,6 +14,7 @@ using lcu::ExprRef;
 namespace {
 
 constexpr double kHostBits = 28;  ///< of a number that the host knows
+constexpr uint8_t kWord = 32;
 
 /// From those of the operands; see ElementFacts::bits.
 double bitsOf(ExprRef e, const std::vector<double>& operands) {
@@ -175,6 +176,10 @@ ElementFacts::ElementFacts(const std::vector<ExprRef>& thunks, const ArrayBits& 
     if (e->kind == ExprKind::Load)
       if (const auto array = arrays.find(e->index); array != arrays.end()) own.bits = array->second;
     own.sureBits = sureBitsOf(e, sure);
+    // One word on a GPU (Dialect::wordVariables).
+    const bool variable = e->kind == ExprKind::LoopVar ||
+                          (e->kind == ExprKind::Project && e->operands[0]->kind == ExprKind::Loop);
+    if (variable && e->nonNegative && e->bits <= kWord) own.sureBits = own.bits = e->bits;
     if (const auto values = valuesOfChoice(e)) {
       const Facts &first = facts_[values->first], &second = facts_[values->second];
       own.bits = std::max(first.bits, second.bits);

@@ -17,6 +17,7 @@
 #include "fusion/graded_order.h"
 #include "fusion/implied_checks.h"
 #include "fusion/kernel_time.h"
+#include "fusion/loop_bounds.h"
 #include "fusion/merged_checks.h"
 #include "fusion/merged_choices.h"
 #include "fusion/paired_reductions.h"
@@ -282,6 +283,7 @@ class Fuser {
         dropImpliedChecks(rewritten.kernel, *program_.arena);
         mergeChoices(rewritten.kernel, *program_.arena);
         computeBeforeLoops(rewritten.kernel, *program_.arena);
+        markLoopVariables(rewritten.kernel, *program_.arena);
         rewritten.kernel.name = unused(kernelName(kernels));
         clusterReport.kernel = rewritten.kernel.name;
         clusterReport.identity = identityOf(rewritten.kernel, program_, variables());

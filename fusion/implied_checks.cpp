@@ -6,6 +6,7 @@
 #include "codegen/expression_schedule.h"
 #include "codegen/kernel_analysis.h"
 #include "fusion/known_bounds.h"
+#include "fusion/loop_bounds.h"
 #include "ir/failures.h"
 
 namespace kelpie::fusion {
@@ -16,6 +17,9 @@ using lcu::ExprRef;
 using lcu::Soac;
 
 namespace {
+
+/// What may be looked at for the bounds of loops.
+constexpr int64_t kMostOfLoops = 1000000;
 
 class Decisions {
  public:
@@ -62,10 +66,10 @@ class Decisions {
   void learnSpace(const lcu::Space& space) {
     const auto number = [&](uint32_t parameter, ExprRef below) {
       const ExprRef number = arena_.param(parameter);
-      bounds_.learnNotNegative(number);
+      bounds_.learn({nullptr, number, 0});
       if (!below) return;
-      bounds_.learnLess(below, arena_.index(int64_t{1} << lcu::kLengthBits));
-      bounds_.learnLess(number, below);
+      bounds_.learn({below, arena_.index(int64_t{1} << lcu::kLengthBits), -1});
+      bounds_.learn({number, below, -1});
     };
     number(0, space.extent);
     if (!space.segmented()) return;
@@ -85,8 +89,13 @@ class Decisions {
         under(schedule, step.first, condition, true);
         under(schedule, step.second, condition, false);
       } else if (node->kind == ExprKind::Loop) {
+        const KnownBounds::Mark before = bounds_.mark();
+        if (node->canFail && bounds_.spent() < kMostOfLoops)
+          for (const KnownBounds::Difference& bound : boundsOfLoop(bounds_, node, arena_))
+            bounds_.learn(bound);
         if (step.first != 0) block(schedule, step.first);
         under(schedule, step.second, codegen::loopCondition(node), true);
+        bounds_.forget(before);
       } else if (step.first != 0) {
         block(schedule, step.first);
       }

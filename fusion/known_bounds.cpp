@@ -15,9 +15,8 @@ namespace {
 
 /// Numbers beyond are not reckoned with, so that sums of a few do not wrap.
 constexpr int64_t kModest = int64_t{1} << 60;
-/// What a question may take: expressions that are looked at, and facts in a row.
-constexpr int kMostWork = 30000;
-constexpr int kMostDepth = 7;
+constexpr int kMostDepth = 7, kShallow = 3;  ///< facts in a row
+constexpr int kLevels = 5;                   ///< of an expression that intervals go down
 
 bool isOp(ExprRef e, ScalarOp op) { return e->kind == ExprKind::Op && e->op == op; }
 bool isChoice(ExprRef e) { return e->kind == ExprKind::Project && e->operands[0]->kind == ExprKind::If; }
@@ -74,6 +73,7 @@ Interval ofOperation(ScalarOp op, const Interval& a, const Interval& b) {
       return {std::min(a.least, b.least), std::min(a.most, b.most)};
     case ScalarOp::Div:  // towards 0
       if (b.least < 0) return kAny;
+      if (b.least == b.most && b.least > 0) return {a.least / b.least, a.most / b.least};
       return {std::min<int64_t>(a.least, 0), std::max<int64_t>(a.most, 0)};
     case ScalarOp::Rem: {  // the sign of a, less than b; 0 for 0
       const auto most = static_cast<int64_t>(
@@ -103,24 +103,25 @@ void KnownBounds::forget(Mark mark) {
   decided_.resize(mark.decided);
 }
 
+void KnownBounds::begin() {
+  spent_ += work_;
+  work_ = 0;
+}
+
 // ---- learning ----
 
+void KnownBounds::learn(const Difference& difference) {
+  begin();
+  learnDifference(difference.a, difference.b, difference.most, kMostDepth);
+}
 void KnownBounds::learn(ExprRef condition, bool holds) {
-  work_ = 0;
+  begin();
   learn(condition, holds, kMostDepth);
-}
-void KnownBounds::learnLess(ExprRef a, ExprRef b) {
-  work_ = 0;
-  learnDifference(a, b, -1, kMostDepth);
-}
-void KnownBounds::learnNotNegative(ExprRef a) {
-  work_ = 0;
-  learnDifference(nullptr, a, 0, kMostDepth);
 }
 
 void KnownBounds::learn(ExprRef condition, bool holds, int depth) {
   const std::pair decision(condition, holds);
-  if (++work_ > kMostWork || std::find(decided_.begin(), decided_.end(), decision) != decided_.end()) return;
+  if (++work_ > mostWork_ || std::find(decided_.begin(), decided_.end(), decision) != decided_.end()) return;
   decided_.push_back(decision);
   if (isOp(condition, ScalarOp::Not)) return learn(condition->operands[0], !holds, depth);
   if (isOp(condition, holds ? ScalarOp::And : ScalarOp::Or)) {
@@ -157,6 +158,8 @@ void KnownBounds::learnComparison(ScalarOp op, ExprRef a, ExprRef b, int depth) 
       learnDifference(a, b, 0, depth);
       return learnDifference(b, a, 0, depth);
     default:
+      // Where it would take long to find out, it is not worth it.
+      depth = std::min(depth, kShallow);
       if (proves(a, b, 0, depth)) {
         learnDifference(a, b, -1, depth);
       } else if (proves(b, a, 0, depth)) {
@@ -203,8 +206,11 @@ Interval KnownBounds::interval(ExprRef e, int depth) {
   for (const Fact& fact : facts_) {
     if (fact.b == e && !fact.a) of.least = std::max(of.least, -fact.most);
     if (fact.a == e && !fact.b) of.most = std::min(of.most, fact.most);
-    if (fact.a == e && fact.b && fact.b->nonNegative && fact.b->bits < 60)
-      of.most = std::min(of.most, (int64_t{1} << fact.b->bits) - 1 + fact.most);
+    if (fact.a == e && fact.b && depth > 0) {
+      const int64_t most = interval(fact.b, depth - kLevels / 2).most;
+      if (most > -kModest && (most < kModest || fact.most <= 0))
+        of.most = std::min(of.most, most + fact.most);
+    }
   }
   if (depth <= 0) return of;
   const auto operand = [&](size_t k) { return interval(e->operands[k], depth - 1); };
@@ -216,23 +222,59 @@ Interval KnownBounds::interval(ExprRef e, int depth) {
   } else if (e->kind == ExprKind::Check) {
     own = ofEither(operand(1), operand(2));
   } else if (isChoice(e)) {
-    own = ofEither(interval(valueOf(e, true), depth - 1), interval(valueOf(e, false), depth - 1));
+    const auto known = decision(conditionOf(e));
+    own = ofEither(interval(valueOf(e, known.value_or(true)), depth - 1),
+                   interval(valueOf(e, known.value_or(false)), depth - 1));
   } else if (e->kind == ExprKind::Op && e->operands.size() == 2 && !isComparison(e->op)) {
     own = ofOperation(e->op, operand(0), operand(1));
   }
   return {std::max(of.least, own.least), std::min(of.most, own.most)};
 }
 
+std::optional<bool> KnownBounds::decision(ExprRef condition) const {
+  for (const auto& [known, value] : decided_)
+    if (known == condition) return value;
+  return std::nullopt;
+}
+
+KnownBounds::Interval KnownBounds::range(ExprRef e) {
+  begin();
+  return rangeOf(e, kMostDepth);
+}
+
+KnownBounds::Interval KnownBounds::rangeOf(ExprRef e, int depth) {
+  if (depth <= 0) return interval(e, kLevels);
+  std::optional<Interval> found;
+  const auto add = [&](ExprRef value) {
+    const Interval own = rangeOf(value, depth - 1);
+    found = found ? ofEither(*found, own) : own;
+    return true;
+  };
+  if (e->kind == ExprKind::Check) {
+    add(e->operands[2]);
+    where(e->operands[0], true, depth, [&] { return add(e->operands[1]); });
+  } else if (isChoice(e)) {
+    onBothSides(e, depth, add);
+  } else {
+    return interval(e, kLevels);
+  }
+  const Interval otherwise = interval(e, kLevels);
+  return {std::max(found->least, otherwise.least), std::min(found->most, otherwise.most)};
+}
+
+bool KnownBounds::implies(const Difference& difference) {
+  begin();
+  return proves(difference.a, difference.b, difference.most, kMostDepth);
+}
 bool KnownBounds::implies(ExprRef condition, bool holds) {
-  work_ = 0;
+  begin();
   return follows(condition, holds);
 }
 
 bool KnownBounds::follows(ExprRef condition, bool holds) {
-  if (++work_ > kMostWork) return false;
+  if (++work_ > mostWork_) return false;
   if (condition->kind == ExprKind::Constant) return condition->constant.isTrue() == holds;
-  for (const auto& [known, value] : decided_)
-    if (known == condition) return value == holds;
+  if (const auto known = decision(condition)) return *known == holds;
   if (isOp(condition, ScalarOp::Not)) return follows(condition->operands[0], !holds);
   if (isOp(condition, holds ? ScalarOp::And : ScalarOp::Or))
     return follows(condition->operands[0], holds) && follows(condition->operands[1], holds);
@@ -269,11 +311,10 @@ bool KnownBounds::provesComparison(ScalarOp op, ExprRef a, ExprRef b) {
 
 /// Whether a - b <= most.
 bool KnownBounds::proves(ExprRef a, ExprRef b, int64_t most, int depth) {
-  if (depth <= 0 || ++work_ > kMostWork || most < -kModest || most > 2 * kModest) return false;
+  if (depth <= 0 || ++work_ > mostWork_ || most < -kModest || most > 2 * kModest) return false;
   const Sum x = taken(a, depth), y = taken(b, depth);
   const int64_t of = most - x.plus + y.plus;
   if ((a == b && most >= 0) || (x.of == y.of && of >= 0)) return true;
-  constexpr int kLevels = 5;
   if (static_cast<__int128>(interval(x.of, kLevels).most) - interval(y.of, kLevels).least <= of) return true;
   for (size_t k = facts_.size(); k > 0; --k) {  // the latest first: they are of the place at hand
     const Fact fact = facts_[k - 1];
@@ -291,22 +332,38 @@ bool KnownBounds::isModest(ExprRef e, int depth) {
   return proves(nullptr, e, kModest, depth) && proves(e, nullptr, kModest, depth);
 }
 
+/// Whether it is half of a sum of two numbers that are not negative, and does not wrap: where a search
+/// halves.
+bool KnownBounds::isMiddle(ExprRef e, int depth) {
+  if (!isOp(e, ScalarOp::Div) || e->operands[1]->kind != ExprKind::Constant) return false;
+  const ExprRef sum = e->operands[0];
+  if (e->operands[1]->constant.i != 2 || !isOp(sum, ScalarOp::Add)) return false;
+  return std::all_of(sum->operands.begin(), sum->operands.end(),
+                     [&](ExprRef x) { return notNegative(x, depth) && proves(x, nullptr, kModest, depth); });
+}
+
 /// Whether that is proven of a choice's value on either side, where its condition came out so.
 bool KnownBounds::onBothSides(ExprRef choice, int depth, const std::function<bool(ExprRef)>& isProven) {
+  if (const auto known = decision(conditionOf(choice))) return isProven(valueOf(choice, *known));
   const auto side = [&](bool holds) {
-    const Mark before = mark();
-    learn(conditionOf(choice), holds, depth);
-    const bool proven = isProven(valueOf(choice, holds));
-    forget(before);
-    return proven;
+    return where(conditionOf(choice), holds, depth, [&] { return isProven(valueOf(choice, holds)); });
   };
   return side(true) && side(false);
+}
+
+bool KnownBounds::where(ExprRef condition, bool holds, int depth, const std::function<bool()>& isProven) {
+  const Mark before = mark();
+  learn(condition, holds, depth);
+  const bool proven = isProven();
+  forget(before);
+  return proven;
 }
 
 /// The same by what `a` is.
 bool KnownBounds::provesOfOperation(ExprRef a, ExprRef b, int64_t most, int depth) {
   if (a->kind == ExprKind::Check)
-    return proves(a->operands[1], b, most, depth) && proves(a->operands[2], b, most, depth);
+    return proves(a->operands[2], b, most, depth) &&
+           where(a->operands[0], true, depth, [&] { return proves(a->operands[1], b, most, depth); });
   if (isChoice(a)) {
     return onBothSides(a, depth, [&](ExprRef value) { return proves(value, b, most, depth); });
   }
@@ -320,8 +377,15 @@ bool KnownBounds::provesOfOperation(ExprRef a, ExprRef b, int64_t most, int dept
     case ScalarOp::Rem:
       return (proves(nullptr, y, -1, depth) && proves(y, b, most + 1, depth)) ||
              (notNegative(x, depth) && proves(x, b, most, depth));
-    case ScalarOp::Div:
+    case ScalarOp::Div: {
+      const auto half = [&](ExprRef smaller, ExprRef larger) {
+        return proves(smaller, b, most, depth) && proves(larger, b, most + 1, depth);
+      };
+      if (isMiddle(a, depth) &&
+          (half(x->operands[0], x->operands[1]) || half(x->operands[1], x->operands[0])))
+        return true;
       return notNegative(x, depth) && notNegative(y, depth) && proves(x, b, most, depth);
+    }
     case ScalarOp::ShiftRight:
       return notNegative(x, depth) && proves(x, b, most, depth);
     case ScalarOp::And:
@@ -339,7 +403,8 @@ bool KnownBounds::provesOfOperation(ExprRef a, ExprRef b, int64_t most, int dept
 /// The same by what `b` is.
 bool KnownBounds::provesBelowOperation(ExprRef a, ExprRef b, int64_t most, int depth) {
   if (b->kind == ExprKind::Check)
-    return proves(a, b->operands[1], most, depth) && proves(a, b->operands[2], most, depth);
+    return proves(a, b->operands[2], most, depth) &&
+           where(b->operands[0], true, depth, [&] { return proves(a, b->operands[1], most, depth); });
   if (isChoice(b)) {
     return onBothSides(b, depth, [&](ExprRef value) { return proves(a, value, most, depth); });
   }
@@ -357,6 +422,8 @@ bool KnownBounds::provesBelowOperation(ExprRef a, ExprRef b, int64_t most, int d
     default:
       break;
   }
+  if (isMiddle(b, depth) && proves(a, x->operands[0], most, depth) && proves(a, x->operands[1], most, depth))
+    return true;
   if (a) return false;
   switch (b->op) {
     case ScalarOp::Rem:

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -28,18 +29,28 @@ class KnownBounds {
  public:
   /// `condition` holds, or does not.
   void learn(lcu::ExprRef condition, bool holds);
-  /// a < b.
-  void learnLess(lcu::ExprRef a, lcu::ExprRef b);
-  /// 0 <= a.
-  void learnNotNegative(lcu::ExprRef a);
-
   /// Whether the condition always comes out so.
   bool implies(lcu::ExprRef condition, bool holds);
+
+  /// a - b <= most; null: 0.
+  struct Difference {
+    lcu::ExprRef a, b;
+    int64_t most;
+  };
+  void learn(const Difference& difference);
+  bool implies(const Difference& difference);
 
   /// The numbers from `least` to `most`.
   struct Interval {
     int64_t least, most;
   };
+  /// Where an integer lies for certain.
+  Interval range(lcu::ExprRef e);
+
+  /// Expressions that have been looked at so far.
+  int64_t spent() const { return spent_ + work_; }
+  /// How many of these a question may take; what it was before.
+  int allow(int most) { return std::exchange(mostWork_, most); }
 
   /// What has been learned since a mark can be forgotten.
   struct Mark {
@@ -49,10 +60,7 @@ class KnownBounds {
   void forget(Mark mark);
 
  private:
-  struct Fact {
-    lcu::ExprRef a, b;  ///< null: 0
-    int64_t most;
-  };
+  using Fact = Difference;
   /// An expression and a number to add to it; null: 0.
   struct Sum {
     lcu::ExprRef of;
@@ -61,20 +69,30 @@ class KnownBounds {
   void learn(lcu::ExprRef condition, bool holds, int depth);
   void learnDifference(lcu::ExprRef a, lcu::ExprRef b, int64_t most, int depth);
   void learnComparison(ScalarOp op, lcu::ExprRef a, lcu::ExprRef b, int depth);
+  std::optional<bool> decision(lcu::ExprRef condition) const;  ///< how it came out, if that is known
   bool follows(lcu::ExprRef condition, bool holds);
   bool provesComparison(ScalarOp op, lcu::ExprRef a, lcu::ExprRef b);
   bool proves(lcu::ExprRef a, lcu::ExprRef b, int64_t most, int depth);
   bool provesOfOperation(lcu::ExprRef a, lcu::ExprRef b, int64_t most, int depth);
   bool provesBelowOperation(lcu::ExprRef a, lcu::ExprRef b, int64_t most, int depth);
   Interval interval(lcu::ExprRef e, int depth);
+  /// The same, where conditions in it count.
+  Interval rangeOf(lcu::ExprRef e, int depth);
   bool notNegative(lcu::ExprRef e, int depth) { return proves(nullptr, e, 0, depth); }
   bool isModest(lcu::ExprRef e, int depth);
+  bool isMiddle(lcu::ExprRef e, int depth);
   bool onBothSides(lcu::ExprRef choice, int depth, const std::function<bool(lcu::ExprRef)>& isProven);
+  /// The same where a condition came out so.
+  bool where(lcu::ExprRef condition, bool holds, int depth, const std::function<bool()>& isProven);
   Sum taken(lcu::ExprRef e, int depth);
+
+  void begin();  ///< a question, or a condition
 
   std::vector<Fact> facts_;
   std::vector<std::pair<lcu::ExprRef, bool>> decided_;  ///< conditions
   int work_ = 0;                                        ///< done for the question, or the condition, at hand
+  int64_t spent_ = 0;                                   ///< before that
+  int mostWork_ = 30000;
 };
 
 }  // namespace kelpie::fusion

@@ -35,12 +35,8 @@ bool followsElements(ExprRef position) {
 
 /// Whether it is the same for all elements of a segment: it is computed in front of the loop over these, with
 /// what it becomes a part of, and need not have a name (segment_scope.cpp).
-bool isOfSegment(ExprRef e) {
-  const auto anyParam = [e](bool segment) {
-    return lcu::anyNode(
-        {e}, [=](ExprRef node) { return node->kind == ExprKind::Param && (node->index == 1) == segment; });
-  };
-  return anyParam(true) && !anyParam(false);
+bool isSameInSegment(ExprRef e) {
+  return !lcu::anyNode({e}, [](ExprRef node) { return node->kind == ExprKind::Param && node->index != 1; });
 }
 
 }  // namespace
@@ -104,7 +100,7 @@ void KernelText::findTiledPulls(const Indices& bindings) {
       const bool element =
           e->kind == ExprKind::Load && !producer_.contains(e->index) && followsElements(e->operands[0]);
       const bool there = computed.contains(e->kind == ExprKind::Project ? e->operands[0] : e);
-      if (there && !element && !isOfSegment(e))
+      if (there && !element && !isSameInSegment(e))
         tiledPulls_[{b, c}] = keepers.try_emplace(e, b, c).first->second;
     }
   }

@@ -147,6 +147,7 @@ Dialect operatorDialect(std::function<std::string(uint32_t number)> param) {
   d.wrapCalls = true;
   d.divisionCalls = true;
   d.shortCircuit = true;
+  d.wordVariables = true;
   return d;
 }
 

@@ -95,6 +95,7 @@ Dialect PassText::dialect() const {
   d.divisionCalls = true;
   d.shortCircuit = true;
   d.rangeCalls = true;
+  d.wordVariables = true;
   d.reciprocal = "k_reciprocal(";
   d.quotient = "k_quotient";
   d.loadedCalls = true;

@@ -10,5 +10,5 @@ kelpie_test(codegen_cpu SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/kernel_runs.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_data.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp
-  LINK kelpie_runtime)
+  LINK kelpie_fusion kelpie_runtime)
 target_include_directories(test_codegen_cpu PRIVATE ${PROJECT_SOURCE_DIR})

@@ -132,6 +132,10 @@ void everySoac(const Data& d, const std::string& what) {
       t.results(b.launch(m, "scan_mixed" + suffix));
     }
     t.results(b.launch(b.filter(space, {x, place}, positive), "filter" + suffix));
+    // Keeps what is the same for all, by a condition that is the same for a segment.
+    ExprRef same = a.sub(a.size(t.xs), b.num(7));
+    t.results(b.launch(b.filter(space, {same, x}, b.op(ScalarOp::Greater, same, segmented ? b.s() : b.i())),
+                       "filter_same" + suffix));
     t.results(b.launch(b.permute(space, {x}, a.sub(a.sub(a.size(t.xs), b.num(1)), b.i()),
                                  a.add(a.size(t.xs), b.num(5)), {Scalar::ofFloat(kF64, -7)}),
                        "permute" + suffix));

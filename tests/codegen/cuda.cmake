@@ -15,7 +15,7 @@ kelpie_test(cuda SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/segment_numbers_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/segment_values_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/warp_items_test.cpp
-  LINK kelpie_runtime Boost::context ${CMAKE_DL_LIBS})
+  LINK kelpie_fusion kelpie_runtime Boost::context ${CMAKE_DL_LIBS})
 add_dependencies(test_cuda kelpie)
 target_include_directories(test_cuda PRIVATE ${CMAKE_CURRENT_LIST_DIR})
 target_compile_definitions(test_cuda PRIVATE KELPIE_HOST_COMPILER="${CMAKE_CXX_COMPILER}" KELPIE_COMMAND="$<TARGET_FILE:kelpie>")
@@ -27,7 +27,7 @@ kelpie_test(gpu SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/kernel_runs.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_data.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_kernel.cpp
-  LINK kelpie_runtime)
+  LINK kelpie_fusion kelpie_runtime)
 kelpie_test(cuda_programs SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/compile_ahead_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_program_test.cpp

@@ -152,6 +152,30 @@ TEST(Emitter, IndicesThatALoopChangesAreTestedInTwoComparisons) {
   EXPECT_THAT(emitter.takeStatements(), HasSubstr("if (!((state_1 >= 0) && (state_1 < xs_size))) break;\n"));
 }
 
+TEST(Emitter, VariablesOfLoopsThatFitHaveOneWord) {
+  Builder b;
+  ExprArena& a = b.arena();
+  const uint32_t loop = a.newLoop();
+  const ExprRef k = a.nonNegative(a.loopVar(loop, 0, kI64), 4),
+                sum = a.nonNegative(a.loopVar(loop, 1, kI64), 33);
+  const std::vector<ExprRef> values = a.loop(loop, {b.num(0), b.i()}, b.op(ScalarOp::Less, k, b.num(10)),
+                                             {a.add(k, b.num(1)), a.add(sum, k)});
+  Dialect dialect = plain(b.program);
+  const auto text = [&](bool words) {
+    dialect.wordVariables = words;
+    ExpressionEmitter emitter(dialect, 0);
+    const std::vector<std::string> results = emitter.emit({a.add(values[0], values[1])});
+    return emitter.takeStatements() + results.at(0) + "\n";
+  };
+  EXPECT_EQ(
+      text(true),
+      "uint32_t state_1 = 0;\nint64_t state_2 = i;\nwhile (true) {\n  if (!(int64_t(state_1) < 10)) break;\n"
+      "  const uint32_t next_1 = int64_t(state_1) + 1;\n  const int64_t next_2 = state_2 + "
+      "int64_t(state_1);\n"
+      "  state_1 = next_1;\n  state_2 = next_2;\n}\nint64_t(state_1) + state_2\n");
+  EXPECT_THAT(text(false), Not(HasSubstr("uint32_t")));
+}
+
 TEST(Emitter, LoopsStepTogetherAndStopAtErrors) {
   Builder b;
   ExprArena& a = b.arena();

@@ -395,6 +395,8 @@ TEST_F(InferTest, SerialFunctionsInParallel) {
   EXPECT_EQ(mistake("{rand_seed(x) : x in [1,2]};").id, "K0401");
   EXPECT_EQ(mistake("function inner(x) = rand_seed(x); function outer(v) = {inner(x) : x in v};").id,
             "K0401");
+  EXPECT_THAT(mistake("function inner(x) = rand_seed(x); {inner(x) : x in [1]};").notes.at(0).message,
+              HasSubstr("`inner` calls a function with an effect"));
   EXPECT_EQ(mistake("function ap(g,x) = g(x); {ap(rand_seed,x) : x in [1]};").id, "K0401");
   EXPECT_EQ(last("{* rand_seed(x) : x in [1,2]};"), "it = [T, T] : [bool]");
 }
