@@ -154,6 +154,19 @@ std::unordered_set<ExprRef> countedInLoops(const Schedule& schedule, const std::
   return counted;
 }
 
+double changedWords(ExprRef loop) {
+  constexpr double kWord = 4;
+  const std::vector<ExprRef> next = codegen::loopNext(loop);
+  double words = 0;
+  for (uint32_t k = 0; k < next.size(); ++k) {
+    const bool unchanged =
+        next[k]->kind == ExprKind::LoopVar && next[k]->index == loop->index && next[k]->count == k;
+    if (!unchanged && next[k]->type != ScalarType::Bool)
+      words += std::max(1.0, static_cast<double>(sizeOf(next[k]->type)) / kWord);
+  }
+  return words;
+}
+
 std::vector<bool> blocksBehindBranches(const Schedule& schedule) {
   // The assembler of CUDA 13 does so with up to this many, by the code of thirty kernels.
   constexpr int kShort = 17;

@@ -35,6 +35,9 @@ class Homes {
 std::unordered_set<lcu::ExprRef> countedInLoops(const codegen::Schedule& schedule,
                                                 const std::vector<double>& entered);
 
+/// Words of 32 bits of what a turn of a loop changes, but for its flags: each is moved.
+double changedWords(lcu::ExprRef loop);
+
 /// By block: it is behind a branch or in a loop, so that elements wait for its condition one after the other.
 /// Branches with short sides that have none themselves do not count: compilers put the condition on each of
 /// their instructions, and several elements go on together.

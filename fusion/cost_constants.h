@@ -33,6 +33,7 @@ struct TargetCosts {
   double access;            ///< a load or store in order, beyond its bytes
   double address;           ///< a load at a computed position, beside what it waits for
   double iteration;         ///< one turn of a loop
+  double variable;          ///< a word of what a turn changes
   double call;              ///< of a recursion inside a thunk, that leaves something pending
   double frameValue;        ///< a value of its frame, for each depth of stacks in a warp
   double operation;         ///< of floats: add, multiply, compare

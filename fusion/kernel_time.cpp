@@ -339,6 +339,8 @@ class Account {
           if (counted.contains(step.node)) continue;
           if (step.node->kind == ExprKind::Recursion) continue;
           time.integers += turns * model_.costs().iteration;
+          if (nested == step.second)
+            time.integers += turns * changedWords(step.node) * model_.costs().variable;
         }
         const bool load = step.node->kind == ExprKind::Load;
         const ThunkSample::Positions positions =

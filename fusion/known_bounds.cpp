@@ -206,10 +206,16 @@ Interval KnownBounds::interval(ExprRef e, int depth) {
   for (const Fact& fact : facts_) {
     if (fact.b == e && !fact.a) of.least = std::max(of.least, -fact.most);
     if (fact.a == e && !fact.b) of.most = std::min(of.most, fact.most);
-    if (fact.a == e && fact.b && depth > 0) {
+    if (depth <= 0 || !fact.a || !fact.b) continue;
+    // Sums of what is far from 0 do not count, nor do those that go beyond what an integer holds.
+    if (fact.a == e) {
       const int64_t most = interval(fact.b, depth - kLevels / 2).most;
       if (most > -kModest && (most < kModest || fact.most <= 0))
         of.most = std::min(of.most, most + fact.most);
+    } else if (fact.b == e) {
+      const int64_t least = interval(fact.a, depth - kLevels / 2).least;
+      if (least < kModest && (least > -kModest || fact.most <= 0))
+        of.least = std::max(of.least, least - fact.most);
     }
   }
   if (depth <= 0) return of;

@@ -53,18 +53,13 @@ class Candidates {
 
   void find() {
     std::vector<ExprRef> comparisons;
-    std::set<int64_t> constants{-1, 0, 1, kWord};
     lcu::forEachNode({loop_->operands.begin() + loop_->count, loop_->operands.end()}, [&](ExprRef e) {
-      if (e->kind != ExprKind::Op || !isComparison(e->op) || e->operands[0]->type != lcu::kIndex) return;
-      comparisons.push_back(e);
-      for (ExprRef x : e->operands) {
-        const auto value = lcu::asIndex(x);
-        if (value && *value > -kWord && *value < kWord) constants.insert({*value - 1, *value, *value + 1});
-      }
+      if (e->kind == ExprKind::Op && isComparison(e->op) && e->operands[0]->type == lcu::kIndex)
+        comparisons.push_back(e);
     });
     for (uint32_t k = 0; k < loop_->count; ++k) {
       if (variables_[k]->type != lcu::kIndex || next_[k] == variables_[k]) continue;
-      betweenConstants(k, constants);
+      betweenConstants(k, constantsFor(k, comparisons));
       atFirst({variables_[k], initial_[k], 0});
       atFirst({initial_[k], variables_[k], 0});
     }
@@ -73,6 +68,25 @@ class Candidates {
       atFirst({e->operands[0], e->operands[1], 0});
       atFirst({e->operands[1], e->operands[0], 0});
     }
+  }
+
+  /// What a variable, or a sum of it and a constant, is compared with, and numbers beside that; if it is with
+  /// nothing, what others are.
+  std::set<int64_t> constantsFor(uint32_t k, const std::vector<ExprRef>& comparisons) const {
+    std::set<int64_t> own, all;
+    for (ExprRef e : comparisons) {
+      for (const size_t side : {0, 1}) {
+        const ExprRef other = e->operands[1 - side];
+        const auto value = lcu::asIndex(e->operands[side]);
+        if (!value || *value <= -kWord || *value >= kWord) continue;
+        const bool sum = other->kind == ExprKind::Op && other->op == ScalarOp::Add;
+        const bool isOwn = other == variables_[k] || (sum && other->operands[0] == variables_[k]);
+        for (const int64_t c : {*value - 1, *value, *value + 1}) (isOwn ? own : all).insert(c);
+      }
+    }
+    std::set<int64_t>& constants = own.empty() ? all : own;
+    constants.insert({-1, 0, 1, kWord});
+    return constants;
   }
 
   void betweenConstants(uint32_t k, std::set<int64_t> constants) {

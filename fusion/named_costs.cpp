@@ -28,6 +28,7 @@ constexpr NamedCost kCosts[] = {
     {"access", &T::access, R::Cores},
     {"address", &T::address, R::Cores},
     {"iteration", &T::iteration, R::Cores},
+    {"variable", &T::variable, R::Cores},
     {"call", &T::call, R::Cores},
     {"frameValue", &T::frameValue, R::Cores},
     {"operation", &T::operation, R::Cores},

@@ -84,25 +84,30 @@ TEST(ImpliedChecks, OfLoopsAndFilters) {
 /// rows.
 TEST(ImpliedChecks, ThatLoopsKeep) {
   for (const std::string& thunk :
-       {"let (t1, t2) = loop (k1 = 0, k2 = 0) { while k1 != m next k1 + 1, k2 + " + ofYs("k1") + " } in t2",
-        "let (t1, t2) = loop (k1 = 0, k2 = m) { let t3 = (k1 + k2) / 2; (t4, t5) = if " + ofYs("t3") +
+       {"let (t1, t2) = loop (k1 = 0, k2 = 0) { while k1 != n next k1 + 1, k2 + " + ofXs("k1") + " } in t2",
+        "let (t1, t2) = loop (k1 = 0, k2 = n) { let t3 = (k1 + k2) / 2; (t4, t5) = if " + ofXs("t3") +
             " < i then (t3 + 1, k2) else (k1, t3) in while k1 < k2 next t4, t5 } in t1",
-        "let (t1, t2, t3) = loop (k1 = false, k2 = 0, k3 = m) { let (t4, t5, t6) = if k2 == k3 then (true, "
+        "let (t1, t2, t3) = loop (k1 = false, k2 = 0, k3 = n) { let (t4, t5, t6) = if k2 == k3 then (true, "
         "k2, k3) "
         "else (let t7 = (k2 + k3) / 2; (t8, t9) = if " +
-            ofYs("t7") +
+            ofXs("t7") +
             " < i then (t7 + 1, k3) else (k2, t7) in false, t8, t9) in while not(k1) next t4, t5, t6 } in t2",
         std::string(
             "let (t1, t2) = loop (k1 = 0, k2 = 0) { let t3 = k1 * 6 in while k1 != 10 next k1 + 1, k2 + "
-            "shr(xs[i], check(t3 >= 0 and t3 < 64, t3, 0, @1, t3, 0)) } in t2")}) {
+            "shr(xs[i], check(t3 >= 0 and t3 < 64, t3, 0, @1, t3, 0)) } in t2"),
+        // ... among comparisons with other constants.
+        std::string("let (t1, t2) = loop (k1 = 0, k2 = 0) { let t3 = k1 * 4; t4 = k2 % 7 in while k1 != 8 "
+                    "next k1 + 1, k2 + "
+                    "shr(xs[i], check(t3 >= 0 and t3 < 64, t3, 0, @1, t3, 0)) + (if t4 >= 3 then t4 - 3 else "
+                    "t4) } in t2")}) {
     const std::string now = changed(thunk);
     EXPECT_NE(now.find("loop"), std::string::npos) << thunk;
     EXPECT_EQ(now.find("check"), std::string::npos) << now;
   }
   // Past the end, by a step of two; from what may be behind it.
   for (const std::string& thunk :
-       {"let (t1, t2) = loop (k1 = 0, k2 = 0) { while k1 != m next k1 + 2, k2 + " + ofYs("k1") + " } in t2",
-        "let (t1, t2) = loop (k1 = i, k2 = 0) { while k1 != m next k1 + 1, k2 + " + ofYs("k1") + " } in t2"})
+       {"let (t1, t2) = loop (k1 = 0, k2 = 0) { while k1 != n next k1 + 2, k2 + " + ofXs("k1") + " } in t2",
+        "let (t1, t2) = loop (k1 = i + 2, k2 = 0) { while k1 != n next k1 + 1, k2 + " + ofXs("k1") + " } in t2"})
     EXPECT_NE(changed(thunk).find("check"), std::string::npos) << thunk;
 }
 
