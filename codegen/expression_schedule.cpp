@@ -101,7 +101,7 @@ class Scheduler {
       nodes_.push_back(e);
       for (ExprRef o : e->operands) push(o);
     }
-    std::sort(nodes_.begin(), nodes_.end(), [](ExprRef a, ExprRef b) { return a->id < b->id; });
+    std::sort(nodes_.begin(), nodes_.end(), lcu::comesBefore);
     for (size_t k = 0; k < nodes_.size(); ++k) number_[nodes_[k]] = k;
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "codegen/expression_schedule.h"
 #include "codegen/kernel_analysis.h"
@@ -18,12 +19,13 @@ using lcu::Soac;
 
 namespace {
 
-/// What may be looked at for the bounds of loops.
+/// What may be looked at for the bounds of loops of a kernel.
 constexpr int64_t kMostOfLoops = 1000000;
 
 class Decisions {
  public:
-  explicit Decisions(lcu::ExprArena& arena) : arena_(arena) {}
+  /// `left`: what may be looked at for the bounds of loops.
+  Decisions(lcu::ExprArena& arena, int64_t& left) : arena_(arena), left_(left) {}
 
   /// Of thunks over a space that are evaluated together; `where` holds for their elements, or is null. All of
   /// a kernel are asked about, also those that cannot fail: what is decided in one is replaced in all.
@@ -85,21 +87,27 @@ class Decisions {
                                                                                   : Decision::None);
       if (node->kind == ExprKind::If) {
         const ExprRef condition = node->operands[0];
-        note(node, isFree(node) ? decisionOf(condition) : Decision::None);
+        note(node, isFree(node) && (!inLoop_ || !hasEffects(node)) ? decisionOf(condition) : Decision::None);
         under(schedule, step.first, condition, true);
         under(schedule, step.second, condition, false);
       } else if (node->kind == ExprKind::Loop) {
         const KnownBounds::Mark before = bounds_.mark();
-        if (node->canFail && bounds_.spent() < kMostOfLoops)
-          for (const KnownBounds::Difference& bound : boundsOfLoop(bounds_, node, arena_))
-            bounds_.learn(bound);
+        const bool outer = std::exchange(inLoop_, true);
+        if (node->canFail && left_ > 0) learnLoop(node);
         if (step.first != 0) block(schedule, step.first);
         under(schedule, step.second, codegen::loopCondition(node), true);
+        inLoop_ = outer;
         bounds_.forget(before);
       } else if (step.first != 0) {
         block(schedule, step.first);
       }
     }
+  }
+
+  void learnLoop(ExprRef loop) {
+    const int64_t before = bounds_.spent();
+    for (const KnownBounds::Difference& bound : boundsOfLoop(bounds_, loop, arena_)) bounds_.learn(bound);
+    left_ -= bounds_.spent() - before;
   }
 
   void under(const Schedule& schedule, uint32_t number, ExprRef condition, bool holds) {
@@ -123,6 +131,13 @@ class Decisions {
     return !choice->operands[0]->canFail && !std::equal(values, values + count, values + count);
   }
 
+  /// Whether something in its branches may fail, or not end: without the choice around it, it would stand
+  /// among the others of a loop's body, and not all that is behind it in a program has a later place there.
+  static bool hasEffects(ExprRef choice) {
+    return lcu::anyNode({choice->operands.begin() + 1, choice->operands.end()},
+                        [](ExprRef e) { return e->kind == ExprKind::Check || lcu::isUnbounded(e); });
+  }
+
   Decision decisionOf(ExprRef condition) {
     if (bounds_.implies(condition, true)) return Decision::True;
     return bounds_.implies(condition, false) ? Decision::False : Decision::None;
@@ -134,7 +149,9 @@ class Decisions {
   }
 
   lcu::ExprArena& arena_;
+  int64_t& left_;
   KnownBounds bounds_;
+  bool inLoop_ = false;
   std::unordered_map<ExprRef, Decision> found_;  ///< Checks and Ifs
 };
 
@@ -149,15 +166,16 @@ bool canFail(const lcu::Kernel& kernel) {
 
 void dropImpliedChecks(lcu::Kernel& kernel, lcu::ExprArena& arena) {
   constexpr int kMostRounds = 8;  // what is inside of what goes follows in the next round
+  int64_t left = kMostOfLoops;
   for (int round = 0; round < kMostRounds && canFail(kernel); ++round) {
-    Decisions decisions(arena);
+    Decisions decisions(arena, left);
     for (const Soac& soac : kernel.bindings) {
       decisions.find(codegen::eagerThunks(soac), soac, nullptr);
       decisions.find(codegen::lateThunks(soac), soac, soac.where);
     }
     if (!decisions.any()) break;
     const auto change = [&](ExprRef& thunk) {
-      if (thunk) thunk = arena.rewrite(thunk, [&](ExprRef e) { return decisions.replacement(e); });
+      if (thunk) thunk = arena.rewriteInOrder(thunk, [&](ExprRef e) { return decisions.replacement(e); });
     };
     for (Soac& soac : kernel.bindings) {  // not operators, whose parameters are others
       for (ExprRef& thunk : soac.pull) change(thunk);

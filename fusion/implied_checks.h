@@ -9,7 +9,8 @@
 //      side of it (as those that keep a position in range should a check fail). What is known there: which
 //      elements a space has, and how the conditions of Ifs and Loops around, and of filters, came out
 //      (known_bounds.h).
-// Invariant: nothing else is evaluated, and no launch reports another error. A check or choice that is
+// Invariant: nothing else is evaluated, and no launch reports another error: a loop that is rebuilt stays in
+// front of the checks and loops that it was in front of (ExprArena::rewriteInOrder). A check or choice that is
 // undecided at one of its places stays at all of them, as they share what it gives.
 #pragma once
 

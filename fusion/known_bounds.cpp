@@ -103,6 +103,13 @@ void KnownBounds::forget(Mark mark) {
   decided_.resize(mark.decided);
 }
 
+/// Counts an expression, and facts that are looked through for it.
+bool KnownBounds::mayGoOn() {
+  constexpr size_t kFacts = 16;
+  work_ += 1 + static_cast<int>(facts_.size() / kFacts);
+  return work_ <= mostWork_;
+}
+
 void KnownBounds::begin() {
   spent_ += work_;
   work_ = 0;
@@ -200,7 +207,7 @@ KnownBounds::Sum KnownBounds::taken(ExprRef e, int depth) {
 /// Where an expression lies whatever others are.
 Interval KnownBounds::interval(ExprRef e, int depth) {
   if (!e) return {0, 0};
-  ++work_;
+  if (!mayGoOn()) return kAny;
   Interval of = kAny;
   if (e->nonNegative) of = {0, e->bits == 0 ? 0 : static_cast<int64_t>(~uint64_t{0} >> (64 - e->bits))};
   for (const Fact& fact : facts_) {
@@ -249,7 +256,7 @@ KnownBounds::Interval KnownBounds::range(ExprRef e) {
 }
 
 KnownBounds::Interval KnownBounds::rangeOf(ExprRef e, int depth) {
-  if (depth <= 0) return interval(e, kLevels);
+  if (depth <= 0 || !mayGoOn()) return interval(e, kLevels);
   std::optional<Interval> found;
   const auto add = [&](ExprRef value) {
     const Interval own = rangeOf(value, depth - 1);
@@ -317,7 +324,7 @@ bool KnownBounds::provesComparison(ScalarOp op, ExprRef a, ExprRef b) {
 
 /// Whether a - b <= most.
 bool KnownBounds::proves(ExprRef a, ExprRef b, int64_t most, int depth) {
-  if (depth <= 0 || ++work_ > mostWork_ || most < -kModest || most > 2 * kModest) return false;
+  if (depth <= 0 || !mayGoOn() || most < -kModest || most > 2 * kModest) return false;
   const Sum x = taken(a, depth), y = taken(b, depth);
   const int64_t of = most - x.plus + y.plus;
   if ((a == b && most >= 0) || (x.of == y.of && of >= 0)) return true;

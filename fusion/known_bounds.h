@@ -87,6 +87,7 @@ class KnownBounds {
   Sum taken(lcu::ExprRef e, int depth);
 
   void begin();  ///< a question, or a condition
+  bool mayGoOn();
 
   std::vector<Fact> facts_;
   std::vector<std::pair<lcu::ExprRef, bool>> decided_;  ///< conditions

@@ -123,7 +123,7 @@ class Deciders {
   bool standsFor(const Known& known, ExprRef check) const {
     if (known.check->index <= check->index) return true;
     return std::any_of(loops_.begin(), loops_.end(), [&](const Around& around) {
-      return around.depth >= known.depth && around.loop->id > known.check->id;
+      return around.depth >= known.depth && lcu::comesBefore(known.check, around.loop);
     });
   }
 

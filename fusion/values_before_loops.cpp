@@ -139,7 +139,7 @@ class LoopChanger {
   bool changesOrder(ExprRef loop) const {
     std::vector<ExprRef> nodes;
     lcu::forEachNode(codegen::thunksOf(soac_), [&](ExprRef e) { nodes.push_back(e); });
-    std::sort(nodes.begin(), nodes.end(), [](ExprRef a, ExprRef b) { return a->id < b->id; });
+    std::sort(nodes.begin(), nodes.end(), lcu::comesBefore);
     std::unordered_set<ExprRef> anew{loop};
     bool behind = false;  // something that is built anew and makes checks
     for (ExprRef e : nodes) {
@@ -225,21 +225,22 @@ class LoopChanger {
   }
 
   /// Makes no check in front of another one that comes before it in a turn, of `checks`, those that are not
-  /// made anyway: schedules go by ids.
+  /// made anyway: schedules go by that order. Nor is a loop, which may not end, gone through where that check
+  /// fails.
   static bool isSound(ExprRef e, const std::vector<ExprRef>& checks) {
-    if (!e->canFail) return true;
     std::unordered_set<ExprRef> own;
-    uint32_t last = 0;
+    ExprRef last = nullptr;
     bool recursive = false;
     lcu::forEachNode({e}, [&](ExprRef x) {
       recursive |= x->kind == ExprKind::Recursion;
-      if (std::find(checks.begin(), checks.end(), x) == checks.end()) return;
-      own.insert(x);
-      last = std::max(last, x->id);
+      const bool check = std::find(checks.begin(), checks.end(), x) != checks.end();
+      if (!check && x->kind != ExprKind::Loop) return;
+      if (check) own.insert(x);
+      if (!last || lcu::comesBefore(last, x)) last = x;
     });
-    return !recursive && std::none_of(checks.begin(), checks.end(), [&](ExprRef other) {
-      return other->id < last && !own.contains(other);
-    });
+    return !recursive && (!last || std::none_of(checks.begin(), checks.end(), [&](ExprRef other) {
+      return lcu::comesBefore(other, last) && !own.contains(other);
+    }));
   }
 
   Soac& soac_;

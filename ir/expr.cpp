@@ -72,6 +72,12 @@ ExprRef assuming(ExprRef e, ExprRef condition, bool holds) {
   }
 }
 
+/// What has no operands and is there before all others.
+bool isName(ExprKind kind) {
+  return kind == ExprKind::Constant || kind == ExprKind::Param || kind == ExprKind::Host ||
+         kind == ExprKind::Size || kind == ExprKind::LoopVar;
+}
+
 /// Of an expression that is not negative, by its operands alone: Expr::bits. None: it may be negative.
 std::optional<uint8_t> bitsOfNonNegative(const Expr& e) {
   if (e.type != kIndex) return std::nullopt;
@@ -130,6 +136,17 @@ struct ExprArena::Impl {
   std::deque<Expr> aliases;
   std::unordered_map<const Expr*, ExprRef, HashNode, SameNode> table;
   std::vector<uint32_t> loopDepth;  ///< by loop id; 0: not made yet, 1: without loops inside
+  bool inOrder = false;             ///< of rewriteInOrder
+
+  /// Nodes made since there were `before` take the place of `e`, unless they have that of another one.
+  void takePlace(size_t before, ExprRef e) {
+    for (size_t k = before; k < nodes.size(); ++k) {
+      Expr& made = nodes[k];
+      if (made.order != made.id) continue;
+      made.order = e->order;
+      for (ExprRef operand : made.operands) made.order = std::max(made.order, operand->order);
+    }
+  }
 
   ExprRef find(const Expr& e) const {
     const auto at = table.find(&e);
@@ -172,6 +189,7 @@ ExprRef ExprArena::intern(Expr e) {
     e.bits = *bits;
   }
   e.id = static_cast<uint32_t>(impl_->nodes.size());
+  e.order = isName(e.kind) ? 0 : e.id;
   const Expr& node = impl_->nodes.emplace_back(std::move(e));
   impl_->table.emplace(&node, &node);
   return &node;
@@ -380,6 +398,13 @@ std::vector<ExprRef> ExprArena::rewrite(const std::vector<ExprRef>& es,
   return rewrite(es, replace, nullptr, 0, 0);
 }
 
+ExprRef ExprArena::rewriteInOrder(ExprRef e, const std::function<ExprRef(ExprRef)>& replace) {
+  impl_->inOrder = true;
+  const ExprRef result = rewrite(e, replace);
+  impl_->inOrder = false;
+  return result;
+}
+
 ExprRef ExprArena::rewriteUp(ExprRef e, const ReplaceAbove& replace) {
   return rewrite(
       {e}, [](ExprRef) { return nullptr; }, replace, 0, 0)[0];
@@ -449,7 +474,9 @@ std::vector<ExprRef> ExprArena::rewrite(const std::vector<ExprRef>& es, const Re
     if (ExprRef* result = done.find(e)) {
       work.pop_back();
       if (!*result) {
+        const size_t before = impl_->nodes.size();
         ExprRef rebuilt = rebuild(e);
+        if (impl_->inOrder) impl_->takePlace(before, e);
         *done.find(e) = rebuilt;
       }
       continue;

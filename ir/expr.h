@@ -68,6 +68,7 @@ struct Expr {
   Scalar constant{};
   std::vector<ExprRef> operands{};
   uint32_t id = 0;         ///< order of creation in the arena: operands come before users; deterministic
+  uint32_t order = 0;      ///< of evaluation (comesBefore): the id, or that of what it took the place of
   bool canFail = false;    ///< a Check is reachable
   bool usesParam = false;  ///< a Param is reachable
   /// Int64 known never to be below zero (lengths and what is made of them), so that checks of it fold.
@@ -79,6 +80,11 @@ struct Expr {
 /// No memory holds 2^48 elements. (Sequences that nothing needs but their lengths may be longer:
 /// docs/limits.md.)
 constexpr uint8_t kLengthBits = 48;
+
+/// Whether schedules evaluate `a` first where both are evaluated together; operands come before users.
+inline bool comesBefore(ExprRef a, ExprRef b) {
+  return a->order != b->order ? a->order < b->order : a->id < b->id;
+}
 
 /// What it costs to evaluate cannot be told from its nodes.
 inline bool isUnbounded(ExprRef e) {
@@ -176,6 +182,9 @@ class ExprArena {
   ExprRef rewrite(ExprRef e, const std::function<ExprRef(ExprRef)>& replace);
   std::vector<ExprRef> rewrite(const std::vector<ExprRef>& es,
                                const std::function<ExprRef(ExprRef)>& replace);
+  /// The same, and what is rebuilt is evaluated where the node was that it takes the place of, and not behind
+  /// all that is not rebuilt: where checks may fail in front of loops, and loops in front of checks.
+  ExprRef rewriteInOrder(ExprRef e, const std::function<ExprRef(ExprRef)>& replace);
   /// From the operands up: `replace(node, operands)` tells what takes the place of a node with one value
   /// whose operands have become these, or null: it is rebuilt with them. So what is replaced inside of what
   /// is replaced is looked at once, where a `replace` of `rewrite` that rewrites operands would look at it

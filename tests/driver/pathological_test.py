@@ -64,6 +64,41 @@ class Pathological(unittest.TestCase):
                 self.assertEqual((text[:300], status), ("", 0))
                 self.assertIn(result, output)
 
+    def test_loops_behind_checks_that_fail(self):
+        """Checks in front of them that cannot fail are dropped; the loops stay behind those that can."""
+        targets = ("reference", "interp", "cpu")
+        halves = "function w(i) = if i >= 0 then w(i / 2) else i;\n"  # without end for 0
+        walk = "function walk(i, s, x) = if i >= #v then s else walk(i + 1, s + v[i + x] + v[i], x);\n"
+        self.fails("v = [3, 2, 2, 6, 4];\n" + halves + walk + "{let a = walk(0, 0, x); b = w(x) in a + b : x in [50]};",
+                   "index 50 is out of range", targets=targets)
+        self.fails("v = [3, 2, 2, 6, 4];\n" + halves + "function g(k, s, x) = if k >= #v then s else let a = v[k + x]; "
+                   "b = w(v[x - 50]) in g(k + 1, s + a + b + v[k], x);\n{g(0, 0, x) : x in [50]};",
+                   "index 50 is out of range", targets=targets)
+        self.fails("v = [3, -1, 4];\n" + walk + "{walk(0, 0, x) + v[x + 60] : x in [50]};", "2:65", "index 50 is out of range",
+                   targets=targets)
+        self.fails("v = [3, -1, 4];\nfunction w(i, s) = if i >= 10 then s else w(i + 1, s * 3 + i);\nfunction g(k, s, x) = if "
+                   "k >= #v then s else let a = v[k + x]; b = w(v[100], 0); c = v[k] in g(k + 1, s + a + b + c, x);\n"
+                   "{g(0, 0, x) : x in [50]};", "index 50 is out of range", targets=targets)
+        for certain in ("(if i >= 0 then v[i] else 1)", "(if i < #v + 3 then 2 else 1)"):
+            self.fails("v = [3, -1, 4];\n" + walk.replace("v[i],", certain + ",") + "{walk(0, 0, x) + v[x + 60] : x in [50]};",
+                       "index 50 is out of range", targets=targets)
+
+        self.fails("v = [3, 2, 2, 6, 4];\nfunction w(i, c) = if i >= -1 then w(i / 2, c + rem(i, 5)) else i;\nfunction g(a, b, d) = let "
+                   "m1 = v[d]; m2 = w(v[a], a + 3) in if d < b then g(a, b, d + 1) else v[a] + m2;\n{g(y, 0, 6) : y in [1, 0, 3]};",
+                   "index 6 is out of range", targets=targets)
+
+    def test_many_related_variables_of_a_loop(self):
+        """All of which are compared with each other: what they keep is not searched for at any length."""
+        names = [f"a{k}" for k in range(40)]
+        compared = " or ".join(f"{a} < {b}" for k, a in enumerate(names) for b in names[:k])
+        after = {a: names[(k + 1) % len(names)] for k, a in enumerate(names)}
+        step = ", ".join(f"(if v[{a}] > 3 then {a} + 1 else max({a}, {after[a]}) + 1)" for a in names)
+        program = (f"v = [1, 2, 3, 4];\nfunction turn({', '.join(names)}) = if a0 >= #v then a1 else if {compared} then v[a1] else turn({step});\n"
+                   f"{{turn({', '.join('x' for _ in names)}) : x in [0, 1, 2]}};")
+        begin = time.monotonic()
+        self.gives(program, "it = [4, 4, 4] : [int]")
+        self.assertLess(time.monotonic() - begin, 30)
+
     def test_deep_nesting(self):
         self.gives("(" * 9_990 + "1" + ")" * 9_990 + ";", "it = 1 : int")
         self.gives("[" * 3_000 + "1" + "]" * 3_000 + ";", "it = [[[")
