@@ -186,7 +186,12 @@ void dropImpliedChecks(lcu::Kernel& kernel, lcu::ExprArena& arena) {
   }
   for (Soac& soac : kernel.bindings) {
     if (soac.results.empty()) continue;  // no binding has nothing
-    std::erase_if(soac.effects, [](ExprRef e) { return !e->canFail; });
+    // What may take long stays: it is computed once for each element, and not where branches and loops need
+    // it.
+    std::erase_if(soac.effects, [](ExprRef e) {
+      return !e->canFail &&
+             !lcu::anyNode({e}, [](ExprRef x) { return lcu::isUnbounded(x) || codegen::takesLong(x); });
+    });
   }
 }
 

@@ -225,9 +225,10 @@ class LoopChanger {
   }
 
   /// Makes no check in front of another one that comes before it in a turn, of `checks`, those that are not
-  /// made anyway: schedules go by that order. Nor is a loop, which may not end, gone through where that check
-  /// fails.
+  /// made anyway: schedules go by that order. Nor is a loop in it, which may not end, gone through where that
+  /// check fails.
   static bool isSound(ExprRef e, const std::vector<ExprRef>& checks) {
+    if (!e->canFail) return true;
     std::unordered_set<ExprRef> own;
     ExprRef last = nullptr;
     bool recursive = false;

@@ -572,8 +572,7 @@ class Maker {
 
 KernelCase randomKernel(Random& random, const RandomKernelOptions& options) {
   KernelCase result = Maker(random, options).run();
-  // As after fusion: some variables of loops have one word.
-  if (random() % 4 != 0) fusion::markLoopVariables(result.kernel, *result.program->arena);
+  fusion::markLoopVariables(result.kernel, *result.program->arena);  // as after fusion
   return result;
 }
 

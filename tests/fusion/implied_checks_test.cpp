@@ -107,8 +107,32 @@ TEST(ImpliedChecks, ThatLoopsKeep) {
   // Past the end, by a step of two; from what may be behind it.
   for (const std::string& thunk :
        {"let (t1, t2) = loop (k1 = 0, k2 = 0) { while k1 != n next k1 + 2, k2 + " + ofXs("k1") + " } in t2",
-        "let (t1, t2) = loop (k1 = i + 2, k2 = 0) { while k1 != n next k1 + 1, k2 + " + ofXs("k1") + " } in t2"})
+        "let (t1, t2) = loop (k1 = i + 2, k2 = 0) { while k1 != n next k1 + 1, k2 + " + ofXs("k1") +
+            " } in t2"})
     EXPECT_NE(changed(thunk).find("check"), std::string::npos) << thunk;
+}
+
+/// What was computed for its checks, and takes long, is not left to the branches that need it.
+TEST(ImpliedChecks, LongValuesStayInFront) {
+  const std::string loop =
+      "let (t1, t2) = loop (k1 = 0, k2 = 0) { let t3 = k1 * 3 in while k1 != 8 next k1 + 1, k2 + shr(xs[i], "
+      "check(t3 >= 0 and t3 < 64, t3, 0, @1, t3, 0)) } in ";
+  for (const bool isLong : {true, false}) {
+    const std::string value = isLong ? loop + "t2" : "let t2 = check(n > i, xs[i], 0, @1, 0, 0) in t2";
+    const std::string pull = isLong
+                                 ? loop + "if xs[i] > 0 then t2 else 0"
+                                 : "let t2 = check(n > i, xs[i], 0, @1, 0, 0) in if xs[i] > 0 then t2 else 0";
+    lcu::Program program = read(
+        "site @1 = \"index\" 1:1..2\nfunction f(n: int64, xs: [int64; n]) {\n  kernel k {\n    let r: "
+        "[int64; n] = "
+        "MAP flat n { i => " +
+        pull + " } effects { i => " + value + " }\n    return r\n  }\n  return r\n}\nentry main: () {\n}\n");
+    lcu::Kernel& kernel = std::get<lcu::Launch>(program.functions.at(0).body.stmts.at(0).node).kernel;
+    dropImpliedChecks(kernel, *program.arena);
+    const std::string text = lcu::toString(kernel, program);
+    EXPECT_EQ(text.find("check"), std::string::npos) << text;
+    EXPECT_EQ(text.find("effects") != std::string::npos, isLong) << text;
+  }
 }
 
 /// What may fail, though not where it is used elsewhere; numbers that may wrap.
