@@ -340,6 +340,12 @@ bool KnownBounds::proves(ExprRef a, ExprRef b, int64_t most, int depth) {
          (y.of && provesBelowOperation(x.of, y.of, of, depth - 1));
 }
 
+/// Whether that is proven of a check's value; its condition counts in loops alone, as in long chains of
+/// checks conditions have conditions in them.
+bool KnownBounds::whereChecked(ExprRef check, int depth, const std::function<bool()>& isProven) {
+  return checksCount_ ? where(check->operands[0], true, depth, isProven) : isProven();
+}
+
 /// Whether nothing that is known lets it be far from 0.
 bool KnownBounds::isModest(ExprRef e, int depth) {
   return proves(nullptr, e, kModest, depth) && proves(e, nullptr, kModest, depth);
@@ -376,7 +382,7 @@ bool KnownBounds::where(ExprRef condition, bool holds, int depth, const std::fun
 bool KnownBounds::provesOfOperation(ExprRef a, ExprRef b, int64_t most, int depth) {
   if (a->kind == ExprKind::Check)
     return proves(a->operands[2], b, most, depth) &&
-           where(a->operands[0], true, depth, [&] { return proves(a->operands[1], b, most, depth); });
+           whereChecked(a, depth, [&] { return proves(a->operands[1], b, most, depth); });
   if (isChoice(a)) {
     return onBothSides(a, depth, [&](ExprRef value) { return proves(value, b, most, depth); });
   }
@@ -417,7 +423,7 @@ bool KnownBounds::provesOfOperation(ExprRef a, ExprRef b, int64_t most, int dept
 bool KnownBounds::provesBelowOperation(ExprRef a, ExprRef b, int64_t most, int depth) {
   if (b->kind == ExprKind::Check)
     return proves(a, b->operands[2], most, depth) &&
-           where(b->operands[0], true, depth, [&] { return proves(a, b->operands[1], most, depth); });
+           whereChecked(b, depth, [&] { return proves(a, b->operands[1], most, depth); });
   if (isChoice(b)) {
     return onBothSides(b, depth, [&](ExprRef value) { return proves(a, value, most, depth); });
   }

@@ -49,6 +49,8 @@ class KnownBounds {
 
   /// Expressions that have been looked at so far.
   int64_t spent() const { return spent_ + work_; }
+  /// Whether a check's value is known to have passed it: what it was before.
+  bool countChecks(bool count) { return std::exchange(checksCount_, count); }
   /// How many of these a question may take; what it was before.
   int allow(int most) { return std::exchange(mostWork_, most); }
 
@@ -84,6 +86,7 @@ class KnownBounds {
   bool onBothSides(lcu::ExprRef choice, int depth, const std::function<bool(lcu::ExprRef)>& isProven);
   /// The same where a condition came out so.
   bool where(lcu::ExprRef condition, bool holds, int depth, const std::function<bool()>& isProven);
+  bool whereChecked(lcu::ExprRef check, int depth, const std::function<bool()>& isProven);
   Sum taken(lcu::ExprRef e, int depth);
 
   void begin();  ///< a question, or a condition
@@ -94,6 +97,7 @@ class KnownBounds {
   int work_ = 0;                                        ///< done for the question, or the condition, at hand
   int64_t spent_ = 0;                                   ///< before that
   int mostWork_ = 30000;
+  bool checksCount_ = false;
 };
 
 }  // namespace kelpie::fusion

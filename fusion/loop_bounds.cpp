@@ -37,10 +37,12 @@ class Candidates {
 
   std::vector<Difference> hold() {
     const int allowed = known_.allow(kMostOfQuestion);
+    const bool counted = known_.countChecks(true);
     find();
     while (dropOne()) {
     }
     known_.allow(allowed);
+    known_.countChecks(counted);
     return isOver() ? std::vector<Difference>() : left();
   }
 
