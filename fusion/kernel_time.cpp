@@ -336,8 +336,7 @@ class Account {
           loops[nested] = !loops[b] && step.node->kind != ExprKind::If ? step.node : loops[b];
           if (again || step.node->kind == ExprKind::If) continue;
           const double turns = (model_.costs().lockStep ? inStep : threads)[nested];
-          if (counted.contains(step.node)) continue;
-          if (step.node->kind == ExprKind::Recursion) continue;
+          if (counted.contains(step.node) || step.node->kind == ExprKind::Recursion) continue;
           time.integers += turns * model_.costs().iteration;
           if (nested == step.second)
             time.integers += turns * changedWords(step.node) * model_.costs().variable;

@@ -47,10 +47,10 @@ class KnownBounds {
   /// Where an integer lies for certain.
   Interval range(lcu::ExprRef e);
 
+  /// Whether a check's value is taken to have passed it, which costs more; what that was before.
+  bool countChecks(bool count) { return std::exchange(checksCount_, count); }
   /// Expressions that have been looked at so far.
   int64_t spent() const { return spent_ + work_; }
-  /// Whether a check's value is known to have passed it: what it was before.
-  bool countChecks(bool count) { return std::exchange(checksCount_, count); }
   /// How many of these a question may take; what it was before.
   int allow(int most) { return std::exchange(mostWork_, most); }
 
