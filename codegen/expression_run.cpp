@@ -38,6 +38,12 @@ std::string stemOf(ExprRef e, const Dialect& dialect) {
   }
 }
 
+/// Whether its second operand may be left out.
+bool stopsEarly(ExprRef e) {
+  return e->kind == ExprKind::Op && e->type == ScalarType::Bool &&
+         (e->op == ScalarOp::And || e->op == ScalarOp::Or);
+}
+
 /// Turns of loops between two questions whether to stop.
 constexpr int kTurns = 4096;
 
@@ -324,11 +330,19 @@ bool ExpressionEmitter::Run::isColumn(const Frame& f, ExprRef e) const {
 
 void ExpressionEmitter::Run::addColumns(uint32_t block, ExprRef position, bool inside,
                                         std::vector<ExprRef>& loads) const {
-  for (const ScheduleStep& step : schedule.blocks[block].steps) {
+  const auto& steps = schedule.blocks[block].steps;
+  // What an `and` or `or` may leave out is not done on every way.
+  const auto isBehind = [&](ExprRef e) {
+    return std::any_of(steps.begin(), steps.end(), [&](const ScheduleStep& step) {
+      return stopsEarly(step.node) &&
+             lcu::anyNode({step.node->operands[1]}, [&](ExprRef x) { return x == e; });
+    });
+  };
+  for (const ScheduleStep& step : steps) {
     const ExprRef e = step.node;
     if (e->kind == ExprKind::Load && e->operands[0] == position &&
         std::find(loads.begin(), loads.end(), e) == loads.end() &&
-        (e->type == ScalarType::Int64 || e->type == ScalarType::Float64))
+        (e->type == ScalarType::Int64 || e->type == ScalarType::Float64) && (inside || !isBehind(e)))
       loads.push_back(e);
     if (!inside || e->kind == ExprKind::Recursion) continue;  // whose frames have names of their own
     for (const uint32_t other : {step.first, step.second})
@@ -337,7 +351,8 @@ void ExpressionEmitter::Run::addColumns(uint32_t block, ExprRef position, bool i
 }
 
 /// Columns that a branch alone needs come with the others: its steps would wait for them anew (Barnes-Hut
-/// took 1.2 times as long).
+/// took 1.2 times as long). But only those as long as one that every way needs: there is a record for each
+/// place that all columns have, and the branch may be there as another column ends before.
 bool ExpressionEmitter::Run::recorded(Frame& f, ExprRef e) {
   if (inRecords.contains(e)) return true;
   if (inFrames || !emitter.dialect_.record || !isColumn(f, e) || e->operands[0]->kind == ExprKind::Param)
@@ -348,6 +363,11 @@ bool ExpressionEmitter::Run::recorded(Frame& f, ExprRef e) {
   if (own.size() < 2 || own.front() != e) return false;
   loads = own;
   addColumns(f.block, position, true, loads);
+  std::erase_if(loads, [&](ExprRef load) {
+    return std::none_of(own.begin(), own.end(), [&](ExprRef other) {
+      return load == other || emitter.dialect_.sameLength(load, other);
+    });
+  });
   std::string text = emitter.dialect_.record(loads, emitter.textOf(position).text);
   if (text.empty()) {
     loads = std::move(own);

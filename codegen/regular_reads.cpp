@@ -129,42 +129,6 @@ bool readsTransposed(const Soac& map) {
          regularReads(thunksOf(map)).across;
 }
 
-std::vector<ExprRef> longValuesOfSegments(const std::vector<ExprRef>& thunks) {
-  std::unordered_map<ExprRef, bool> plain;  // made of the segment alone, without what could fail
-  const std::function<bool(ExprRef)> isPlain = [&](ExprRef e) {
-    if (const auto known = plain.find(e); known != plain.end()) return known->second;
-    bool result = false;
-    switch (e->kind) {
-      case ExprKind::Constant:
-      case ExprKind::Host:
-      case ExprKind::Size:
-        result = true;
-        break;
-      case ExprKind::Param:
-        result = e->index == kSegment;
-        break;
-      case ExprKind::Load:
-        result = e->operands[0]->kind == ExprKind::Param && e->operands[0]->index == kSegment;
-        break;
-      case ExprKind::Op:
-      case ExprKind::Convert:
-        result = std::all_of(e->operands.begin(), e->operands.end(), isPlain);
-        break;
-      default:
-        break;
-    }
-    return plain[e] = result;
-  };
-  std::vector<ExprRef> found;
-  lcu::forEachNode(thunks, [&](ExprRef e) {
-    const bool takesLong = e->kind == ExprKind::Op &&
-                           (e->op == ScalarOp::Div || e->op == ScalarOp::Rem || e->op >= ScalarOp::Sqrt);
-    if (takesLong && usesParam(e, kSegment) && isPlain(e)) found.push_back(e);
-  });
-  std::sort(found.begin(), found.end(), [](ExprRef a, ExprRef b) { return a->id < b->id; });
-  return found;
-}
-
 bool foldsRegular(const lcu::Kernel& kernel, const KernelInfo& info) {
   return !info.hasRole(BindingRole::Finish) &&
          allOfElements(kernel, info, [&](const Soac& soac, const BindingInfo& binding) {

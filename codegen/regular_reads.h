@@ -38,10 +38,6 @@ bool readsAcross(lcu::ExprRef load);
 /// Whether a map goes by segments, if nothing but maps is beside it.
 bool readsTransposed(const lcu::Soac& map);
 
-/// What takes long (quotients, functions), is made of the segment alone without what could fail, and is part
-/// of the thunks; ascending by id.
-std::vector<lcu::ExprRef> longValuesOfSegments(const std::vector<lcu::ExprRef>& thunks);
-
 /// Whether a kernel does nothing but fold the segments of a regular space, in any order and without
 /// recursion, or map their elements, without loops.
 bool foldsRegular(const lcu::Kernel& kernel, const KernelInfo& info);

@@ -15,6 +15,9 @@ constexpr const char* kFold =
 constexpr const char* kEmpty = "an empty sequence names the type of its elements: [] int";
 constexpr const char* kNotFinite =
     "there is no literal for NaN or infinity, and a division by zero is an error";
+constexpr const char* kCases = "one of several cases is chosen by if A then X else if B then Y else Z";
+constexpr const char* kLoop =
+    "a loop is a function that calls itself: function NAME(X) = if DONE then X else NAME(NEXT)";
 constexpr const char* kPair = "the parts of a pair have names in a pattern: (a, b) = PAIR";
 constexpr const char* kSequence = "a sequence of elements of type A is [A]";
 constexpr const char* kString = "a string is a sequence of characters: [char]";
@@ -44,6 +47,12 @@ constexpr Word kNames[] = {
     {"none", kEmpty},
     {"int", "round(x), trunc(x), ceil(x) and floor(x) make an int of a float, parse_int(s) of a string"},
     {"return", "the value of a function is that of its body: function NAME(X) = BODY"},
+    {"case", kCases},
+    {"match", kCases},
+    {"switch", kCases},
+    {"while", kLoop},
+    {"for", kLoop},
+    {"repeat", kLoop},
     {"sorted", "sort(v) sorts a sequence"},
     {"fst", kPair},
     {"snd", kPair},

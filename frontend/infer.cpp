@@ -60,9 +60,12 @@ const char* adviceOnElements(const Type* first, const Type* other) {
 }
 
 /// Of a pattern `name(...)`, or `name x`, whose name is that of no record type.
-std::string adviceOnRecord(const std::string& name) {
+std::string adviceOnRecord(const std::string& name, const ast::Pattern& part) {
   for (const char* word : {"var", "val", "const", "auto", "set", "int", "float", "bool", "char", "string"})
     if (name == word) return "a value is bound by NAME = VALUE, whatever its type";
+  if (const auto* other = std::get_if<ast::NamePattern>(&part.node))
+    return "names are separated by commas: " + name + ", " + other->name +
+           "; a record type is defined by `datatype " + name + "(...)`";
   return "a record type is defined by `datatype " + name + "(...)`, a function by `function " + name +
          "(...) = ...`";
 }
@@ -123,7 +126,7 @@ typed::PatternPtr Inference::pattern(const ast::Pattern& pattern,
             }
             if (!datatype) {
               report("K0203", pattern.span, "`" + record.name + "` is not a record type",
-                     adviceOnRecord(record.name));
+                     adviceOnRecord(record.name, *record.field));
               result.type = types_.variable();
               return std::make_unique<typed::Pattern>(std::move(result));
             }

@@ -412,6 +412,10 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
     hint = "`sort` sorts numbers; what has numbers for keys is sorted by permute(v, rank(KEYS))";
   } else if ((what == "`first`" || what == "`rest`") && resolve(argument.type)->kind == TypeKind::Sequence) {
     hint = "the first element of a sequence v is v[0], the others are drop(v, 1)";
+  } else if ((what == "`max`" || what == "`min`") && given < expected &&
+             resolve(argument.type)->kind == TypeKind::Sequence) {
+    hint = what == "`max`" ? "the greatest element of a sequence v is max_val(v), its place max_index(v)"
+                           : "the least element of a sequence v is min_val(v), its place min_index(v)";
   } else if (std::string advice = partAdvice(what, parameter, argument.type);
              !advice.empty() && !(given < expected && hasPairBeforeLast(argument))) {
     hint = std::move(advice);

@@ -366,7 +366,7 @@ FormResult Session::command(const ast::Command& command, Span span) {
          "the options are arg_check, print_length and verbose");
   } else if (!good) {
     warn("K0403",
-         std::string("`set ") + option + "` takes " + (is("print_length") ? "a number" : "`on` or `off`"));
+         std::string("`set ") + option + "` takes " + (is("print_length") ? "a number from 0 on" : "`on` or `off`"));
   } else {
     result.kind = FormKind::Setting;
     result.words = {option, value};

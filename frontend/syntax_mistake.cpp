@@ -270,6 +270,8 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
   constexpr const char* kLogical = "the logical operators are `and` and `or`";
   constexpr const char* kBody = "the body of a function comes behind a `=`: function NAME(X, Y) = BODY";
   constexpr const char* kEmptySequence = "an empty sequence names the type of its elements: [] int";
+  constexpr const char* kNoFunction =
+      "a function has at least one argument; a value that depends on nothing is bound by NAME = VALUE";
   const bool operandMissing = mistake.fits(NeslParser::INT) || mistake.fits(NeslParser::NAME);
   const bool emptySequence = around.type(around.found - 1) == NeslParser::RBRACKET &&
                              around.type(around.found - 2) == NeslParser::LBRACKET;
@@ -303,6 +305,7 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       if (around.isFirstBehindLoad()) return kLoad;
       if (around.type(around.formBegin) == NeslParser::DATATYPE)
         return "the types of a record's parts follow its name: datatype NAME(TYPE, ...)";
+      if (around.type(around.found - 2) == NeslParser::FUNCTION) return kNoFunction;
       if (parameter && around.type(around.formBegin) == NeslParser::FUNCTION && !around.hasSignature())
         return "the default of a parameter stands behind `:=`: NAME : TYPE := VALUE";
       if (operandMissing)
@@ -398,9 +401,7 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       if (emptySequence) return kEmptySequence;
       break;
     case NeslParser::RPAREN:
-      if (parameter && around.type(around.found - 1) == NeslParser::LPAREN)
-        return "a function has at least one argument; a value that depends on nothing is bound by NAME = "
-               "VALUE";
+      if (parameter && around.type(around.found - 1) == NeslParser::LPAREN) return kNoFunction;
       if (emptySequence) return kEmptySequence;
       break;
     case NeslParser::RBRACKET:

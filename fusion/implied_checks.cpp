@@ -87,7 +87,7 @@ class Decisions {
                                                                                   : Decision::None);
       if (node->kind == ExprKind::If) {
         const ExprRef condition = node->operands[0];
-        note(node, isFree(node) && (!inLoop_ || !hasEffects(node)) ? decisionOf(condition) : Decision::None);
+        note(node, isFree(node) && !hasEffects(node) ? decisionOf(condition) : Decision::None);
         under(schedule, step.first, condition, true);
         under(schedule, step.second, condition, false);
       } else if (node->kind == ExprKind::Loop) {
@@ -98,8 +98,10 @@ class Decisions {
         under(schedule, step.second, codegen::loopCondition(node), true);
         inLoop_ = outer;
         bounds_.forget(before);
-      } else if (step.first != 0) {
+      } else if (step.first != 0) {  // of a recursion
+        const bool outer = std::exchange(inLoop_, true);
         block(schedule, step.first);
+        inLoop_ = outer;
       }
     }
   }
@@ -131,11 +133,13 @@ class Decisions {
     return !choice->operands[0]->canFail && !std::equal(values, values + count, values + count);
   }
 
-  /// Whether something in its branches may fail, or not end: without the choice around it, it would stand
-  /// among the others of a loop's body, and not all that is behind it in a program has a later place there.
-  static bool hasEffects(ExprRef choice) {
-    return lcu::anyNode({choice->operands.begin() + 1, choice->operands.end()},
-                        [](ExprRef e) { return e->kind == ExprKind::Check || lcu::isUnbounded(e); });
+  /// Whether something in its branches may not end or, in a loop, fail: without the choice around it, it
+  /// would stand among the others of a body, or where something else needs it under a condition, and not all
+  /// that is behind it in a program has a later place there.
+  bool hasEffects(ExprRef choice) const {
+    return lcu::anyNode({choice->operands.begin() + 1, choice->operands.end()}, [&](ExprRef e) {
+      return (inLoop_ && e->kind == ExprKind::Check) || lcu::isUnbounded(e);
+    });
   }
 
   Decision decisionOf(ExprRef condition) {

@@ -147,6 +147,21 @@ struct ExprArena::Impl {
       for (ExprRef operand : made.operands) made.order = std::max(made.order, operand->order);
     }
   }
+  /// What `e` became may have been there already, with a place behind that of `e`, as what another loop
+  /// became, of which only a check was different: it is evaluated where the first of those is that become it,
+  /// with all that it needs. (Where else it is used, it comes earlier, too. Among nodes of one place ids
+  /// tell, operands first.)
+  void comeForward(ExprRef became, ExprRef e) {
+    if (became == e) return;
+    std::vector<ExprRef> work = {became};
+    while (!work.empty()) {
+      Expr& known = nodes[work.back()->id];
+      work.pop_back();
+      if (known.order <= e->order) continue;
+      known.order = e->order;
+      work.insert(work.end(), known.operands.begin(), known.operands.end());
+    }
+  }
 
   ExprRef find(const Expr& e) const {
     const auto at = table.find(&e);
@@ -476,7 +491,12 @@ std::vector<ExprRef> ExprArena::rewrite(const std::vector<ExprRef>& es, const Re
       if (!*result) {
         const size_t before = impl_->nodes.size();
         ExprRef rebuilt = rebuild(e);
-        if (impl_->inOrder) impl_->takePlace(before, e);
+        if (impl_->inOrder) {
+          impl_->takePlace(before, e);
+          impl_->comeForward(rebuilt, e);
+          if (const auto* values = doneValues.find(e))
+            for (ExprRef value : *values) impl_->comeForward(value, e);
+        }
         *done.find(e) = rebuilt;
       }
       continue;

@@ -9,6 +9,7 @@
 
 #include "codegen/cpu/kernel_text.h"
 #include "codegen/regular_reads.h"
+#include "codegen/values_of_segments.h"
 
 namespace kelpie::codegen::cpu {
 
@@ -153,11 +154,11 @@ void KernelText::longValues(const Indices& bindings, ExpressionEmitter& inner) {
   std::vector<ExprRef> thunks;
   for (uint32_t b : bindings)
     for (ExprRef e : eagerThunks(soac(b))) thunks.push_back(e);
-  const std::vector<ExprRef> values = longValuesOfSegments(thunks);
+  const std::vector<ExprRef> values = longValuesOfSegments(thunks, info_, program_);
   if (values.empty()) return;
   for (size_t k = 0; k < values.size(); ++k)
     line(format("{} of_segment_{}[kGroup];", cTypeName(values[k]->type), k + 1));
-  open("for (int64_t k = 0; k < own; ++k) {");
+  open("for (int64_t k = 0; k < own && count > 0; ++k) {");  // of segments that have elements
   line("const int64_t s = s_begin + k;");
   ExpressionEmitter emitter(dialect_, indent_);
   const auto texts = emitter.emit(values);

@@ -6,9 +6,9 @@
 #include <unordered_set>
 
 #include "codegen/cuda/pass_lanes.h"
-#include "codegen/cuda/segment_values.h"
 #include "codegen/expression_schedule.h"
 #include "codegen/integer_division.h"
+#include "codegen/values_of_segments.h"
 #include "codegen/work_ahead.h"
 #include "ir/diagnostic.h"
 
@@ -71,33 +71,17 @@ bool isShorter(ExprRef e) {
          (e->kind == ExprKind::Op && e->op != ScalarOp::Add && e->op != ScalarOp::Sub);
 }
 
-/// Loads of what the segment of an item has that stand in branches or loops, or where && and || are. There is
-/// one for each segment, so that they can be done in any case; compilers cannot know that. Each one where it
-/// stands is a wait: in a loop for each turn, behind other branches for one after the other
-/// (fusion/load_waits.h). Of text made of several pieces in each row, 0.67 to 0.74 of the time is left on an
-/// H200.
+/// Loads of what the segment of an item has that conditions stand before. Each one where it stands is a wait:
+/// in a loop for each turn, behind other branches for one after the other (fusion/load_waits.h). Of text made
+/// of several pieces in each row, 0.67 to 0.74 of the time is left on an H200.
 std::vector<ExprRef> segmentLoadsInBranches(const PassText& t, const StagePlan& stage) {
   constexpr size_t kMost = 24;
-  std::vector<ExprRef> thunks, loads;
+  std::vector<ExprRef> thunks;
   for (uint32_t b : stage.bindings) {
-    auto own = thunksOf(t.kernel.bindings[b]);
+    const auto own = thunksOf(t.kernel.bindings[b]);
     thunks.insert(thunks.end(), own.begin(), own.end());
   }
-  const Schedule schedule = scheduleExpressions(thunks);
-  if (schedule.hasRecursion) return loads;
-  const auto add = [&](ExprRef e) {
-    if (loads.size() >= kMost || !loadsValueOfSegment(e, t.info, t.program)) return;
-    if (std::find(loads.begin(), loads.end(), e) == loads.end()) loads.push_back(e);
-  };
-  for (size_t b = 1; b < schedule.blocks.size(); ++b)
-    for (const ScheduleStep& step : schedule.blocks[b].steps) add(step.node);
-  for (const ScheduleStep& step : schedule.blocks[0].steps) {
-    const ExprRef e = step.node;
-    const bool branches = e->kind == ExprKind::Op && e->type == ScalarType::Bool &&
-                          (e->op == ScalarOp::And || e->op == ScalarOp::Or);
-    if (branches) lcu::forEachNode({e->operands[1]}, add);
-  }
-  return loads;
+  return guardedValuesOfSegments(thunks, t.info, t.program, kMost);
 }
 
 /// Whether anything that the pass computes has a loop.

@@ -5,7 +5,7 @@
 #include "codegen/cuda/pass_items.h"
 #include "codegen/cuda/pass_segments.h"
 #include "codegen/cuda/pass_shape.h"
-#include "codegen/regular_reads.h"
+#include "codegen/values_of_segments.h"
 
 namespace kelpie::codegen::cuda {
 
@@ -14,12 +14,15 @@ using lcu::Soac;
 
 namespace {
 
-/// Computes once for each row what is the same for all elements of its segment and takes long.
+/// Computes once for each row what is the same for all elements of its segment and takes long, or is loaded
+/// behind conditions: compilers leave such a load where it stands, with a branch around it for each element.
 void writeOfSegments(PassText& t, ExpressionEmitter& emitter) {
   std::vector<ExprRef> thunks;
   for (uint32_t b : t.plan.stages[0].bindings)
     for (ExprRef e : thunksOf(t.kernel.bindings[b])) thunks.push_back(e);
-  std::vector<ExprRef> roots = longValuesOfSegments(thunks);
+  constexpr size_t kMostLoads = 2;  // of 8 bytes, of up to eight rows: a quarter of the registers
+  std::vector<ExprRef> roots = longValuesOfSegments(thunks, t.info, t.program);
+  for (ExprRef load : guardedValuesOfSegments(thunks, t.info, t.program, kMostLoads)) roots.push_back(load);
   if (const auto& indices = t.plan.indices) {
     emitter.define(indices->outer, "rows.outer(row)");
     emitter.define(indices->place, "rows.place()");

@@ -8,6 +8,7 @@
 #include "codegen/float_division.h"
 #include "codegen/integer_division.h"
 #include "codegen/regular_reads.h"
+#include "codegen/values_of_segments.h"
 
 namespace kelpie::codegen::cuda {
 

@@ -102,6 +102,10 @@ Dialect PassText::dialect() const {
   d.record = [this](const std::vector<ExprRef>& loads, const std::string& position) {
     return recordText(loads, position);
   };
+  d.sameLength = [this](ExprRef load, ExprRef other) {
+    const ExprRef extent = program.vars.at(load->index).extent;
+    return extent && extent == program.vars.at(other->index).extent;
+  };
   return d;
 }
 

@@ -16,14 +16,11 @@ namespace kelpie::codegen::cuda {
 /// scans of segments of 1024 took 1.11 instead of 1.02 times as long as without.)
 constexpr int itemsOfSegment(bool folds) { return folds ? 4 : 2; }
 
-/// Whether an expression loads, from a parameter, at the number of its element's segment; and whether the
-/// array is known to have an element for each segment, or a few more.
-bool loadsAtSegment(lcu::ExprRef e, const KernelInfo& info);
-bool loadsValueOfSegment(lcu::ExprRef e, const KernelInfo& info, const lcu::Program& program);
-
-/// The arrays that thunks load so, or for every element, in the order of their loads, as far as they are
-/// small; none where thunks loop. (A load for every element at its segment's number is not checked, so every
-/// segment has that value, though it may be known by another length: lengths are compared before a launch.)
+/// The arrays that thunks load at the number of their segment, if they have an element for each
+/// (codegen/values_of_segments.h), or are loaded for every element, in the order of their loads, as far as
+/// they are small; none where thunks loop. (A load for every element at its segment's number is not checked,
+/// so every segment has that value, though it may be known by another length: lengths are compared before a
+/// launch.)
 std::vector<lcu::VarId> sharedSegmentValues(const lcu::Kernel& kernel, const KernelInfo& info,
                                             const lcu::Program& program);
 

@@ -6,6 +6,7 @@ kelpie_test(codegen_cpu SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/emitter_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/keyed_segments_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/regular_reads_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/values_of_segments_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/work_ahead_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel_runs.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random_data.cpp

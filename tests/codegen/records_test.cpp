@@ -69,5 +69,17 @@ TEST(Records, OfColumnsOfEveryBranch) {
       0);
 }
 
+/// There is a record for each place that all columns have. A branch may need what lies at a place that
+/// another column has no more, as a condition tells, without a check: it is loaded there. So is what stands
+/// behind an `and`.
+TEST(Records, OfColumnsOfOneLength) {
+  const std::string walk =
+      "function walk(a, c, b, k, s, q) = if q == 0 or k < 0 or k >= #a or k >= #c then s"
+      "  else walk(a, c, b, a[k], s + c[k] + (if s > 5 and k < #b then b[k] else 0), q - 1);"
+      "a = {rem(i * 37, 100) : i in [0:100]}; c = {i * 3 : i in [0:100]}; b = {i * 5 : i in [0:50]};"
+      "{walk(a, c, b, x, 0, 8) : x in a};";
+  EXPECT_THAT(sourcesOf(walk, 0), HasSubstr("recordAt(launch.records[0], state_3, a, c)"));
+}
+
 }  // namespace
 }  // namespace kelpie::testing

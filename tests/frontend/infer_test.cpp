@@ -138,6 +138,11 @@ TEST_F(InferTest, HintsSayWhatIsUsuallyMeant) {
   EXPECT_THAT(mistake("load, x = 1, 2;").hint, HasSubstr("in parentheses there: (load)"));
   EXPECT_THAT(mistake("datatype shape int | float;").hint, HasSubstr("no alternatives"));
   EXPECT_THAT(mistake("1 + 2.0;").hint, HasSubstr("float(i)"));
+  EXPECT_THAT(mistake("function g(a b) = b;").hint, HasSubstr("separated by commas: a, b"));
+  EXPECT_THAT(mistake("max([1, 2]);").hint, HasSubstr("max_val(v)"));
+  EXPECT_THAT(mistake("min([1, 2]);").hint, HasSubstr("min_val(v)"));
+  EXPECT_THAT(mistake("while 3;").hint, HasSubstr("a function that calls itself"));
+  EXPECT_THAT(mistake("case 3;").hint, HasSubstr("else if"));
   EXPECT_THAT(mistake("function h(a) = let p = a[0]; r = "
                       "{e in a | e < p} in r ++ p;")
                   .hint,

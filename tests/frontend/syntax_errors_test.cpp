@@ -57,6 +57,7 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("function g(x : int, y : float = 3.0) -> int = x;").hints,
               HasSubstr("NAME : TYPE := VALUE"));
   EXPECT_THAT(parseText("function g(x, y = 3) = x;").hints, HasSubstr("NAME : TYPE := VALUE"));
+  EXPECT_THAT(parseText("function g = 3;").hints, HasSubstr("is bound by NAME = VALUE"));
   EXPECT_THAT(parseText("and(t, f);").hints, HasSubstr("between its operands"));
   EXPECT_THAT(parseText("let x == 1 in x;").hints, HasSubstr("NAME = VALUE"));
   EXPECT_THAT(parseText("let x := 1 in x;").hints, HasSubstr("NAME = VALUE"));
