@@ -38,12 +38,6 @@ std::string stemOf(ExprRef e, const Dialect& dialect) {
   }
 }
 
-/// Whether its second operand may be left out.
-bool stopsEarly(ExprRef e) {
-  return e->kind == ExprKind::Op && e->type == ScalarType::Bool &&
-         (e->op == ScalarOp::And || e->op == ScalarOp::Or);
-}
-
 /// Turns of loops between two questions whether to stop.
 constexpr int kTurns = 4096;
 
@@ -330,19 +324,11 @@ bool ExpressionEmitter::Run::isColumn(const Frame& f, ExprRef e) const {
 
 void ExpressionEmitter::Run::addColumns(uint32_t block, ExprRef position, bool inside,
                                         std::vector<ExprRef>& loads) const {
-  const auto& steps = schedule.blocks[block].steps;
-  // What an `and` or `or` may leave out is not done on every way.
-  const auto isBehind = [&](ExprRef e) {
-    return std::any_of(steps.begin(), steps.end(), [&](const ScheduleStep& step) {
-      return stopsEarly(step.node) &&
-             lcu::anyNode({step.node->operands[1]}, [&](ExprRef x) { return x == e; });
-    });
-  };
-  for (const ScheduleStep& step : steps) {
+  for (const ScheduleStep& step : schedule.blocks[block].steps) {
     const ExprRef e = step.node;
     if (e->kind == ExprKind::Load && e->operands[0] == position &&
         std::find(loads.begin(), loads.end(), e) == loads.end() &&
-        (e->type == ScalarType::Int64 || e->type == ScalarType::Float64) && (inside || !isBehind(e)))
+        (e->type == ScalarType::Int64 || e->type == ScalarType::Float64))
       loads.push_back(e);
     if (!inside || e->kind == ExprKind::Recursion) continue;  // whose frames have names of their own
     for (const uint32_t other : {step.first, step.second})

@@ -123,13 +123,19 @@ std::vector<ExprRef> guardedValuesOfSegments(const std::vector<ExprRef>& thunks,
   const Schedule schedule = scheduleExpressions(thunks);
   if (schedule.hasRecursion) return loads;
   const auto add = [&](ExprRef e) {
-    if (loads.size() >= most || !loadsValueOfSegment(e, info, program)) return;
-    if (std::find(loads.begin(), loads.end(), e) == loads.end()) loads.push_back(e);
+    if (loads.size() < most && std::find(loads.begin(), loads.end(), e) == loads.end()) loads.push_back(e);
   };
   for (size_t b = 1; b < schedule.blocks.size(); ++b)
-    for (const ScheduleStep& step : schedule.blocks[b].steps) add(step.node);
-  for (const ScheduleStep& step : schedule.blocks[0].steps)
-    if (stopsBefore(step.node)) lcu::forEachNode({step.node->operands[1]}, add);
+    for (const ScheduleStep& step : schedule.blocks[b].steps)
+      if (loadsValueOfSegment(step.node, info, program)) add(step.node);
+  std::unordered_set<ExprRef> always;
+  for (const ScheduleStep& step : schedule.blocks[0].steps) always.insert(step.node);
+  for (const ScheduleStep& step : schedule.blocks[0].steps) {
+    if (!stopsBefore(step.node)) continue;
+    lcu::forEachNode({step.node->operands[1]}, [&](ExprRef e) {
+      if (always.contains(e) ? loadsAtSegment(e, info) : loadsValueOfSegment(e, info, program)) add(e);
+    });
+  }
   return loads;
 }
 

@@ -32,9 +32,10 @@ std::unordered_set<lcu::ExprRef> evaluatedForAll(const std::vector<lcu::ExprRef>
 std::vector<lcu::ExprRef> longValuesOfSegments(const std::vector<lcu::ExprRef>& thunks,
                                                const KernelInfo& info, const lcu::Program& program);
 
-/// Loads at the number of the segment that thunks do under a condition, in a loop, or behind an `and`, of
-/// arrays that have an element for each segment: they can be done in any case, which compilers cannot know.
-/// In the order of the thunks, as many as `most`.
+/// Loads at the number of the segment that can be done in front of conditions, which compilers cannot know:
+/// those that thunks do under a condition or in a loop, of arrays that have an element for each segment, and
+/// those behind an `and` or `or`, of any, as both of its operands are evaluated (language.md) and this one
+/// has no check. In the order of the thunks, as many as `most`.
 std::vector<lcu::ExprRef> guardedValuesOfSegments(const std::vector<lcu::ExprRef>& thunks,
                                                   const KernelInfo& info, const lcu::Program& program,
                                                   size_t most);
