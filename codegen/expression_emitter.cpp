@@ -136,7 +136,8 @@ ExpressionEmitter::Text ExpressionEmitter::operationText(ExprRef e) const {
   if (dialect_.rangeCalls && e->op == ScalarOp::And && isRangeTest(a, b)) {
     // An index of 32 bits that has been widened is tested before it is.
     ExprRef x = a->operands[0];
-    const bool widened = x->kind == ExprKind::Convert && x->operands[0]->type == ScalarType::Int32;
+    const bool widened = x->kind == ExprKind::Convert && x->operands[0]->type == ScalarType::Int32 &&
+                         (!texts_.contains(x) || texts_.contains(x->operands[0]));
     if (widened) x = x->operands[0];
     // In a loop two comparisons are better: one of them may be known from a branch, and the limit is compared
     // anew in each turn where registers are few.

@@ -115,9 +115,11 @@ class Scheduler {
     if (it != number_.end()) set.unite(need_[it->second]);
   }
   /// What `es` need that does not change with the loop or recursion `id` around them.
-  void addOuterNeed(NodeSet& set, const std::vector<ExprRef>& es, uint32_t id) const {
+  /// `unbounded`: also what may not end, which is not to come before a check of the body that fails.
+  void addOuterNeed(NodeSet& set, const std::vector<ExprRef>& es, uint32_t id, bool unbounded = true) const {
     needOf(es).forEach([&](size_t other) {
-      if (!dependsOn(other, id)) set.insert(other);
+      if (!dependsOn(other, id) && (unbounded || !lcu::anyNode({nodes_[other]}, lcu::isUnbounded)))
+        set.insert(other);
     });
   }
   /// What takes long and does not change with a loop is computed before it. What every step computes, and one
@@ -196,7 +198,7 @@ class Scheduler {
       } else if (e->kind == ExprKind::Recursion) {
         schedule_.hasRecursion = true;
         for (ExprRef o : recursionArguments(e)) addNeed(need, o);
-        addOuterNeed(need, recursionResults(e), e->index);
+        addOuterNeed(need, recursionResults(e), e->index, false);
         loops.erase(std::remove(loops.begin(), loops.end(), e->index), loops.end());
       } else {
         if (e->kind == ExprKind::Check) schedule_.hasCheck = true;

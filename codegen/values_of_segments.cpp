@@ -29,6 +29,14 @@ bool stopsBefore(ExprRef e) {
 
 bool isLong(ExprRef e) { return divides(e) || (e->kind == ExprKind::Op && e->op >= ScalarOp::Sqrt); }
 
+/// What thunks evaluate for every element: not in branches or loops.
+std::unordered_set<ExprRef> strictlyEvaluated(const std::vector<ExprRef>& thunks) {
+  const Schedule schedule = scheduleExpressions(thunks);
+  std::unordered_set<ExprRef> all;
+  for (const ScheduleStep& step : schedule.blocks[0].steps) all.insert(step.node);
+  return all;
+}
+
 /// Made of the segment alone, and harmless where an element would not reach it.
 class OfSegments {
  public:
@@ -88,13 +96,10 @@ bool loadsValueOfSegment(ExprRef e, const KernelInfo& info, const lcu::Program& 
 }
 
 std::unordered_set<ExprRef> evaluatedForAll(const std::vector<ExprRef>& thunks) {
-  const Schedule schedule = scheduleExpressions(thunks);
-  const std::vector<ScheduleStep>& steps = schedule.blocks[0].steps;
-  std::unordered_set<ExprRef> all;
-  for (const ScheduleStep& step : steps) all.insert(step.node);
-  for (const ScheduleStep& step : steps)
-    if (stopsBefore(step.node))
-      lcu::forEachNode({step.node->operands[1]}, [&](ExprRef behind) { all.erase(behind); });
+  std::unordered_set<ExprRef> all = strictlyEvaluated(thunks);
+  const std::vector<ExprRef> nodes(all.begin(), all.end());
+  for (ExprRef e : nodes)
+    if (stopsBefore(e)) lcu::forEachNode({e->operands[1]}, [&](ExprRef behind) { all.erase(behind); });
   return all;
 }
 
@@ -117,25 +122,23 @@ std::vector<ExprRef> longValuesOfSegments(const std::vector<ExprRef>& thunks, co
   return found;
 }
 
-std::vector<ExprRef> guardedValuesOfSegments(const std::vector<ExprRef>& thunks, const KernelInfo& info,
+std::vector<ExprRef> guardedValuesOfSegments(const std::vector<ExprRef>& eager,
+                                             const std::vector<ExprRef>& late, const KernelInfo& info,
                                              const lcu::Program& program, size_t most) {
-  std::vector<ExprRef> loads;
+  std::vector<ExprRef> loads, thunks(eager);
+  thunks.insert(thunks.end(), late.begin(), late.end());
   const Schedule schedule = scheduleExpressions(thunks);
   if (schedule.hasRecursion) return loads;
+  const std::unordered_set<ExprRef> always = strictlyEvaluated(eager);
   const auto add = [&](ExprRef e) {
-    if (loads.size() < most && std::find(loads.begin(), loads.end(), e) == loads.end()) loads.push_back(e);
+    if (loads.size() >= most || std::find(loads.begin(), loads.end(), e) != loads.end()) return;
+    if (always.contains(e) ? loadsAtSegment(e, info) : loadsValueOfSegment(e, info, program))
+      loads.push_back(e);
   };
   for (size_t b = 1; b < schedule.blocks.size(); ++b)
-    for (const ScheduleStep& step : schedule.blocks[b].steps)
-      if (loadsValueOfSegment(step.node, info, program)) add(step.node);
-  std::unordered_set<ExprRef> always;
-  for (const ScheduleStep& step : schedule.blocks[0].steps) always.insert(step.node);
-  for (const ScheduleStep& step : schedule.blocks[0].steps) {
-    if (!stopsBefore(step.node)) continue;
-    lcu::forEachNode({step.node->operands[1]}, [&](ExprRef e) {
-      if (always.contains(e) ? loadsAtSegment(e, info) : loadsValueOfSegment(e, info, program)) add(e);
-    });
-  }
+    for (const ScheduleStep& step : schedule.blocks[b].steps) add(step.node);
+  for (const ScheduleStep& step : schedule.blocks[0].steps)
+    if (stopsBefore(step.node)) lcu::forEachNode({step.node->operands[1]}, add);
   return loads;
 }
 

@@ -23,7 +23,8 @@ namespace kelpie::codegen {
 bool loadsAtSegment(lcu::ExprRef e, const KernelInfo& info);
 bool loadsValueOfSegment(lcu::ExprRef e, const KernelInfo& info, const lcu::Program& program);
 
-/// What thunks evaluate for every element: neither in branches or loops nor behind an `and` or `or`.
+/// What thunks evaluate for every element: neither in branches or loops nor behind an `and` or `or`. None of
+/// them may be evaluated for the survivors of a filter alone (lateThunks), nor in what follows.
 std::unordered_set<lcu::ExprRef> evaluatedForAll(const std::vector<lcu::ExprRef>& thunks);
 
 /// What takes long (quotients, functions), is made of the segment alone, can be computed in front of all
@@ -35,8 +36,10 @@ std::vector<lcu::ExprRef> longValuesOfSegments(const std::vector<lcu::ExprRef>& 
 /// Loads at the number of the segment that can be done in front of conditions, which compilers cannot know:
 /// those that thunks do under a condition or in a loop, of arrays that have an element for each segment, and
 /// those behind an `and` or `or`, of any, as both of its operands are evaluated (language.md) and this one
-/// has no check. In the order of the thunks, as many as `most`.
-std::vector<lcu::ExprRef> guardedValuesOfSegments(const std::vector<lcu::ExprRef>& thunks,
+/// has no check. `late` thunks are evaluated for survivors alone: there every load is under a condition. In
+/// the order of the thunks, as many as `most`.
+std::vector<lcu::ExprRef> guardedValuesOfSegments(const std::vector<lcu::ExprRef>& eager,
+                                                  const std::vector<lcu::ExprRef>& late,
                                                   const KernelInfo& info, const lcu::Program& program,
                                                   size_t most);
 

@@ -65,6 +65,7 @@ class Merger {
     const size_t outside = earlier.size();
     std::map<const lcu::Stmt*, size_t> place;  // of launches of this block: how many statements come before
     std::map<VarId, size_t> madeAt;
+    size_t lastCheck = 0;  // of the host
     std::deque<lcu::Stmt> kept;
     for (lcu::Stmt& original : block.stmts) {
       kept.push_back(std::move(original));
@@ -77,7 +78,7 @@ class Merger {
         this->block(*loop->condition, earlier);
         this->block(*loop->body, earlier);
       } else if (std::holds_alternative<lcu::Launch>(stmt.node)) {
-        if (findSame(stmt, earlier, outside, place, madeAt)) {
+        if (findSame(stmt, earlier, outside, place, lastCheck, madeAt)) {
           kept.pop_back();
           ++removed_;
           continue;
@@ -86,13 +87,17 @@ class Merger {
         earlier.push_back(&stmt);
       }
       for (VarId var : stmt.results) madeAt[var] = kept.size();
+      if (const auto* let = std::get_if<lcu::HostLet>(&stmt.node))
+        if (std::any_of(let->values.begin(), let->values.end(), [](ExprRef e) { return e->canFail; }))
+          lastCheck = kept.size();
     }
     block.stmts = std::move(kept);
     for (VarId& var : block.results) var = renamed(var);
   }
 
   bool findSame(lcu::Stmt& stmt, const std::vector<lcu::Stmt*>& earlier, size_t outside,
-                const std::map<const lcu::Stmt*, size_t>& place, std::map<VarId, size_t>& madeAt) {
+                const std::map<const lcu::Stmt*, size_t>& place, size_t lastCheck,
+                std::map<VarId, size_t>& madeAt) {
     Soac& soac = soacOf(stmt);
     for (size_t k = 0; k < earlier.size(); ++k) {
       Soac& other = soacOf(*earlier[k]);
@@ -110,12 +115,24 @@ class Merger {
         const auto made = madeAt.find(var);
         return made == madeAt.end() || made->second < position;
       });
-      if (!known) continue;
+      if (!known || (lastCheck > position && !loadsOnlyElements(soac))) continue;
       widen(*earlier[k], other, soac);
       for (VarId var : other.results) madeAt[var] = position;
       return true;
     }
     return false;
+  }
+
+  /// Whether what a filter pulls does no harm in front of a check of the host between it and another one:
+  /// that lengths are equal, say, so that arrays have an element for each that the filter keeps.
+  bool loadsOnlyElements(const Soac& filter) const {
+    std::vector<ExprRef> thunks(filter.pull);
+    thunks.insert(thunks.end(), filter.effects.begin(), filter.effects.end());
+    return !lcu::anyNode(thunks, [&](ExprRef e) {
+      if (e->kind != ExprKind::Load || e->operands[0]->kind == ExprKind::Check) return false;
+      const bool ofElement = e->operands[0]->kind == ExprKind::Param && e->operands[0]->index == 0;
+      return !ofElement || program_.vars[e->index].extent != filter.space.extent;
+    });
   }
 
   /// `filter` gets what `second` pulls besides.

@@ -158,7 +158,7 @@ bool mergeOnce(lcu::Kernel& kernel, lcu::ExprArena& arena) {
   bool changed = false;
   for (Soac& soac : kernel.bindings) {
     changeExpressions(soac, [&](ExprRef thunk) {
-      const ExprRef merged = arena.rewrite(
+      const ExprRef merged = arena.rewriteInOrder(
           thunk, [&](ExprRef e) { return e->kind == ExprKind::Check ? deciders.of(e) : nullptr; });
       changed |= merged != thunk;
       return merged;

@@ -80,7 +80,7 @@ class Scatterer {
         continue;
       }
       for (const Written& w : written[k])
-        if (!mayScatter(w, permute) && fewWrites(permute) == 0) return false;
+        if (!mayScatter(w, permute) && !mayGoInTurn(w, permute)) return false;
     }
     const std::string name = std::get<lcu::Launch>(block.stmts[at].node).kernel.name;
     for (size_t k = readers.size(); k-- > 0;) {
@@ -260,6 +260,11 @@ class Scatterer {
     const ExprRef extent = permute.space.extent;
     if (permute.space.segmented() || extent->kind != ExprKind::Constant) return 0;
     return extent->constant.i > 1 && extent->constant.i <= kMost ? extent->constant.i : 0;
+  }
+
+  /// Those that lose compute their value, too, which is to end.
+  static bool mayGoInTurn(const Written& w, const Soac& permute) {
+    return fewWrites(permute) > 0 && !lcu::anyNode({w.value}, lcu::isUnbounded);
   }
 
   /// Whether writers to one place write the same: their value is a function of the place.
@@ -485,7 +490,7 @@ class Scatterer {
     const ExprRef value = choice->operands[1 + pull->index];
     const ExprRef before = choice->operands[1 + lcu::valueCount(choice) + pull->index];
     if (place->usesParam || place->canFail || place->type != lcu::kIndex || value->usesParam ||
-        value->canFail)
+        value->canFail || lcu::anyNode({place, value}, lcu::isUnbounded))  // no element may need it
       return std::nullopt;
     if (before->kind != ExprKind::Load || before->operands[0] != i) return std::nullopt;
     return Replacement{place, value, before->index};

@@ -228,7 +228,7 @@ class LoopChanger {
   /// made anyway: schedules go by that order. Nor is a loop in it, which may not end, gone through where that
   /// check fails.
   static bool isSound(ExprRef e, const std::vector<ExprRef>& checks) {
-    if (!e->canFail) return true;
+    if (!e->canFail && !lcu::anyNode({e}, lcu::isUnbounded)) return true;
     std::unordered_set<ExprRef> own;
     ExprRef last = nullptr;
     bool recursive = false;

@@ -22,7 +22,8 @@ void writeOfSegments(PassText& t, ExpressionEmitter& emitter) {
     for (ExprRef e : thunksOf(t.kernel.bindings[b])) thunks.push_back(e);
   constexpr size_t kMostLoads = 2;  // of 8 bytes, of up to eight rows: a quarter of the registers
   std::vector<ExprRef> roots = longValuesOfSegments(thunks, t.info, t.program);
-  for (ExprRef load : guardedValuesOfSegments(thunks, t.info, t.program, kMostLoads)) roots.push_back(load);
+  for (ExprRef load : guardedValuesOfSegments(thunks, {}, t.info, t.program, kMostLoads))
+    roots.push_back(load);
   if (const auto& indices = t.plan.indices) {
     emitter.define(indices->outer, "rows.outer(row)");
     emitter.define(indices->place, "rows.place()");

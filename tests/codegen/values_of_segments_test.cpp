@@ -38,7 +38,8 @@ class ValuesOfSegments : public ::testing::Test {
   }
   std::vector<ExprRef> guarded(ExprRef pull, size_t most = 9) {
     const Kernel k = kernel(pull);
-    return codegen::guardedValuesOfSegments({pull}, codegen::analyseKernel(k, b.program), b.program, most);
+    return codegen::guardedValuesOfSegments({pull}, {}, codegen::analyseKernel(k, b.program), b.program,
+                                            most);
   }
   using Values = std::vector<ExprRef>;
 };
@@ -71,6 +72,15 @@ TEST_F(ValuesOfSegments, Guarded) {
   EXPECT_EQ(guarded(under(inOthers, ofOthers)), Values{});
   EXPECT_EQ(guarded(a.add(ofOwn, x)), Values{}) << "compilers find these";
   EXPECT_EQ(guarded(under(a.conjunction(small, a.op(ScalarOp::Less, ofOwn, x)), b.num(1))), Values{ofOwn});
+}
+
+/// What a filter keeps is evaluated for survivors alone, though both sides of an `and` are.
+TEST_F(ValuesOfSegments, OfSurvivors) {
+  const ExprRef both = a.conjunction(a.op(ScalarOp::Less, x, b.num(3)), a.op(ScalarOp::Less, ofOthers, x));
+  const Kernel k = kernel(under(both, b.num(1)));
+  const KernelInfo info = codegen::analyseKernel(k, b.program);
+  EXPECT_EQ(codegen::guardedValuesOfSegments({both}, {}, info, b.program, 9), Values{ofOthers});
+  EXPECT_EQ(codegen::guardedValuesOfSegments({inOthers}, {both}, info, b.program, 9), Values{});
 }
 
 }  // namespace

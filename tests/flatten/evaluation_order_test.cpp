@@ -19,6 +19,15 @@ std::string errorOf(const std::string& nesl) {
   return error;
 }
 
+/// A check in a loop that another one in front of it has decided goes; the loop stays where it is.
+TEST(EvaluationOrder, OfLoopsWithMergedChecks) {
+  EXPECT_NE(errorOf("function walk(v, x, k) = if k == 0 then v[k - 7] else walk(v, x, k - 1 + v[x] / 100);"
+                    "function both(v, x) = let c = v[x]; a = walk(v, x, 3); b = v[x + 100] in a + b + c;"
+                    "{both([1, 2, 3, 1, 0, 5], x) : x in [2]};")
+                .find("index -7"),
+            std::string::npos);
+}
+
 /// What an analysis has made of a load, without its check, is made before the loop around it is.
 TEST(EvaluationOrder, OfWhatAnalysesHaveMade) {
   EXPECT_NE(
@@ -55,6 +64,58 @@ TEST(EvaluationOrder, OfLoopsUnderConditions) {
                     "{if x > 1 then all([1, 2, 3, 1, 0, 5], x) else 0 : x in [2]};")
                 .find("index 102"),
             std::string::npos);
+}
+
+/// What does not end, and is not come to: `spin` of anything but 5.
+const std::string kSpin = "function spin(w) = if w == 5 then w else spin(w + 0 * w);";
+
+/// The last of two writers stays; what the other one would write is not computed (fusion/scattered_writes.h).
+TEST(EvaluationOrder, OfWritersThatLose) {
+  EXPECT_EQ(
+      errorOf(kSpin + "function value(w) = if w == 0 then spin(w) else w * 10;"
+                      "function written(n) = let w = dist(-1, n) <- {(k, i) : k in [1, 1]; i in index(2)}"
+                      "  in {if x >= 0 then value(x) else 7 : x in w};"
+                      "written(4);"),
+      "");
+}
+
+/// Nor is what would replace an element that is not there.
+TEST(EvaluationOrder, OfReplacementsOutside) {
+  EXPECT_EQ(
+      errorOf(kSpin + "function value(p) = if p < 0 then spin(p) else p * 10;"
+                      "function turns(k, p, d) = if k == 0 then d else"
+                      "  turns(k - 1, p + 1, {if i == p then value(p) else x : x in d; i in index(#d)});"
+                      "turns(4, 0 - 2, [1, 2, 3]);"),
+      "");
+}
+
+/// A loop, or a recursion, that has a loop in it which does not change, behind a check that fails.
+TEST(EvaluationOrder, OfLoopsThatDoNotChange) {
+  const std::string inner =
+      "function inner(x, y, z) = if x == y then z else inner(x, y + (if y < x then 1 else 0), z + y);";
+  EXPECT_NE(errorOf(inner + "function outer(k, n, acc, v, p, q) = if k >= n then acc else"
+                            "  outer(k + 1, n, acc + v[k + p] * inner(p, q, 0), v, p, q);"
+                            "{outer(0, 3, 0, [1, 2, 3, 4, 5], p, 0) : p in [0, 0 - 3]};")
+                .find("index -3"),
+            std::string::npos);
+  EXPECT_NE(errorOf("g = 0 - 3;" + inner +
+                    "function calls(k, v) : (int, [int]) -> int = let a = v[k]; b = inner(g, 0, 0) in"
+                    "  if k <= 0 then a + b else a + calls(k - 1, v) * (b + calls(k - 2, v));"
+                    "{calls(k, [1, 2, 3]) : k in [7, 8]};")
+                .find("index 7"),
+            std::string::npos);
+}
+
+/// Two filters by the same condition become one (fusion/common_launches.h), but not in front of the check
+/// that the second one's sequence has an element for each: it would read far behind its end.
+TEST(EvaluationOrder, OfFiltersOfOtherLengths) {
+  EXPECT_NE(
+      errorOf(
+          "function both(s, u, w) = let a = {y : x in s; y in u | x > 0}; b = {y : x in s; y in w | x > 0}"
+          "  in (a, b);"
+          "let n = 4000000; (a, b) = both(index(n), index(n), [1]) in a[3] + b[1];")
+          .find("4000000 and 1"),
+      std::string::npos);
 }
 
 }  // namespace
