@@ -365,8 +365,8 @@ FormResult Session::command(const ast::Command& command, Span span) {
     warn("K0403", option.empty() ? "`set` needs an option" : "unknown option `" + option + "` of `set`",
          "the options are arg_check, print_length and verbose");
   } else if (!good) {
-    warn("K0403",
-         std::string("`set ") + option + "` takes " + (is("print_length") ? "a number from 0 on" : "`on` or `off`"));
+    warn("K0403", std::string("`set ") + option + "` takes " +
+                      (is("print_length") ? "a number from 0 on" : "`on` or `off`"));
   } else {
     result.kind = FormKind::Setting;
     result.words = {option, value};

@@ -104,6 +104,15 @@ class Run final : public Environment {
   bool interrupted() const override {
     return context_.options.interrupt && context_.options.interrupt->load(std::memory_order_relaxed);
   }
+  /// A loop of the host may have no end because an error came before it, or in a step that is not taken: it
+  /// was only foretold.
+  void look() override {
+    Environment::look();
+    if (++looks_ < nextLoopLook_) return;
+    nextLoopLook_ *= 2;
+    ahead_.settle();
+    context_.synchronise();
+  }
   void fail(lcu::SiteId site, int64_t payload0, int64_t payload1) override {
     context_.synchronise();  // an error on the device came earlier
     context_.stopAt(site, payload0, payload1);
@@ -151,6 +160,8 @@ class Run final : public Environment {
       registers_[input.reg] = value.scalar;
     }
     uint64_t ignored = 0;
+    looks_ = 0;
+    nextLoopLook_ = 1;
     running_ = &host.code;
     host.code.run(registers_.data(), nullptr, *this, ignored);
     running_ = nullptr;
@@ -170,14 +181,21 @@ class Run final : public Environment {
     return extents_;
   }
 
-  void expectExtents() const {
+  void expectExtents() {
     constexpr int64_t kMost = int64_t{1} << 62;  // targets round up, and count elements and segments together
     const auto countable = [](int64_t n) { return n >= 0 && n < kMost; };
     if (countable(extents_.elements) && countable(extents_.segments)) return;
     // Instances that double with every call: where they have no elements, numbers end before memory does.
-    if (stack_.depth() > 1)
-      context_.stop(context_.span, fmt::format("recursion too deep: {} calls are active", stack_.depth()));
+    constexpr size_t kDoublings = 32;
+    if (stack_.depth() > kDoublings) tooDeep();
+    ahead_.settle();
     context_.outOfMemory("an apply-to-each has more elements than can be counted");
+  }
+
+  [[noreturn]] void tooDeep() {
+    ahead_.settle();         // this step may not be taken
+    context_.synchronise();  // an error on the device came earlier
+    context_.stop(context_.span, fmt::format("recursion too deep: {} calls are active", stack_.depth()));
   }
 
   void launch(const PlanInstruction& i) {
@@ -199,8 +217,7 @@ class Run final : public Environment {
   // ---- calls ----
 
   void push(uint32_t function, std::vector<PlanValue> arguments) {
-    if (stack_.bytesWith(function) > context_.options.frameMemory)
-      context_.stop(context_.span, fmt::format("recursion too deep: {} calls are active", stack_.depth()));
+    if (stack_.bytesWith(function) > context_.options.frameMemory) tooDeep();
     stack_.push(function, std::move(arguments));
     uint64_t& deepest = context_.statistics.deepestCall;
     deepest = std::max<uint64_t>(deepest, stack_.depth());
@@ -366,6 +383,7 @@ class Run final : public Environment {
   std::vector<Register> registers_, values_;
   codegen::LaunchExtents extents_;
   uint64_t executed_ = 0, nextLook_ = 4096;  ///< instructions
+  uint64_t looks_ = 0, nextLoopLook_ = 1;    ///< of loops of the host expressions under way
   Columns finalColumns_;
 };
 

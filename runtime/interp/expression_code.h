@@ -36,12 +36,16 @@ struct Interrupted {};
 class Environment {
  public:
   virtual ~Environment() = default;
-  /// Asked now and then in loops, which may be endless; true ends the evaluation with Interrupted.
+  /// Whether somebody wants the evaluation to end.
   virtual bool interrupted() const { return false; }
+  /// Called now and then in loops, which may be endless: throws if there is no point in going on.
+  virtual void look() {
+    if (interrupted()) throw Interrupted{};
+  }
   /// Called at each step of a loop or recursion. Steps of all evaluations are counted together: short loops
   /// of many elements take as long as long ones of few.
   void step() {
-    if (++steps_ % kSteps == 0 && interrupted()) throw Interrupted{};
+    if (++steps_ % kSteps == 0) look();
   }
   /// A Check failed. Afterwards the evaluation goes on with the fallback.
   virtual void fail(lcu::SiteId site, int64_t payload0, int64_t payload1) = 0;

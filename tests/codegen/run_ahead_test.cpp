@@ -131,6 +131,23 @@ TEST(RunAhead, ErrorsAfterTheEndDoNotCount) {
       "down([30, 30], [0, 0]);");
 }
 
+/// Nor do loops of the host that do not end, in a step that is foretold and not taken; nor sizes that nobody
+/// can count.
+TEST(RunAhead, StepsThatAreNotTakenHaveNoEnd) {
+  agree(
+      "function spin(k, c) = if k == 57 then (if c < 0 then 0 else spin(k, 1)) else if c > 10 then c else"
+      "  spin(k, c + 1);"
+      "function steps(k, a) = if sum(a) > 6000 then (k, a) else"
+      "  let c = spin(k, 0) in steps(k + 1, {x + c : x in a});"
+      "steps(0, [0:10]);");
+  agree(
+      "function steps(k, a) = if sum(a) > 6000 then (k, a) else"
+      "  let n = (if k < 57 then 3 else 4611686018427387904); w = sum({rem(i, 5) : i in index(n)})"
+      "  in steps(k + 1, {x + 11 + (if w > 100000 then 1 else 0) : x in a});"
+      "function up(n, a) = if n == 0 then let k, b = steps(0, a) in sum(b) else up(n - 1, a) + n;"
+      "up(3, [0:10]);");
+}
+
 TEST(RunAhead, ErrorsBeforeTheEndDo) {
   agree(
       "function down(a, c) = let d = {y + 100 / x : x in a; y in c}; b = {x - 1 : x in a} in"

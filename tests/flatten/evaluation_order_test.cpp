@@ -106,6 +106,26 @@ TEST(EvaluationOrder, OfLoopsThatDoNotChange) {
             std::string::npos);
 }
 
+/// An error of a kernel comes before a loop of the host that does not end, and before a size that nobody can
+/// count.
+TEST(EvaluationOrder, OfKernelsAndTheHost) {
+  EXPECT_NE(
+      errorOf(
+          "function spin(k, c) = if c < 0 then c else spin(k, if c > 10 then 0 else c + k);"
+          "function all(a, k) = let y = {10 / x : x in a}; s = sum(y); u = {v - s : v in y}; c = spin(k, 0)"
+          "  in (y, u, c);"
+          "all([0, 1, 2], 1);")
+          .find("division by zero"),
+      std::string::npos);
+  EXPECT_NE(errorOf("function up(n, a) = if n == 0 then"
+                    "  let y = {10 / x : x in a}; s = sum(y); u = {v - s : v in y};"
+                    "      w = sum({rem(i, 5) : i in index(4611686018427387904 + n)}) in (y, u, w)"
+                    "  else let p, q, r = up(n - 1, a) in (p, q, r + n);"
+                    "up(3, [0:10]);")
+                .find("division by zero"),
+            std::string::npos);
+}
+
 /// Two filters by the same condition become one (fusion/common_launches.h), but not in front of the check
 /// that the second one's sequence has an element for each: it would read far behind its end.
 TEST(EvaluationOrder, OfFiltersOfOtherLengths) {
