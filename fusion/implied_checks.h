@@ -10,8 +10,12 @@
 //      elements a space has, and how the conditions of Ifs and Loops around, and of filters, came out
 //      (known_bounds.h).
 // Invariant: nothing else is evaluated, and no launch reports another error: a loop that is rebuilt stays in
-// front of the checks and loops that it was in front of (ExprArena::rewriteInOrder). A check or choice that is
-// undecided at one of its places stays at all of them, as they share what it gives.
+// front of the checks and loops that it was in front of (ExprArena::rewriteInOrder). A check or choice that
+// is undecided at one of its places stays at all of them, as they share what it gives. Afterwards: a load, or
+// a quotient, without a check may stand behind a condition that alone makes it valid. Whatever moves
+// expressions in front of conditions needs another reason why they do no harm there, as that an array has an
+// element for each segment (codegen/values_of_segments.h) or for each element of the space (isHarmless in
+// rules.h).
 #pragma once
 
 #include "ir/lcu.h"
