@@ -3,6 +3,8 @@
 #include <span>
 #include <utility>
 
+#include "frontend/text.h"
+
 namespace kelpie {
 namespace {
 
@@ -83,5 +85,12 @@ std::string adviceOn(std::string_view word, std::span<const Word> words) {
 
 std::string foreignNameAdvice(std::string_view name) { return adviceOn(name, kNames); }
 std::string foreignTypeAdvice(std::string_view name) { return adviceOn(name, kTypes); }
+
+bool definesFunctions(std::string_view word) {
+  constexpr size_t kSlips = 2;  // of who types a word of eight letters
+  for (const char* known : {"def", "defun", "define", "fn", "fun", "func", "proc", "procedure"})
+    if (word == known) return true;
+  return word != "function" && editDistance(word, "function", kSlips) <= kSlips;
+}
 
 }  // namespace kelpie

@@ -2,6 +2,7 @@
 
 #include <NeslParser.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "frontend/form_scanner.h"
@@ -28,11 +29,12 @@ bool FormReader::add(std::string_view line) {
     token.end += static_cast<uint32_t>(begin);
     tokens_.push_back(token);
   }
-  std::vector<Diagnostic> mistakes;
   bool unfinished = false;
-  scanForms(tokens_, text_, 0, mistakes, &unfinished);
-  tokens_.pop_back();                         // the end of file
-  return !unfinished || mistakes.size() > 1;  // that the end is missing is a mistake, too
+  const std::vector<ScannedForm> forms = scanForms(tokens_, text_, 0, &unfinished);
+  tokens_.pop_back();  // the end of file
+  const auto mistakes = std::count_if(forms.begin(), forms.end(),
+                                      [](const ScannedForm& form) { return form.mistake.has_value(); });
+  return !unfinished || mistakes > 1;  // that the end is missing is a mistake, too
 }
 
 std::string FormReader::take() {

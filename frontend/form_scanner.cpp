@@ -7,8 +7,10 @@
 #include <array>
 #include <optional>
 
+#include "frontend/lexical_mistake.h"
 #include "frontend/parser.h"
 #include "frontend/text.h"
+#include "frontend/token_layout.h"
 
 namespace kelpie {
 
@@ -29,13 +31,15 @@ struct Level {
   uint32_t commas = 0;
   bool openTail = false;  ///< an `if`, `let` or `=>` here: commas that follow belong to its tail
   bool range = false;     ///< has a colon
+  bool filter = false;    ///< has a bar
+  /// The first token that can be no part of these bindings, if they are not ended after all; 0: none.
+  uint32_t misfit = 0;
 };
 
 class Scanner {
  public:
-  Scanner(std::vector<Token>& tokens, std::string_view text, uint32_t file,
-          std::vector<Diagnostic>& diagnostics)
-      : tokens_(tokens), text_(text), file_(file), diagnostics_(diagnostics) {}
+  Scanner(std::vector<Token>& tokens, std::string_view text, uint32_t file)
+      : tokens_(tokens), text_(text), file_(file) {}
 
   std::vector<ScannedForm> run();
   /// After run(): the text ended inside a form.
@@ -51,9 +55,9 @@ class Scanner {
   Span after(uint32_t i) const;
 
   bool beginCommand();
-  /// Scans from at_ to the end of one form and leaves at_ behind it; false when the form is wrong.
-  bool scanForm(ScannedForm& form);
-  bool beginsError();
+  void scanCommand(ScannedForm& form);
+  /// Scans from at_ to the end of one form and leaves at_ behind it.
+  void scanForm(ScannedForm& form);
   bool takeToken(ScannedForm& form);
   bool close(Level::Kind kind, ScannedForm& form);
   bool continuesContext() const;
@@ -61,21 +65,29 @@ class Scanner {
 
   void fail(Diagnostic diagnostic) {
     diagnostic.severity = Severity::Error;
-    diagnostics_.push_back(std::move(diagnostic));
+    mistake_ = std::move(diagnostic);
+    mistakeAt_ = at_;
   }
+  void failUnended();
   /// Reports that the innermost open thing is not closed.
   void failUnclosed();
+  void failAtMisfit(size_t k);
+  std::string adviceOnLet(uint32_t let) const;
+  std::string formFrom(uint32_t i) const;
+  bool mayBeBinding() const;
+  uint32_t endOfPattern(uint32_t i) const;
   /// Moves behind the terminator at which scanning can start again.
   void recover();
+  bool beginsFormAtMisfit() const;
   bool closesOutside() const;
-  bool continuesForm(uint32_t begin) const;
-  std::optional<Span> firstOverLines(char quote) const;
-  std::vector<Diagnostic::Note> notesOnLines(char quote) const;
+  bool closesInLine(Level::Kind kind) const;
 
   std::vector<Token>& tokens_;
   std::string_view text_;
   uint32_t file_;
-  std::vector<Diagnostic>& diagnostics_;
+  std::optional<Diagnostic> mistake_;  ///< of the form that is scanned
+  uint32_t mistakeAt_ = 0;             ///< the token at which it shows
+  bool atMisfit_ = false;              ///< it is a word that an open `let` or `{` cannot go on with
   uint32_t at_ = 0;
   std::vector<Level> levels_;
   bool inContext_ = false;     ///< behind a `::` without parentheses
@@ -84,6 +96,12 @@ class Scanner {
 };
 
 bool isTerminator(uint32_t type) { return type == NeslParser::SEMICOLON || type == NeslParser::DOLLAR; }
+bool isOpening(uint32_t type) {
+  return type == NeslParser::LPAREN || type == NeslParser::LBRACKET || type == NeslParser::LBRACE;
+}
+bool isClosing(uint32_t type) {
+  return type == NeslParser::RPAREN || type == NeslParser::RBRACKET || type == NeslParser::RBRACE;
+}
 bool beginsDefinition(uint32_t type) { return type == NeslParser::FUNCTION || type == NeslParser::DATATYPE; }
 
 const char* opening(Level::Kind kind) {
@@ -114,33 +132,24 @@ Span Scanner::after(uint32_t i) const {
 
 std::vector<ScannedForm> Scanner::run() {
   std::vector<ScannedForm> forms;
-  while (type(at_) != kEndOfFile && diagnostics_.size() < kMaximalDiagnostics) {
+  size_t mistakes = 0;
+  while (type(at_) != kEndOfFile && mistakes < kMaximalDiagnostics) {
     if (isTerminator(type(at_))) {  // an empty form
       ++at_;
       continue;
     }
-    ScannedForm form{at_, at_, false, {}, {}};
+    ScannedForm& form = forms.emplace_back();
+    form.begin = at_;
+    mistake_.reset();
     if (beginCommand()) {
-      form.command = lowerCase(spelling(at_));
-      if (type(at_ + 1) == NeslParser::AMPERSAND_EQUAL) form.command = "&=";
-      while (!isTerminator(type(at_)) && type(at_) != kEndOfFile) ++at_;
-      form.end = at_;
-      if (type(at_) == kEndOfFile) {
-        unfinished_ = true;
-        fail({.id = "K0104",
-              .span = after(at_),
-              .message = "the last form is not ended",
-              .hint = "end it with `;`",
-              .notes = {}});
-        break;
-      }
-      ++at_;
-      forms.push_back(form);
-      if (form.command == "exit") break;
-      continue;
+      scanCommand(form);
+    } else {
+      scanForm(form);
     }
-    form.wrong = !scanForm(form);
-    forms.push_back(std::move(form));
+    form.next = at_;
+    form.mistake = std::move(mistake_);
+    if (form.mistake) ++mistakes;
+    if (form.command == "exit") break;
   }
   return forms;
 }
@@ -158,43 +167,63 @@ bool Scanner::beginCommand() {
   return std::find(kCommandWords.begin(), kCommandWords.end(), word) != kCommandWords.end();
 }
 
-bool Scanner::scanForm(ScannedForm& form) {
+/// Takes everything up to the terminator as words.
+void Scanner::scanCommand(ScannedForm& form) {
+  form.command = lowerCase(spelling(at_));
+  if (type(at_ + 1) == NeslParser::AMPERSAND_EQUAL) form.command = "&=";
+  while (!isTerminator(type(at_)) && type(at_) != kEndOfFile) ++at_;
+  form.end = at_;
+  if (type(at_) == kEndOfFile) {
+    failUnended();
+  } else {
+    ++at_;
+  }
+}
+
+/// A form reaches the end of the text or the beginning of a definition.
+void Scanner::failUnended() {
+  const uint32_t token = type(at_);
+  unfinished_ = token == kEndOfFile;
+  if (unfinished_) {
+    fail({.id = "K0104",
+          .span = after(at_),
+          .message = "the last form is not ended",
+          .hint = "end it with `;`",
+          .notes = {}});
+  } else {
+    fail({.id = "K0104",
+          .span = after(at_),
+          .message = fmt::format("expected `;` before {}", describeTokenType(token)),
+          .hint = "functions and datatypes are defined at top level; every form ends with `;` or `$`",
+          .notes = {{span(at_), "a new form begins here"}}});
+  }
+}
+
+void Scanner::scanForm(ScannedForm& form) {
   levels_.assign(1, Level{Level::Form, at_, 0, 0});
-  inContext_ = afterOperand_ = false;
+  inContext_ = afterOperand_ = atMisfit_ = false;
   for (;; ++at_) {
-    const Level::Kind inside = levels_.back().kind;
     const uint32_t token = type(at_);
-    if (token == kEndOfFile || token == NeslParser::DOLLAR ||
-        (beginsDefinition(token) && at_ != form.begin)) {
+    const bool ends = token == kEndOfFile || token == NeslParser::DOLLAR ||
+                      (beginsDefinition(token) && at_ != form.begin) ||
+                      (token == NeslParser::SEMICOLON && levels_.size() == 1 && !continuesContext());
+    if (ends && levels_.size() == 1) {
+      form.end = at_;
+      form.unended = !isTerminator(token);
+      if (form.unended)
+        failUnended();
+      else
+        ++at_;
+      return;
+    }
+    if (ends) {
       unfinished_ = token == kEndOfFile;
-      if (levels_.size() > 1) {
-        failUnclosed();
-      } else if (token == NeslParser::DOLLAR) {
-        form.end = at_++;
-        return true;
-      } else if (token == kEndOfFile) {
-        fail({.id = "K0104",
-              .span = after(at_),
-              .message = "the last form is not ended",
-              .hint = "end it with `;`",
-              .notes = {}});
-      } else {
-        fail({.id = "K0104",
-              .span = after(at_),
-              .message = fmt::format("expected `;` before {}", describeTokenType(token)),
-              .hint = "functions and datatypes are defined at top level; every form ends with `;` or `$`",
-              .notes = {{span(at_), "a new form begins here"}}});
-      }
-      if (token == NeslParser::DOLLAR) ++at_;
-      return false;
+      failUnclosed();
     }
-    if (token == NeslParser::SEMICOLON && inside == Level::Form && !continuesContext()) {
-      form.end = at_++;
-      return true;
-    }
-    if (!takeToken(form)) {
-      recover();
-      return false;
+    if (ends || !takeToken(form)) {
+      form.end = mistakeAt_;
+      if (!atMisfit_ || !beginsFormAtMisfit()) recover();
+      return;
     }
   }
 }
@@ -218,7 +247,11 @@ bool Scanner::deeper(uint32_t count) {
 }
 
 bool Scanner::takeToken(ScannedForm& form) {
-  if (beginsError()) return false;
+  if (std::optional<Diagnostic> mistake = lexicalMistake(tokens_, at_, text_, file_)) {
+    unfinished_ |= endsInside(type(at_));
+    fail(std::move(*mistake));
+    return false;
+  }
   const bool operandBefore = afterOperand_;
   afterOperand_ = false;
   Level& level = levels_.back();
@@ -243,6 +276,9 @@ bool Scanner::takeToken(ScannedForm& form) {
 
     case NeslParser::LET:
       level.openTail = true;
+      if (level.kind == Level::LetBindings && level.misfit == 0 && operandBefore &&
+          beginsLine(tokens_, text_, at_))
+        level.misfit = at_;
       return open(Level::LetBindings);
     case NeslParser::IN:
       if (level.kind != Level::LetBindings) return true;
@@ -263,6 +299,7 @@ bool Scanner::takeToken(ScannedForm& form) {
         return false;
       }
       level.depth = level.base;
+      if (level.misfit == 0 && !mayBeBinding()) level.misfit = level.kind == Level::Brace ? at_ : at_ + 1;
       return true;
     case NeslParser::COMMA:
       ++level.commas;
@@ -294,7 +331,9 @@ bool Scanner::takeToken(ScannedForm& form) {
     case NeslParser::THEN:
     case NeslParser::ELSE:
     case NeslParser::EQUAL:
+      return true;
     case NeslParser::BAR:
+      level.filter = true;
       return true;
     default:
       return deeper(1);  // an operator
@@ -330,78 +369,57 @@ bool Scanner::close(Level::Kind kind, ScannedForm& form) {
   return deeper(1);
 }
 
-bool Scanner::beginsError() {
-  const Span here = span(at_);
-  switch (type(at_)) {
-    case NeslParser::OPEN_COMMENT:
-      unfinished_ = true;
-      fail({.id = "K0105",
-            .span = {file_, here.begin, here.begin + 1},
-            .message = "this comment is not closed",
-            .hint = "a comment goes from `%` to the next `%`; a remainder is rem(a, b) or mod(a, b)",
-            .notes = notesOnLines('%')});
-      return true;
-    case NeslParser::OPEN_STRING:
-      unfinished_ = true;
-      fail({.id = "K0106",
-            .span = {file_, here.begin, here.begin + 1},
-            .message = "this string is not closed",
-            .hint = "a string ends at the next `\"` that has no backslash before it",
-            .notes = notesOnLines('"')});
-      return true;
-    case NeslParser::OPEN_CHAR:
-      fail({.id = "K0106",
-            .span = here,
-            .message = "a backquote at the end of the file",
-            .hint = {},
-            .notes = {}});
-      return true;
-    case NeslParser::ILLEGAL: {
-      const size_t length = characterLength(text_, here.begin);
-      const auto byte = static_cast<unsigned char>(text_[here.begin]);
-      const bool shown = length > 1 || (byte > 0x20 && byte < 0x7f);
-      std::vector<Diagnostic::Note> notes = notesOnLines('"');
-      if (notes.empty()) notes = notesOnLines('%');
-      fail({.id = "K0107",
-            .span = {file_, here.begin, here.begin + static_cast<uint32_t>(length)},
-            .message =
-                shown ? fmt::format("NESL does not use the character `{}`", text_.substr(here.begin, length))
-                      : fmt::format("NESL does not use the byte {:#04x}", byte),
-            .hint = length > 1 ? "outside strings and comments NESL text is ASCII"
-                    : here.begin > 0 && text_.substr(here.begin - 1, 2) == ".."
-                        ? "a range of integers is [start:end], without its end"
-                    : text_[here.begin] == '.'
-                        ? "the parts of a tuple are taken by patterns: let (x, y) = a in x"
-                        : "",
-            .notes = std::move(notes)});
-      return true;
+/// Whether what stands behind the `;` at at_ may belong to the bindings that are open; their end may still
+/// come.
+bool Scanner::mayBeBinding() const {
+  const Level& level = levels_.back();
+  const uint32_t first = at_ + 1, next = type(first);
+  if (next == kEndOfFile || isTerminator(next) || beginsDefinition(next) || isClosing(next)) return true;
+  const bool inBraces = level.kind == Level::Brace;
+  if (next == NeslParser::IN) return !inBraces;
+  if (inBraces && level.filter) return false;
+  const uint32_t end = endOfPattern(first), behind = type(end);
+  if (behind == kEndOfFile) return true;
+  if (end == first) return false;
+  if (!inBraces) return behind == NeslParser::EQUAL;
+  return behind == NeslParser::IN || isTerminator(behind) || behind == NeslParser::BAR || isClosing(behind);
+}
+
+/// Where the pattern ends that begins at token i; i if there is none. The text may end in it.
+uint32_t Scanner::endOfPattern(uint32_t i) const {
+  const auto endOfParentheses = [&](uint32_t k) {
+    for (int open = 0;; ++k) {
+      if (type(k) == kEndOfFile) return k;
+      if (type(k) == NeslParser::LPAREN)
+        ++open;
+      else if (type(k) == NeslParser::RPAREN)
+        --open;
+      else if (type(k) != NeslParser::NAME && type(k) != NeslParser::COMMA)
+        return i;
+      if (open == 0) return k + 1;
     }
-    case NeslParser::BAD_NUMBER:
-      fail({.id = "K0108",
-            .span = here,
-            .message = fmt::format("`{}` is neither a number nor a name", spelling(at_)),
-            .hint =
-                here.begin > 0 && text_[here.begin - 1] == '%'
-                    ? "the `%` in front of it ends a comment, which has none inside"
-                    : "a name begins with a letter; between a number and a name goes a blank or an operator",
-            .notes = {}});
-      return true;
-    case NeslParser::EXCLAMATION:
-    case NeslParser::QUOTE:
-      fail({.id = "K0109",
-            .span = here,
-            .message = fmt::format("`{}` is an escape to Lisp, which Kelpie does not have", spelling(at_)),
-            .hint = type(at_) == NeslParser::QUOTE       ? "a character is written with a backquote: `a"
-                    : type(at_ + 1) == NeslParser::EQUAL ? "inequality is written /="
-                                                         : "negation is written not(x)",
-            .notes = {}});
-      return true;
-    default:
-      return false;
+  };
+  for (uint32_t k = i;; ++k) {
+    const bool named = type(k) == NeslParser::NAME;
+    if (named) ++k;
+    if (named && type(k) == NeslParser::NAME) {
+      ++k;
+    } else if (type(k) == NeslParser::LPAREN) {
+      k = endOfParentheses(k);
+      if (k == i) return i;
+    } else if (!named) {
+      return type(k) == kEndOfFile ? k : i;
+    }
+    if (type(k) != NeslParser::COMMA) return k;
   }
 }
 
 void Scanner::failUnclosed() {
+  // Where a form ends that has something open, an earlier word may have fitted nothing that is.
+  if (type(at_) != NeslParser::SEMICOLON) {
+    for (size_t k = 0; k < levels_.size(); ++k)
+      if (levels_[k].misfit != 0) return failAtMisfit(k);
+  }
   const Level& level = levels_.back();
   const std::string found = type(at_) == kEndOfFile ? std::string(describeTokenType(kEndOfFile))
                                                     : fmt::format("`{}`", lowerCase(spelling(at_)));
@@ -412,23 +430,106 @@ void Scanner::failUnclosed() {
           .message = fmt::format("expected `in` before {}", found),
           .hint = type(at_) == NeslParser::FUNCTION && type(at_ - 1) != NeslParser::SEMICOLON
                       ? "functions are defined at top level; as a value, one is X => RESULT"
-                      : "let NAME = VALUE; ... in RESULT",
+                      : adviceOnLet(level.token),
           .notes = {{span(level.token), "this `let` has no `in`"}}});
   else
     fail({.id = "K0102",
           .span = here,
           .message = fmt::format("expected `{}` before {}", closing(level.kind), found),
-          .hint = {},
+          .hint = type(at_) == NeslParser::SEMICOLON && closesInLine(level.kind)
+                      ? level.kind == Level::Bracket
+                            ? "the elements of a sequence are separated by commas"
+                            : "the parts of a tuple and arguments are separated by commas"
+                      : "",
           .notes = {{span(level.token), fmt::format("this `{}` is not closed", opening(level.kind))}}});
 }
 
-/// Whether a bracket or `let` closes before the next terminator that is not opened behind at_.
+/// Reports the word that does not belong to levels_[k], and moves there, or behind the `let`s that follow.
+void Scanner::failAtMisfit(size_t k) {
+  const Level& level = levels_[k];
+  const uint32_t misfit = level.misfit;
+  unfinished_ = false;
+  atMisfit_ = true;
+  at_ = misfit;
+  if (level.kind == Level::Brace) {
+    fail({.id = "K0102",
+          .span = span(misfit),
+          .message = fmt::format("expected `}}` before `{}`", spelling(misfit)),
+          .hint = {},
+          .notes = {{span(level.token), "this `{` is not closed"}}});
+  } else if (type(misfit) == NeslParser::LET) {
+    fail(
+        {.id = "K0116",
+         .span = span(misfit),
+         .message = "expected a binding or `in` before `let`",
+         .hint = fmt::format(
+             "a `let` has all its bindings: let a = 1; b = 2 in RESULT{}",
+             level.token == levels_.front().token ? "; names of a program are bound without it: a = 1;" : ""),
+         .notes = {{span(level.token), "this `let` has no `in`"}}});
+  } else {
+    fail({.id = "K0116",
+          .span = span(misfit),
+          .message = fmt::format("expected `in` before `{}`", formFrom(misfit)),
+          .hint = adviceOnLet(level.token),
+          .notes = {{span(level.token), "this `let` has no `in`"}}});
+  }
+  // Of `let a = 1; let b = 2; let c = 3;` the second `let` was told; the others have the same mistake.
+  while (k + 1 < levels_.size() && levels_[k].misfit == levels_[k + 1].token && levels_[k + 1].misfit != 0)
+    ++k;
+  at_ = levels_[k].misfit;
+}
+
+/// The source of what begins at token i, up to the next terminator or the end of brackets around it, if it is
+/// short; else of the token.
+std::string Scanner::formFrom(uint32_t i) const {
+  constexpr size_t kShort = 40;
+  uint32_t end = i;
+  for (int open = 0; !isTerminator(type(end + 1)) && type(end + 1) != kEndOfFile; ++end) {
+    open += isOpening(type(end)) ? 1 : 0;
+    if (isClosing(type(end + 1)) && open-- == 0) break;
+  }
+  const std::string_view whole = text_.substr(tokens_[i].begin, tokens_[end].end - tokens_[i].begin);
+  const bool shown = whole.size() <= kShort && whole.find_first_of("\n%") == std::string_view::npos;
+  return shown ? std::string(whole) : spelling(i);
+}
+
+/// What is said of a `let` without its `in`.
+std::string Scanner::adviceOnLet(uint32_t let) const {
+  if (let != levels_.front().token) return "let NAME = VALUE; ... in RESULT";
+  const uint32_t name =
+      type(let + 1) == NeslParser::NAME && lowerCase(spelling(let + 1)) == "rec" ? let + 2 : let + 1;
+  const uint32_t end = endOfPattern(name);
+  if (type(name) == NeslParser::NAME && end != name && end != name + 1 && type(name + 1) != NeslParser::COMMA)
+    return fmt::format("let PATTERN = VALUE in RESULT; a function is defined by function {0}(X) = BODY",
+                       spelling(name));
+  const std::string binding = formFrom(let + 1);
+  const bool whole = type(end) == NeslParser::EQUAL && binding != spelling(let + 1);
+  return fmt::format("let {0} in RESULT; names of a program are bound without `let`: {0};",
+                     whole ? binding : "NAME = VALUE");
+}
+
+/// Whether a bracket of this kind closes before the next line, which is not opened behind at_.
+bool Scanner::closesInLine(Level::Kind kind) const {
+  int open = 0;
+  for (uint32_t i = at_ + 1; type(i) != kEndOfFile && !beginsLine(tokens_, text_, i); ++i) {
+    if (isOpening(type(i))) ++open;
+    if (isClosing(type(i)) && open-- == 0) return lowerCase(spelling(i)) == closing(kind);
+  }
+  return false;
+}
+
+/// Whether a bracket or `let` closes that is not opened behind at_, in this line or before the next
+/// terminator.
 bool Scanner::closesOutside() const {
+  constexpr uint32_t kNear = 1000;  // tokens: what closes further away need not be looked for again and again
   int open = 0, lets = 0;
-  for (uint32_t i = at_; !isTerminator(type(i)) && type(i) != kEndOfFile && !beginsDefinition(type(i)); ++i) {
+  for (uint32_t i = at_; i < at_ + kNear; ++i) {
     const uint32_t token = type(i);
-    if (token == NeslParser::LPAREN || token == NeslParser::LBRACKET || token == NeslParser::LBRACE) ++open;
-    if (token == NeslParser::RPAREN || token == NeslParser::RBRACKET || token == NeslParser::RBRACE) --open;
+    if (token == NeslParser::DOLLAR || token == kEndOfFile || beginsDefinition(token)) break;
+    if (token == NeslParser::SEMICOLON && type(i + 1) != kEndOfFile && beginsLine(tokens_, text_, i + 1))
+      break;
+    if (isOpening(token)) ++open;
+    if (isClosing(token)) --open;
     if (token == NeslParser::LET && open == 0) ++lets;
     if (token == NeslParser::IN && open == 0) --lets;
     if (open < 0 || lets < 0) return true;
@@ -442,60 +543,22 @@ void Scanner::recover() {
     while (!isTerminator(type(at_)) && type(at_) != kEndOfFile && !beginsDefinition(type(at_))) ++at_;
     if (!isTerminator(type(at_))) return;
     // The `;` of [1; 2] ends no form, nor does one in front of a line that goes on with a `let`.
-  } while (type(at_++) == NeslParser::SEMICOLON && (closesOutside() || continuesForm(begin)));
+  } while (type(at_++) == NeslParser::SEMICOLON &&
+           (closesOutside() || continuesForm(tokens_, text_, begin, at_)));
 }
 
-/// Whether the token at at_ begins a line, further to the right than the form does that `begin` begins.
-bool Scanner::continuesForm(uint32_t begin) const {
-  if (type(at_) == kEndOfFile) return false;
-  const auto column = [&](uint32_t i) {
-    const size_t line = text_.substr(0, tokens_[i].begin).rfind('\n');
-    return line == std::string_view::npos ? tokens_[i].begin : tokens_[i].begin - line - 1;
-  };
-  const std::string_view between =
-      text_.substr(tokens_[at_ - 1].end, tokens_[at_].begin - tokens_[at_ - 1].end);
-  return between.find('\n') != std::string_view::npos && column(at_) > column(begin);
-}
-
-/// Of comments or strings, whichever `quote` encloses, the first that goes over the end of its line: where
-/// what is text and what is not may have changed roles.
-std::optional<Span> Scanner::firstOverLines(char quote) const {
-  for (uint32_t i = 0; i <= at_ && i < tokens_.size(); ++i) {
-    if (quote == '"') {
-      if (tokens_[i].type == NeslParser::STRING &&
-          text_.substr(tokens_[i].begin, tokens_[i].end - tokens_[i].begin).find('\n') !=
-              std::string_view::npos)
-        return Span{file_, tokens_[i].begin, tokens_[i].begin + 1};
-      continue;
-    }
-    // Comments are between tokens.
-    const uint32_t begin = i == 0 ? 0 : tokens_[i - 1].end;
-    const std::string_view gap = text_.substr(begin, tokens_[i].begin - begin);
-    for (size_t from = gap.find(quote); from != std::string_view::npos;) {
-      const size_t end = gap.find(quote, from + 1);
-      if (end == std::string_view::npos) break;
-      if (gap.substr(from, end - from).find('\n') != std::string_view::npos) {
-        const uint32_t place = begin + static_cast<uint32_t>(from);
-        return Span{file_, place, place + 1};
-      }
-      from = gap.find(quote, end + 1);
-    }
-  }
-  return std::nullopt;
-}
-std::vector<Diagnostic::Note> Scanner::notesOnLines(char quote) const {
-  const std::optional<Span> place = firstOverLines(quote);
-  if (!place) return {};
-  return {{*place, fmt::format("this is the first {} that goes over the end of its line: is a `{}` missing "
-                               "before it, or one too many?",
-                               quote == '"' ? "string" : "comment", quote)}};
+/// After failAtMisfit: whether a form begins at at_. That is so behind `let a = 1;` in the first column.
+bool Scanner::beginsFormAtMisfit() const {
+  const uint32_t begin = levels_.front().token;
+  return type(begin) == NeslParser::LET && type(at_) != NeslParser::LET && beginsLine(tokens_, text_, at_) &&
+         !continuesForm(tokens_, text_, begin, at_);
 }
 
 }  // namespace
 
 std::vector<ScannedForm> scanForms(std::vector<Token>& tokens, std::string_view text, uint32_t file,
-                                   std::vector<Diagnostic>& diagnostics, bool* unfinished) {
-  Scanner scanner(tokens, text, file, diagnostics);
+                                   bool* unfinished) {
+  Scanner scanner(tokens, text, file);
   std::vector<ScannedForm> forms = scanner.run();
   if (unfinished) *unfinished = scanner.unfinished();
   return forms;

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "frontend/foreign_words.h"
 #include "frontend/form_parser.h"
 #include "frontend/form_scanner.h"
 #include "frontend/lexer.h"
 #include "frontend/text.h"
+#include "frontend/token_layout.h"
 #include "ir/deep_stack.h"
 
 namespace kelpie {
@@ -16,36 +18,110 @@ using nesl_grammar::NeslParser;
 
 namespace {
 
-/// The names after `function` or `datatype`, or in the pattern before `=`.
-void addLostDefinitions(const std::vector<Token>& tokens, uint32_t begin, std::string_view text,
-                        uint32_t file, std::vector<LostDefinition>& lost) {
-  auto definition = [&](const Token& token) {
-    return LostDefinition{lowerCase(std::string(text.substr(token.begin, token.end - token.begin))),
-                          {file, token.begin, token.end}};
-  };
-  const Token* token = &tokens[begin];
-  if (token->type == NeslParser::FUNCTION || token->type == NeslParser::DATATYPE) {
-    if (token[1].type == NeslParser::NAME) lost.push_back(definition(token[1]));
-    return;
-  }
-  std::vector<LostDefinition> names;
-  for (;; ++token) {
-    switch (token->type) {
-      case NeslParser::NAME:
-        if (token[1].type != NeslParser::LPAREN) names.push_back(definition(*token));  // else a record
-        break;
-      case NeslParser::LPAREN:
-      case NeslParser::RPAREN:
-      case NeslParser::COMMA:
-        break;
-      case NeslParser::EQUAL:
-      case NeslParser::BAR_EQUAL:
-        lost.insert(lost.end(), names.begin(), names.end());
-        return;
-      default:
-        return;
+/// Collects the names that forms with mistakes were to define.
+class LostDefinitions {
+ public:
+  LostDefinitions(const std::vector<Token>& tokens, std::string_view text, uint32_t file,
+                  std::vector<LostDefinition>& lost)
+      : tokens_(tokens), text_(text), file_(file), lost_(lost) {}
+
+  /// `told`: the form is a part of the one before it, whose mistake was told.
+  void add(const ScannedForm& form, bool told) {
+    const uint32_t begin = form.begin;
+    const bool isDefinition = type(begin) == NeslParser::FUNCTION || type(begin) == NeslParser::DATATYPE ||
+                              beginsForeignDefinition(begin);
+    if (isDefinition) {
+      if (type(begin + 1) == NeslParser::NAME) lose(begin + 1, told);
+    } else if (type(begin) == NeslParser::LET && form.mistake && form.mistake->id == "K0116") {
+      // Without its `in` it was meant to bind names of the program.
+      for (uint32_t i = begin; i < form.next; ++i)
+        if (type(i) == NeslParser::LET || type(i) == NeslParser::SEMICOLON) addPattern(i + 1, true);
+    } else {
+      addPattern(begin, told);
     }
   }
+
+ private:
+  uint32_t type(uint32_t i) const { return i < tokens_.size() ? tokens_[i].type : kEndOfFile; }
+  std::string spelling(uint32_t i) const {
+    return lowerCase(text_.substr(tokens_[i].begin, tokens_[i].end - tokens_[i].begin));
+  }
+  void lose(uint32_t i, bool told, bool record = false) {
+    lost_.push_back({spelling(i), {file_, tokens_[i].begin, tokens_[i].end}, told, record});
+  }
+  /// `def g(x)`, `funtion g(x)`
+  bool beginsForeignDefinition(uint32_t i) const {
+    return type(i) == NeslParser::NAME && type(i + 1) == NeslParser::NAME && definesFunctions(spelling(i));
+  }
+  /// The names in the pattern that begins at token i, if a `=` is behind it.
+  void addPattern(uint32_t i, bool told) {
+    const size_t before = lost_.size();
+    for (;; ++i) {
+      switch (type(i)) {
+        case NeslParser::NAME:
+          lose(i, told, type(i + 1) == NeslParser::LPAREN);
+          break;
+        case NeslParser::LPAREN:
+        case NeslParser::RPAREN:
+        case NeslParser::COMMA:
+          break;
+        case NeslParser::EQUAL:
+        case NeslParser::BAR_EQUAL:
+          return;
+        default:
+          lost_.resize(before);
+          return;
+      }
+    }
+  }
+
+  const std::vector<Token>& tokens_;
+  std::string_view text_;
+  uint32_t file_;
+  std::vector<LostDefinition>& lost_;
+};
+
+/// Whether the form goes on with one before it that has a mistake: it begins a line further to the right, or
+/// has an `else`, `then` or `in` that belongs to nothing in it.
+bool goesOn(const std::vector<Token>& tokens, std::string_view text, const ScannedForm& failed,
+            const ScannedForm& form) {
+  const uint32_t first = tokens[form.begin].type;
+  if (first == NeslParser::FUNCTION || first == NeslParser::DATATYPE) return false;
+  if (continuesForm(tokens, text, failed.begin, form.begin)) return true;
+  int open = 0, lets = 0, ifs = 0, thens = 0;
+  for (uint32_t i = form.begin; i < form.end; ++i) {
+    switch (tokens[i].type) {
+      case NeslParser::LPAREN:
+      case NeslParser::LBRACKET:
+      case NeslParser::LBRACE:
+        ++open;
+        break;
+      case NeslParser::RPAREN:
+      case NeslParser::RBRACKET:
+      case NeslParser::RBRACE:
+        --open;
+        break;
+      case NeslParser::LET:
+        if (open == 0) ++lets;
+        break;
+      case NeslParser::IN:
+        if (open == 0 && lets-- == 0) return true;
+        break;
+      case NeslParser::IF:
+        if (open == 0) ++ifs;
+        break;
+      case NeslParser::THEN:
+        if (open == 0 && ++thens > ifs) return true;
+        break;
+      case NeslParser::ELSE:
+        if (open == 0 && ifs-- == 0) return true;
+        if (open == 0) --thens;
+        break;
+      default:
+        break;
+    }
+  }
+  return false;
 }
 
 /// In `a`, the second quote makes a character of the comma. The first mistake behind one such says so.
@@ -64,6 +140,24 @@ void explainClosingQuotes(const std::vector<Token>& tokens, std::string_view tex
   }
 }
 
+/// The tree of the form, or nothing where it has a mistake: the first one is told.
+std::optional<ast::Form> parseScanned(const ScannedForm& scanned, const std::vector<Token>& tokens,
+                                      FormParser& parser, std::vector<Diagnostic>& diagnostics) {
+  const size_t before = diagnostics.size();
+  const bool isCommand = !scanned.command.empty();
+  std::optional<ast::Form> form;
+  if (scanned.end > scanned.begin && !(isCommand && scanned.mistake)) form = parser.parse(scanned);
+  if (!scanned.mistake) return form;
+  // What ends too early has been parsed as far as it goes.
+  const bool earlier = diagnostics.size() > before &&
+                       (scanned.unended || diagnostics[before].span.begin < tokens[scanned.end].begin);
+  if (!earlier) {
+    diagnostics.resize(before);
+    diagnostics.push_back(*scanned.mistake);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 ParseResult parse(const SourceManager& sources, uint32_t file) {
@@ -72,16 +166,22 @@ ParseResult parse(const SourceManager& sources, uint32_t file) {
   std::vector<Token> tokens;
   runOnDeepStack([&] {
     tokens = lex(text);
-    const std::vector<ScannedForm> forms = scanForms(tokens, text, file, result.diagnostics);
+    const std::vector<ScannedForm> forms = scanForms(tokens, text, file);
     FormParser parser(tokens, text, file, result.diagnostics);
+    LostDefinitions lost(tokens, text, file, result.lost);
+    const ScannedForm* failed = nullptr;  // the form before, if it has a mistake
     for (const ScannedForm& scanned : forms) {
       if (result.diagnostics.size() >= kMaximalDiagnostics) break;
-      std::optional<ast::Form> form;
-      if (!scanned.wrong) form = parser.parse(scanned);
+      if (failed && goesOn(tokens, text, *failed, scanned)) {
+        lost.add(scanned, true);
+        continue;
+      }
+      std::optional<ast::Form> form = parseScanned(scanned, tokens, parser, result.diagnostics);
+      failed = form ? nullptr : &scanned;
       if (form) {
         result.forms.push_back(std::move(*form));
       } else {
-        addLostDefinitions(tokens, scanned.begin, text, file, result.lost);
+        lost.add(scanned, false);
       }
     }
   });

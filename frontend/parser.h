@@ -23,6 +23,8 @@ namespace kelpie {
 struct LostDefinition {
   std::string name;
   Span span;
+  bool told = false;    ///< the mistake tells enough: uses of the name have none of their own
+  bool record = false;  ///< if it is no record type, which is taken apart
 };
 
 struct ParseResult {

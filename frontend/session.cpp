@@ -79,7 +79,8 @@ std::vector<FormResult> Session::processFile(uint32_t file) {
   auto lost = parsed.lost.begin();
   auto syntaxErrorsBefore = [&](uint32_t position) {
     for (; lost != parsed.lost.end() && lost->span.begin < position; ++lost)
-      environment_.markFailed(lost->name, lost->span);
+      if (!lost->record || !environment_.lookupDatatype(lost->name, false))
+        environment_.markFailed(lost->name, lost->span, lost->told);
     for (; diagnostic != parsed.diagnostics.end() && diagnostic->span.begin <= position; ++diagnostic) {
       FormResult& result = results.emplace_back();
       result.span = diagnostic->span;

@@ -6,8 +6,10 @@ target_sources(kelpie_frontend PRIVATE
   form_reader.cpp
   form_scanner.cpp
   lexer.cpp
+  lexical_mistake.cpp
   parser.cpp
   syntax_mistake.cpp
-  text.cpp)
+  text.cpp
+  token_layout.cpp)
 # ANTLR's headers stay inside these few files.
 target_link_libraries(kelpie_frontend PRIVATE kelpie_grammar_Nesl)

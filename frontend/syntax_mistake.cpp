@@ -472,6 +472,7 @@ Diagnostic explain(const SyntaxMistake& mistake, const std::vector<Token>& token
 
   const auto span = [&](uint32_t i) { return Span{file, tokens[i].begin, tokens[i].end}; };
   const auto spelling = [&](uint32_t i) {
+    if (tokens[i].type == kEndOfFile) return std::string(describeTokenType(kEndOfFile));
     return fmt::format("`{}`", lowerCase(text.substr(tokens[i].begin, tokens[i].end - tokens[i].begin)));
   };
   Diagnostic diagnostic;
