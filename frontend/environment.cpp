@@ -79,7 +79,9 @@ const Datatype* Environment::lookupDatatype(const std::string& name, bool fromLi
 
 std::vector<std::string> Environment::similarNames(const std::string& name, bool fromLibrary,
                                                    const std::vector<std::string>& local) const {
-  const size_t limit = name.size() < 4 ? 1 : 2;
+  // A third of the letters at most; of a name of one or two letters, each of the library's would be as near.
+  const size_t limit = name.size() < 6 ? 1 : 2;
+  const bool tooShort = name.size() < 3;
   enum Whose : uint8_t { Local, Users, Librarys };
   std::vector<std::tuple<size_t, Whose, std::string>> near;
   const auto consider = [&](const std::string& candidate, Whose whose) {
@@ -92,8 +94,10 @@ std::vector<std::string> Environment::similarNames(const std::string& name, bool
   for (const std::string& candidate : local) consider(candidate, Local);
   if (!fromLibrary)
     for (auto& [candidate, cell] : userCells_) consider(candidate, Users);
-  for (auto& [candidate, builtin] : builtins_) consider(std::string(candidate), Librarys);
-  for (const std::string& candidate : library_.names()) consider(candidate, Librarys);
+  if (!tooShort) {
+    for (auto& [candidate, builtin] : builtins_) consider(std::string(candidate), Librarys);
+    for (const std::string& candidate : library_.names()) consider(candidate, Librarys);
+  }
   std::sort(near.begin(), near.end());
   std::vector<std::string> result;
   for (const auto& [distance, whose, candidate] : near) {
@@ -168,13 +172,13 @@ Environment::Definition Environment::define(Cell& cell) {
     entry->second = &cell;
     return {&cell, true};
   }
+  old.span = cell.span;
   if (old.kind == CellKind::Function) {
     if (old.function) replaced_.push_back(old.function);
     old.function = cell.function;
     old.serial = cell.serial;
     old.components = cell.components;
     old.defaults = std::move(cell.defaults);
-    old.span = cell.span;
     cell.replaces = &old;
   }
   return {&old, false};
@@ -194,7 +198,7 @@ std::optional<Span> Environment::failedDefinition(const std::string& name) const
   return found == failed_.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::optional<Span> Environment::announcedDefinition(const std::string& name) const {
+std::optional<Environment::Announcement> Environment::announcedDefinition(const std::string& name) const {
   const auto found = announced_.find(name);
   return found == announced_.end() ? std::nullopt : std::optional(found->second);
 }

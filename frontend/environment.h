@@ -113,9 +113,17 @@ class Environment {
     announced_.clear();
   }
   std::optional<Span> failedDefinition(const std::string& name) const;
-  /// A function that the text defines, perhaps further down.
-  void announce(const std::string& name, Span span) { announced_.try_emplace(name, span); }
-  std::optional<Span> announcedDefinition(const std::string& name) const;
+  /// Whether that was in this text.
+  bool failedHere(const std::string& name) const { return hidden_.contains(name); }
+  /// What the text defines, perhaps further down.
+  struct Announcement {
+    Span span;
+    bool isFunction;
+  };
+  void announce(const std::string& name, Announcement definition) {
+    announced_.try_emplace(name, definition);
+  }
+  std::optional<Announcement> announcedDefinition(const std::string& name) const;
   /// Whether a use of a name whose definition had a mistake is to be told: once in the text of both.
   bool tellFailed(const std::string& name) { return !hidden_.contains(name) || told_.insert(name).second; }
   /// The variable `it`: same rules, without the message.
@@ -130,7 +138,8 @@ class Environment {
   std::deque<Cell> cells_;
   std::deque<Datatype> datatypes_;
   std::unordered_map<std::string, Cell*> userCells_, libraryCells_;
-  std::unordered_map<std::string, Span> failed_, announced_;
+  std::unordered_map<std::string, Span> failed_;
+  std::unordered_map<std::string, Announcement> announced_;
   std::unordered_set<std::string> hidden_, told_;
   std::unordered_map<std::string, const Datatype*> userDatatypes_, libraryDatatypes_;
   std::unordered_map<std::string_view, const Builtin*> builtins_;

@@ -20,6 +20,8 @@ constexpr const char* kNotFinite =
 constexpr const char* kCases = "one of several cases is chosen by if A then X else if B then Y else Z";
 constexpr const char* kLoop =
     "a loop is a function that calls itself: function NAME(X) = if DONE then X else NAME(NEXT)";
+constexpr const char* kFunction =
+    "a function without a name is X => RESULT, one with a name is defined by function NAME(X) = BODY";
 constexpr const char* kPair = "the parts of a pair have names in a pattern: (a, b) = PAIR";
 constexpr const char* kSequence = "a sequence of elements of type A is [A]";
 constexpr const char* kString = "a string is a sequence of characters: [char]";
@@ -58,6 +60,13 @@ constexpr Word kNames[] = {
     {"sorted", "sort(v) sorts a sequence"},
     {"fst", kPair},
     {"snd", kPair},
+    {"head", "the first element of a sequence v is v[0]"},
+    {"tail", "drop(v, 1) is a sequence v without its first element"},
+    {"last", "the last element of a sequence v is v[#v - 1]"},
+    {"fn", kFunction},
+    {"fun", kFunction},
+    {"lambda", kFunction},
+    {"quit", "`exit;` ends a program, and so does :quit at the prompt"},
 };
 
 constexpr Word kTypes[] = {

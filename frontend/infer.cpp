@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "frontend/ast_names.h"
 #include "frontend/overloaded.h"
 #include "frontend/type_expression.h"
 
@@ -57,17 +58,6 @@ const char* adviceOnElements(const Type* first, const Type* other) {
   return (isText(first) && isNumber(other)) || (isNumber(first) && isText(other))
              ? "@x is the text of a value x"
              : "";
-}
-
-/// Of a pattern `name(...)`, or `name x`, whose name is that of no record type.
-std::string adviceOnRecord(const std::string& name, const ast::Pattern& part) {
-  for (const char* word : {"var", "val", "const", "auto", "set", "int", "float", "bool", "char", "string"})
-    if (name == word) return "a value is bound by NAME = VALUE, whatever its type";
-  if (const auto* other = std::get_if<ast::NamePattern>(&part.node))
-    return "names are separated by commas: " + name + ", " + other->name +
-           "; a record type is defined by `datatype " + name + "(...)`";
-  return "a record type is defined by `datatype " + name + "(...)`, a function by `function " + name +
-         "(...) = ...`";
 }
 
 /// Whether this is a pair of a sequence and a condition: what `x in v, x > 1` binds x to.
@@ -125,8 +115,7 @@ typed::PatternPtr Inference::pattern(const ast::Pattern& pattern,
               return std::make_unique<typed::Pattern>(std::move(result));
             }
             if (!datatype) {
-              report("K0203", pattern.span, "`" + record.name + "` is not a record type",
-                     adviceOnRecord(record.name, *record.field));
+              reportNoRecord(record, pattern.span);
               result.type = types_.variable();
               return std::make_unique<typed::Pattern>(std::move(result));
             }
@@ -285,6 +274,7 @@ ExpPtr Inference::pair(ExpPtr first, ExpPtr second, Span span) {
 }
 
 ExpPtr Inference::inferUnary(const ast::Unary& unary, Span span) {
+  if (toldComment(unary, span)) return failed(span);
   // A negative literal is a literal: the least int has no positive counterpart.
   if (unary.op == "-") {
     if (auto* literal = std::get_if<ast::IntLiteral>(&unary.operand->node)) {
@@ -310,6 +300,7 @@ ExpPtr Inference::inferUnary(const ast::Unary& unary, Span span) {
 }
 
 ExpPtr Inference::inferBinary(const ast::Binary& binary, Span span) {
+  if (toldArrow(binary)) return failed(span);
   std::vector<ExpPtr> arguments;
   arguments.push_back(infer(*binary.left));
   arguments.push_back(infer(*binary.right));
@@ -349,6 +340,12 @@ ExpPtr Inference::inferApply(const ast::Apply& apply, Span span) {
   ExpPtr function = infer(*apply.function);
   const TypeKind kind = resolve(function->type)->kind;
   if (kind != TypeKind::Function && kind != TypeKind::Variable) {
+    if (apply.overLineEnd) {  // what is on the next line belongs to another form
+      reportNoFunction(
+          *function, "this is not a function: it has type " + show(function->type),
+          "what follows a value is its argument, also on the next line: behind a form goes a `;`");
+      return failed(span);
+    }
     if (std::string hint = operatorNamed(*apply.argument); !hint.empty()) {
       reportNoFunction(*function, "this is not a function: it has type " + show(function->type),
                        std::move(hint));
@@ -384,14 +381,8 @@ ExpPtr Inference::call(ExpPtr function, ExpPtr argument, Span span, const std::s
     type = made;
   }
   if (type->kind != TypeKind::Function) {
-    std::string hint =
-        "two values side by side are a call; between elements goes a comma, behind a form a `;`";
-    const auto* literal = std::get_if<typed::Literal>(&function->node);
-    if (literal && isFloat(literal->value.type) && argument->span.begin == function->span.end)
-      hint = "a number has one point; a range of integers is [start:end]";
-    if (literal && literal->value.type == ScalarType::Bool)
-      hint = literal->value.isTrue() ? "`t` is the constant true" : "`f` is the constant false";
-    reportNoFunction(*function, "this is not a function: it has type " + show(type), std::move(hint));
+    reportNoFunction(*function, "this is not a function: it has type " + show(type),
+                     adviceOnCalled(*function, *argument, span));
     return failed(span);
   }
   if (auto conflict = types_.unify(argument->type, type->arguments[0])) {
@@ -497,7 +488,11 @@ ExpPtr Inference::inferSequence(const ast::SequenceLiteral& sequence, Span span)
 ExpPtr Inference::inferEach(const ast::ApplyToEach& each, Span span) {
   typed::ApplyToEach result{nullptr, {}, nullptr, each.serial};
   std::vector<ExpPtr> sources;
-  for (const ast::EachBinding& binding : each.bindings) sources.push_back(infer(*binding.source));
+  std::vector<BoundName> names;
+  for (const ast::EachBinding& binding : each.bindings)
+    for (BoundName& name : boundNames(*binding.pattern)) names.push_back(std::move(name));
+  for (const ast::EachBinding& binding : each.bindings)
+    sources.push_back(inferSource(*binding.source, names));
 
   Scope scope(*this);
   std::vector<typed::VariablePtr> variables;
@@ -534,7 +529,7 @@ ExpPtr Inference::inferEach(const ast::ApplyToEach& each, Span span) {
       reportConflict(
           "K0313", result.filter->span,
           "the filter of an apply-to-each is a bool, but this has type " + show(result.filter->type),
-          *conflict);
+          *conflict, {}, adviceOnCondition(*each.filter));
     }
   }
   if (!each.serial) --parallelDepth_;
@@ -545,12 +540,15 @@ ExpPtr Inference::inferIf(const ast::If& branch, Span span) {
   ExpPtr condition = infer(*branch.condition);
   if (auto conflict = types_.unify(condition->type, types_.boolType())) {
     reportConflict("K0304", condition->span,
-                   "a condition is a bool, but this has type " + show(condition->type), *conflict);
+                   "a condition is a bool, but this has type " + show(condition->type), *conflict, {},
+                   adviceOnCondition(*branch.condition));
   }
   ExpPtr thenBranch = infer(*branch.thenBranch);
   ExpPtr elseBranch = infer(*branch.elseBranch);
   if (auto conflict = types_.unify(elseBranch->type, thenBranch->type)) {
     bool tuple = std::holds_alternative<ast::Pair>(branch.elseBranch->node);
+    if (conflict->kind == Conflict::Identity)
+      std::swap(conflict->left, conflict->right);  // as they are written
     reportConflict("K0303", span,
                    "the branches of an `if` have one type: the first has type " + show(thenBranch->type) +
                        ", the second " + show(elseBranch->type),
@@ -571,7 +569,8 @@ ExpPtr Inference::inferLet(const ast::Let& let, Span span) {
   typed::Let result;
   result.bindings.reserve(let.bindings.size());
   for (const ast::LetBinding& binding : let.bindings) {
-    ExpPtr value = infer(*binding.value);
+    const bool told = toldForgottenFunction(*binding.pattern, *binding.value, true);
+    ExpPtr value = told ? failed(binding.value->span) : infer(*binding.value);
     std::vector<typed::VariablePtr> variables;
     typed::PatternPtr made = pattern(*binding.pattern, variables);
     if (auto conflict = types_.unify(value->type, made->type)) {

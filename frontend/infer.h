@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "frontend/ast.h"
+#include "frontend/ast_names.h"
 #include "frontend/environment.h"
 #include "frontend/typed.h"
 #include "ir/diagnostic.h"
@@ -95,6 +96,20 @@ class Inference {
   void bind(const std::vector<typed::VariablePtr>& variables);
   bool defaults(const ast::FunctionDefinition& definition, Cell& cell, const typed::Pattern& parameter);
 
+  // slips (infer_slips.cpp); true where one was told, and nothing is left to say
+  bool isKnown(const std::string& name);
+  void reportNoRecord(const ast::RecordPattern& record, Span span);
+  /// `g(x) = x + 1` without `function`.
+  bool toldForgottenFunction(const ast::Pattern& pattern, const ast::Exp& value, bool local);
+  /// `x -> x + 1` for `x => x + 1`.
+  bool toldArrow(const ast::Binary& binary);
+  /// A comment that begins with `#` or `--`.
+  bool toldComment(const ast::Unary& unary, Span span);
+  typed::ExpPtr inferSource(const ast::Exp& source, const std::vector<BoundName>& variables);
+  static const char* adviceOnCondition(const ast::Exp& condition);
+  /// What to write for a call of what is no function.
+  std::string adviceOnCalled(const typed::Exp& function, const typed::Exp& argument, Span call);
+
   // messages
   std::string show(const Type* type) const;
   /// Where a message shows both types: one variable has one name in it.
@@ -119,7 +134,9 @@ class Inference {
   std::vector<Diagnostic>& diagnostics_;
   std::unordered_map<std::string, std::vector<Entry>> scope_;
   std::vector<std::string> bound_;
-  bool callOverLineEnd_ = false;  ///< the form has a call that may be two forms, the first without its `;`
+  uint32_t formBegin_ = UINT32_MAX;  ///< of a form that is an expression
+  bool inParameters_ = false;        ///< the pattern is that of a function that is defined
+  bool callOverLineEnd_ = false;     ///< the form has a call that may be two forms, the first without its `;`
   std::unordered_set<std::string> unknown_;  ///< names that were reported: once for each form is enough
   std::vector<LambdaFrame> lambdas_;
   Cell* self_ = nullptr;  ///< the function being defined

@@ -10,12 +10,14 @@ using typed::ExpPtr;
 
 ExpPtr Inference::expression(const ast::ExpPtr& expression) {
   size_t before = diagnostics_.size();
+  formBegin_ = expression->span.begin;
   ExpPtr result = infer(*expression);
   return diagnostics_.size() == before ? std::move(result) : nullptr;
 }
 
 std::optional<Inference::BoundExpression> Inference::binding(const ast::Binding& binding) {
   size_t before = diagnostics_.size();
+  if (toldForgottenFunction(*binding.pattern, *binding.value, false)) return std::nullopt;
   BoundExpression result;
   result.value = infer(*binding.value);
   result.pattern = pattern(*binding.pattern, result.variables);
@@ -37,7 +39,9 @@ Cell* Inference::function(const ast::FunctionDefinition& definition) {
   auto function = std::make_shared<typed::Function>();
   Scope scope(*this);
   std::vector<typed::VariablePtr> variables;
+  inParameters_ = true;
   function->parameter = pattern(*definition.parameter, variables);
+  inParameters_ = false;
   Type* result = types_.variable();
   Type* type = types_.function(function->parameter->type, result, types_.definition(&cell));
   cell.scheme = {type, {}};

@@ -163,6 +163,8 @@ bool Inference::noteBinding(const typed::Exp& exp, std::vector<Diagnostic::Note>
 void Inference::reportNoFunction(const typed::Exp& function, std::string message, std::string hint) {
   std::vector<Diagnostic::Note> notes;
   if (noteBinding(function, notes)) hint = "the function can be called where the variable has another name";
+  if (const auto* global = std::get_if<typed::Global>(&function.node); global && global->cell->span.known())
+    notes.push_back({global->cell->span, "`" + global->cell->name + "` is bound here"});
   report("K0305", function.span, std::move(message), std::move(hint), std::move(notes));
 }
 
@@ -420,8 +422,12 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
              !advice.empty() && !(given < expected && hasPairBeforeLast(argument))) {
     hint = std::move(advice);
   } else if (given < expected || (given > expected && !open)) {
+    const bool isTuple = given > expected && !std::holds_alternative<typed::Pair>(argument.node);
     hint = what + " takes " + std::to_string(expected) + (expected == 1 ? " argument, " : " arguments, ") +
-           std::to_string(given) + (given == 1 ? " is given" : " are given");
+           (isTuple ? "a tuple of " : "") + std::to_string(given) +
+           (given == 1 || isTuple ? " is given" : " are given");
+    if (isTuple && resolve(parameter)->kind == TypeKind::Sequence)
+      hint += "; a sequence is written [a, b, c]";
     // A pair among them is one of them, unless it is the last.
     if (given < expected && hasPairBeforeLast(argument))
       hint += ", of which a pair is one: a pattern for it stands in parentheses, ((A, B), C)";
@@ -432,7 +438,20 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
   if (what == "`||`" && first->kind == TypeKind::Scalar)
     hint = "`||` pads a string; the logical operators are `and` and `or`";
   std::vector<Diagnostic::Note> notes;
-  explainOperands(argument, *parameter, notes);
+  // Of an operator whose right operand is a tuple, both operands: one type of both would not show where it
+  // ends.
+  const auto* operands = isOperator ? std::get_if<typed::Pair>(&argument.node) : nullptr;
+  const bool apart = operands && what[0] == '`' && resolve(parameter)->kind == TypeKind::Pair &&
+                     resolve(operands->second->type)->kind == TypeKind::Pair;
+  std::string givenTypes = "the argument has type " + show(argument.type);
+  if (apart) {
+    givenTypes =
+        "its operands have types " + show(operands->first->type) + " and " + show(operands->second->type);
+    for (const typed::Exp* operand : {operands->first.get(), operands->second.get()})
+      notes.push_back({operand->span, "this has type " + show(operand->type)});
+  } else {
+    explainOperands(argument, *parameter, notes);
+  }
   if (auto* local = std::get_if<typed::Local>(&function.node);
       local && local->variable->span.known() && conflict.kind == Conflict::Shape)
     notes.push_back({local->variable->span, "`" + local->variable->name +
@@ -442,9 +461,8 @@ void Inference::reportArgument(const typed::Exp& function, const typed::Exp& arg
       global && !global->cell->fromLibrary && global->cell->span.known() && conflict.kind != Conflict::Class)
     notes.push_back(
         {global->cell->span, what + " is defined here, of type " + show(global->cell->scheme.type)});
-  reportConflict("K0301", span,
-                 what + " expects " + show(parameter) + ", but the argument has type " + show(argument.type),
-                 conflict, std::move(notes), std::move(hint));
+  reportConflict("K0301", span, what + " expects " + show(parameter) + ", but " + givenTypes, conflict,
+                 std::move(notes), std::move(hint));
 }
 
 /// `(a, b => a + b)` is a pair of `a` and a function.
@@ -473,11 +491,12 @@ void Inference::reportUnknown(const std::string& name, Span span) {
   if (name == "true" || name == "false")
     return report("K0201", span, "`" + name + "` is not defined",
                   name == "true" ? "`t` is the constant true" : "`f` is the constant false");
-  if (const auto later = environment_.announcedDefinition(name); later && later->begin > span.begin)
+  if (const auto later = environment_.announcedDefinition(name); later && later->span.begin > span.begin)
     return report("K0201", span, "`" + name + "` is not defined yet",
-                  "what is called before its definition is declared first: function " + name +
-                      "(PARAMETERS) : ARGUMENT -> RESULT;",
-                  {{*later, "it is defined here, further down"}});
+                  later->isFunction ? "what is called before its definition is declared first: function " +
+                                          name + "(PARAMETERS) : ARGUMENT -> RESULT;"
+                                    : "forms are read in their order: a value is bound before it is used",
+                  {{later->span, "it is defined here, further down"}});
   std::vector<std::string> local;
   for (auto& [known, entries] : scope_)
     if (!entries.empty()) local.push_back(known);

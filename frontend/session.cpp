@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 
+#include "frontend/ast_names.h"
 #include "frontend/overloaded.h"
 #include "frontend/specialise.h"
 
@@ -87,9 +88,13 @@ std::vector<FormResult> Session::processFile(uint32_t file) {
       result.diagnostics.push_back(std::move(*diagnostic));
     }
   };
-  for (const ast::Form& form : parsed.forms)
+  for (const ast::Form& form : parsed.forms) {
     if (const auto* function = std::get_if<ast::FunctionDefinition>(&form.node))
-      environment_.announce(function->name, function->nameSpan);
+      environment_.announce(function->name, {function->nameSpan, true});
+    if (const auto* binding = std::get_if<ast::Binding>(&form.node))
+      for (const BoundName& bound : boundNames(*binding->pattern))
+        environment_.announce(bound.name, {bound.span, false});
+  }
   for (const ast::Form& form : parsed.forms) {
     syntaxErrorsBefore(form.span.begin);
     for (FormResult& result : process(form)) results.push_back(std::move(result));
@@ -132,21 +137,14 @@ void Session::markFailed(const ast::Form& form, bool told) {
   } else if (const auto* datatype = std::get_if<ast::DatatypeDefinition>(&form.node)) {
     environment_.markFailed(datatype->name, datatype->nameSpan, told);
   } else if (const auto* binding = std::get_if<ast::Binding>(&form.node)) {
-    std::vector<const ast::Pattern*> patterns = {binding->pattern.get()};
-    while (!patterns.empty()) {
-      const ast::Pattern& pattern = *patterns.back();
-      patterns.pop_back();
-      std::visit(
-          Overloaded{
-              [&](const ast::NamePattern& name) { environment_.markFailed(name.name, pattern.span, told); },
-              [&](const ast::PairPattern& pair) {
-                patterns.push_back(pair.first.get());
-                patterns.push_back(pair.second.get());
-              },
-              [&](const ast::RecordPattern& record) { patterns.push_back(record.field.get()); },
-          },
-          pattern.node);
+    // `g(x) = x + 1` was to define g, if there is no record type of this name.
+    const auto* record = std::get_if<ast::RecordPattern>(&binding->pattern->node);
+    if (record && !environment_.lookupDatatype(record->name, false)) {
+      environment_.markFailed(record->name, binding->pattern->span, told);
+      if (usesParts(*record, *binding->value)) return;
     }
+    for (const BoundName& bound : boundNames(*binding->pattern))
+      environment_.markFailed(bound.name, bound.span, told);
   }
 }
 
@@ -235,8 +233,9 @@ void Session::specialiseInto(FormResult& result, const typed::Exp& value) {
   }
 }
 
-Cell& Session::variableCell(const std::string& name, Type* type, FormResult& result) {
+Cell& Session::variableCell(const std::string& name, Type* type, Span span, FormResult& result) {
   Cell& cell = environment_.makeCell(CellKind::Variable, name);
+  cell.span = span;
   cell.scheme = types_.generaliseValue(type);
   Environment::Definition definition = environment_.define(cell);
   if (definition.cell == &cell) cell.id = environment_.newVariableId();
@@ -257,7 +256,7 @@ FormResult Session::expression(const ast::ExpPtr& expression) {
   result.type = show(value->type);
   specialiseInto(result, *value);
   if (result.failed()) return result;
-  Cell& it = variableCell("it", value->type, result);
+  Cell& it = variableCell("it", value->type, {}, result);
   result.assignments.push_back({it.id, 0, result.valueType->components});
   kept_.push_back(std::move(value));
   return result;
@@ -311,7 +310,7 @@ FormResult Session::binding(const ast::Binding& binding) {
   std::optional<std::string> known = constantString(*binding.value);
   size_t next = 0;
   for (const typed::VariablePtr& variable : bound->variables) {
-    Cell& cell = variableCell(variable->name, variable->type, result);
+    Cell& cell = variableCell(variable->name, variable->type, variable->span, result);
     size_t count = grounds_.row(grounds_.of(variable->type, {})).size();
     result.assignments.push_back({cell.id, next, count});
     next += count;

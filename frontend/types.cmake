@@ -10,6 +10,7 @@ add_custom_command(
   VERBATIM)
 target_sources(kelpie_frontend PRIVATE
   ${KELPIE_LIBRARY_SOURCE}
+  ast_names.cpp
   builtins.cpp
   constant_literal.cpp
   environment.cpp
@@ -18,6 +19,7 @@ target_sources(kelpie_frontend PRIVATE
   infer.cpp
   infer_forms.cpp
   infer_messages.cpp
+  infer_slips.cpp
   library.cpp
   nesl_type.cpp
   serial_check.cpp

@@ -24,15 +24,6 @@ class InferTest : public SessionTest {
     }
     return results.back().type;
   }
-  /// The only diagnostic of a program.
-  Diagnostic mistake(const std::string& text) {
-    std::vector<Diagnostic> all;
-    for (FormResult& result : process(text)) {
-      for (Diagnostic& diagnostic : result.diagnostics) all.push_back(std::move(diagnostic));
-    }
-    EXPECT_EQ(all.size(), 1u) << text;
-    return all.empty() ? Diagnostic{} : all.front();
-  }
 };
 
 TEST_F(InferTest, FunctionsAreGeneralisedWithTheirClasses) {
@@ -86,6 +77,7 @@ TEST_F(InferTest, FunctionValuesKeepTheirIdentity) {
   EXPECT_EQ(typeOf("eql(abs,abs);"), "bool");
   EXPECT_EQ(mistake("[sin, cos];").id, "K0308");
   EXPECT_EQ(mistake("if t then sin else cos;").id, "K0303");
+  EXPECT_THAT(mistake("if t then sin else cos;").message, HasSubstr("`sin` and `cos`"));
   EXPECT_EQ(mistake("let g = abs in (g(1), g(1.0));").id, "K0301");
 }
 
@@ -261,6 +253,9 @@ TEST_F(InferTest, DefinitionsFurtherDownAreFound) {
   ASSERT_EQ(diagnostic.notes.size(), 1u);
   EXPECT_EQ(diagnostic.notes[0].span.begin, 58u);
   EXPECT_TRUE(results[1].diagnostics.empty());
+  const Diagnostic value = mistake("hh + 1; (gg, hh) = (3, 4);");
+  EXPECT_EQ(value.message, "`hh` is not defined yet");
+  EXPECT_THAT(value.hint, HasSubstr("bound before it is used"));
 }
 
 TEST_F(InferTest, UnknownNamesSuggestNearOnes) {
@@ -273,6 +268,11 @@ TEST_F(InferTest, UnknownNamesSuggestNearOnes) {
   EXPECT_THAT(mistake("reduce(max, 0, [1]);").hint, HasSubstr("scan(g, identity, v)"));
   EXPECT_THAT(mistake("function mine(x) = x; mien(3);").hint, HasSubstr("`mine`"));
   EXPECT_EQ(mistake("quuxly;").hint, "");
+  for (const char* far : {"n;", "fact;", "with;", "math;", "x1;"}) EXPECT_EQ(mistake(far).hint, "") << far;
+  EXPECT_THAT(mistake("sun([1]);").hint, HasSubstr("`sum`"));
+  EXPECT_THAT(mistake("head([1]);").hint, HasSubstr("v[0]"));
+  EXPECT_THAT(mistake("tail([1]);").hint, HasSubstr("drop(v, 1)"));
+  EXPECT_THAT(mistake("last([1]);").hint, HasSubstr("v[#v - 1]"));
 }
 
 TEST_F(InferTest, NamesOfFormsWithMistakesAreKnown) {

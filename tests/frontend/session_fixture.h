@@ -60,6 +60,16 @@ class SessionTest : public testing::Test {
     return lines.empty() ? "" : lines.back();
   }
 
+  /// The only diagnostic of a program.
+  Diagnostic mistake(const std::string& text) {
+    std::vector<Diagnostic> all;
+    for (FormResult& result : process(text)) {
+      for (Diagnostic& diagnostic : result.diagnostics) all.push_back(std::move(diagnostic));
+    }
+    EXPECT_EQ(all.size(), 1u) << text;
+    return all.empty() ? Diagnostic{} : all.front();
+  }
+
   std::unique_ptr<Services> services = makeServices(
       {.output = [this](std::string_view text) { output += text; }, .messages = [](std::string_view) {}});
   std::string output;
