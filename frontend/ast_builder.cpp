@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
+#include "frontend/pattern_advice.h"
 #include "frontend/text.h"
 
 namespace kelpie {
@@ -35,37 +35,6 @@ std::shared_ptr<const T> foldPairs(const std::vector<std::shared_ptr<const T>>& 
   std::shared_ptr<const T> result = parts.back();
   for (size_t i = parts.size() - 1; i-- > 0;) result = makePair(parts[i], result);
   return result;
-}
-
-/// What stands where a pattern should may have been meant for something else. `before`: the character in
-/// front of it.
-std::string adviceOnPattern(std::string_view text, char before) {
-  const auto begins = [&](std::string_view word) {
-    return text.starts_with(word) && text.size() > word.size() && text[word.size()] == ' ';
-  };
-  if (begins("#")) return "a comment stands between two %";
-  for (const char* word : {"def", "defun", "define", "fn", "fun", "func"})
-    if (begins(word)) return "a function is defined by function NAME(X) = BODY";
-  constexpr size_t kSlips = 2;  // of who types a word of eight letters
-  const std::string first = lowerCase(text.substr(0, text.find(' ')));
-  const bool named =
-      first.size() + 1 < text.size() && std::isalpha(static_cast<unsigned char>(text[first.size() + 1]));
-  if (named && editDistance(first, "function", kSlips) <= kSlips)
-    return std::string("did you mean `function`?");
-  for (const char* constant : {"f", "t"})
-    if (begins(constant) || text.starts_with(std::string(constant) + "("))
-      return "`t` and `f` are the constants true and false; a function is defined by function NAME(X) = BODY";
-  if (begins("while")) return "a loop is a function that calls itself, with what changes as its arguments";
-  if (text.ends_with("]"))
-    return "nothing is assigned: v <- [(I, X)] is the sequence v with X at the place I; equality is written "
-           "==";
-  if (text.find('\n') != std::string_view::npos)
-    return "if a new form begins on its last line, the one before it lacks its `;`";
-  if (text.find(" for ") != std::string_view::npos)
-    return "what is done for each element of a sequence comes first, then a colon: {BODY : X in SEQUENCE}";
-  if (before == '{') return "a colon stands between what is done and the bindings: {BODY : X in SEQUENCE}";
-  return "a pattern is a name, a pair of patterns (a, b) or a record pattern name(a, b); equality is written "
-         "==";
 }
 
 }  // namespace
@@ -286,9 +255,11 @@ PatternPtr AstBuilder::patternOf(const ExpPtr& exp) {
     checkBindable("time", exp->span);
   } else {
     const Span place = exp->span;
+    const size_t behind = text_.find_first_not_of(" \t\r\n", place.end);
+    const bool isLambda = behind != std::string_view::npos && text_.substr(behind, 2) == "=>";
     fail("K0113", place, "this is not a pattern",
-         adviceOnPattern(text_.substr(place.begin, place.end - place.begin),
-                         place.begin > 0 ? text_[place.begin - 1] : ' '));
+         adviceOnPattern(*exp, text_.substr(place.begin, place.end - place.begin),
+                         place.begin > 0 ? text_[place.begin - 1] : ' ', isLambda));
   }
   return makePattern(NamePattern{"_"}, exp->span);
 }
@@ -390,7 +361,10 @@ ExpPtr AstBuilder::call(Parser::CallContext* tree) {
   ExpPtr callee = isTime ? nullptr : expression(tree->e());
   if (!tree->expr()) {
     fail("K0111", span(tree), "a function has at least one argument",
-         "a value that depends on nothing is not a function; bind it with NAME = VALUE");
+         fmt::format("a function is called with an argument: {}(X); what depends on nothing is a value, "
+                     "bound by NAME = "
+                     "VALUE",
+                     function ? name(function) : "g"));
     return callee ? callee : make(BoolLiteral{false}, span(tree));
   }
   if (isTime) return make(Time{expression(tree->expr())}, span(tree));

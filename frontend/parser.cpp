@@ -8,6 +8,7 @@
 #include "frontend/form_parser.h"
 #include "frontend/form_scanner.h"
 #include "frontend/lexer.h"
+#include "frontend/misread_text.h"
 #include "frontend/text.h"
 #include "frontend/token_layout.h"
 #include "ir/deep_stack.h"
@@ -124,20 +125,18 @@ bool goesOn(const std::vector<Token>& tokens, std::string_view text, const Scann
   return false;
 }
 
-/// In `a`, the second quote makes a character of the comma. The first mistake behind one such says so.
-void explainClosingQuotes(const std::vector<Token>& tokens, std::string_view text,
-                          std::vector<Diagnostic>& diagnostics) {
-  constexpr std::string_view kAfterValues = ",;)]} ";
-  for (size_t k = 0; k + 1 < tokens.size(); ++k) {
-    const Token &first = tokens[k], &second = tokens[k + 1];
-    if (first.type != NeslParser::CHAR || second.type != NeslParser::CHAR || first.end != second.begin ||
-        kAfterValues.find(text[second.begin + 1]) == std::string_view::npos)
-      continue;
-    const auto mistake = std::find_if(diagnostics.begin(), diagnostics.end(),
-                                      [&](const Diagnostic& d) { return d.span.begin >= second.begin; });
-    if (mistake != diagnostics.end()) mistake->hint = "a character has one quote, in front of it: `a";
-    return;
+/// What a comment that goes on too far has hidden: the names that are bound in it.
+void loseCommented(const MisreadComment& comment, std::string_view text, std::vector<LostDefinition>& lost) {
+  const std::vector<Token> tokens = lex(text.substr(0, comment.end - 1).substr(comment.begin + 1));
+  for (size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (tokens[i].type != NeslParser::NAME || tokens[i + 1].type != NeslParser::EQUAL) continue;
+    const uint32_t begin = comment.begin + 1 + tokens[i].begin, end = comment.begin + 1 + tokens[i].end;
+    lost.push_back(
+        {lowerCase(text.substr(begin, end - begin)), {comment.place.file, begin, end}, true, false});
   }
+  std::stable_sort(lost.begin(), lost.end(), [](const LostDefinition& a, const LostDefinition& b) {
+    return a.span.begin < b.span.begin;
+  });
 }
 
 /// The tree of the form, or nothing where it has a mistake: the first one is told.
@@ -188,6 +187,13 @@ ParseResult parse(const SourceManager& sources, uint32_t file) {
   std::stable_sort(result.diagnostics.begin(), result.diagnostics.end(),
                    [](const Diagnostic& a, const Diagnostic& b) { return a.span.begin < b.span.begin; });
   explainClosingQuotes(tokens, text, result.diagnostics);
+  std::vector<Span> mistakes;
+  for (const Diagnostic& diagnostic : result.diagnostics) mistakes.push_back(diagnostic.span);
+  if (const auto comment = misreadComment(tokens, text, file, mistakes)) {
+    explain(*comment, *std::find_if(result.diagnostics.begin(), result.diagnostics.end(),
+                                    [&](const Diagnostic& d) { return d.span.begin >= comment->end; }));
+    loseCommented(*comment, text, result.lost);
+  }
   if (result.diagnostics.size() >= kMaximalDiagnostics) {
     result.diagnostics.resize(kMaximalDiagnostics);
     result.diagnostics.back().notes.push_back(

@@ -5,6 +5,8 @@
 #include <filesystem>
 
 #include "frontend/ast_names.h"
+#include "frontend/lexer.h"
+#include "frontend/misread_text.h"
 #include "frontend/overloaded.h"
 #include "frontend/specialise.h"
 
@@ -100,7 +102,27 @@ std::vector<FormResult> Session::processFile(uint32_t file) {
     for (FormResult& result : process(form)) results.push_back(std::move(result));
   }
   syntaxErrorsBefore(UINT32_MAX);
+  explainMistakes(file, results);
   return results;
+}
+
+/// Mistakes that come from what the text looked like, not from what it says.
+void Session::explainMistakes(uint32_t file, std::vector<FormResult>& results) {
+  std::vector<Span> mistakes;
+  std::vector<Diagnostic*> diagnostics;
+  for (FormResult& result : results) {
+    for (Diagnostic& diagnostic : result.diagnostics) {
+      if (diagnostic.severity != Severity::Error || diagnostic.span.file != file) continue;
+      mistakes.push_back(diagnostic.span);
+      diagnostics.push_back(&diagnostic);
+    }
+  }
+  if (mistakes.empty()) return;
+  const std::string_view text = sources_.text(file);
+  const std::optional<MisreadComment> comment = misreadComment(lex(text), text, file, mistakes);
+  if (!comment) return;
+  for (Diagnostic* diagnostic : diagnostics)
+    if (diagnostic->span.begin >= comment->end) return explain(*comment, *diagnostic);
 }
 
 std::vector<FormResult> Session::process(const ast::Form& form) {

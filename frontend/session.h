@@ -89,6 +89,7 @@ class Session {
   void load(const ast::Command& command, Span span, std::vector<FormResult>& results);
   void defineLibrary(const ast::Form& form);
   void specialiseInto(FormResult& result, const typed::Exp& value);
+  void explainMistakes(uint32_t file, std::vector<FormResult>& results);
   Cell& variableCell(const std::string& name, Type* type, Span span, FormResult& result);
   ast::ExpPtr callOf(const ast::ExpPtr& function);
   std::optional<std::string> constantString(const ast::Exp& expression);

@@ -7,7 +7,11 @@ target_sources(kelpie_frontend PRIVATE
   form_scanner.cpp
   lexer.cpp
   lexical_mistake.cpp
+  misread_text.cpp
   parser.cpp
+  pattern_advice.cpp
+  surroundings.cpp
+  syntax_advice.cpp
   syntax_mistake.cpp
   text.cpp
   token_layout.cpp)

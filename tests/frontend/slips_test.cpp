@@ -71,6 +71,15 @@ TEST_F(SlipsTest, CommentsOfOtherLanguages) {
   EXPECT_THAT(mistake("values = [1]; k = # valus\n(1);").hint, Not(HasSubstr("%")));
 }
 
+TEST_F(SlipsTest, CommentsThatGoOverTheirLine) {
+  const auto results = process("x = 3; % comment\ny = 4; % another comment\nz = 5;\nx + y;");
+  EXPECT_THAT(results.at(1).diagnostics.at(0).notes,
+              Contains(Field(&Diagnostic::Note::message, HasSubstr("goes over the end of its line"))));
+  EXPECT_FALSE(results.at(2).diagnostics.at(0).shown) << "y is in a comment";
+  EXPECT_THAT(mistake("x = 3; % comment\ny = 4; % what\nx;").notes,
+              Contains(Field(&Diagnostic::Note::message, HasSubstr("goes over the end of its line"))));
+}
+
 TEST_F(SlipsTest, CallsOfWhatIsNoFunction) {
   EXPECT_EQ(mistake("a = [1, 2]; a(1);").hint, "an element of the sequence is a[INDEX]");
   EXPECT_THAT(mistake("a = [1, 2]; [a 1];").hint, HasSubstr("between elements goes a comma"));

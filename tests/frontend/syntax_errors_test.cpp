@@ -8,6 +8,7 @@ namespace kelpie {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(SyntaxErrors, SayWhatWasExpected) {
   EXPECT_EQ(parseText("1 +;").errors, "1:4: expected an expression but found `;` [K0101]\n");
@@ -129,6 +130,69 @@ TEST(SyntaxErrors, Hints) {
   for (const char* empty : {"g(1, []);", "(1, [], 2);", "[[1], []];"})
     EXPECT_THAT(parseText(empty).hints, HasSubstr("[] int")) << empty;
   EXPECT_THAT(parseText("g(1, []);").errors, HasSubstr("1:8: expected a type but found `)`"));
+}
+
+TEST(SyntaxErrors, HintsOnStatements) {
+  for (const char* text : {"function g(x) =\n  y = x + 1;\n  y * 2;", "function g(x) = (y = x + 1; y * 2);",
+                           "function g(x) = {y = x + 1; y * 2};"})
+    EXPECT_EQ(parseText(text).hints,
+              "within an expression a name is bound by let y = x + 1 in RESULT; equality is written ==")
+        << text;
+  EXPECT_THAT(parseText("if x > 1 then y = 3; y else 4;").hints, HasSubstr("it is let y = 3 in RESULT"));
+  EXPECT_THAT(parseText("if x > 3 then 1; else 2;").hints, HasSubstr("no `;` stands before `else`"));
+  EXPECT_THAT(parseText("function g(n) = if n == 0 { return 1; } else { return n; };").hints,
+              HasSubstr("in no braces"));
+  EXPECT_THAT(parseText("x = [1, 2\ny = 3;").hints, HasSubstr("is not closed"));
+  EXPECT_THAT(parseText("for (i = 0; i < 3; i) { print(i) };").hints,
+              HasSubstr("a function that calls itself"));
+  EXPECT_THAT(parseText("if x > 3 then {a in v; } else w;").hints, Not(HasSubstr("in no braces")));
+}
+
+TEST(SyntaxErrors, HintsOnDefinitionsOfOtherLanguages) {
+  EXPECT_THAT(parseText("def g(n): n * 2;").hints, HasSubstr("function NAME(X) = BODY"));
+  EXPECT_EQ(parseText("let rec h x = x in h(2);").hints,
+            "a function is defined at top level, by: function h(x) = ...");
+  EXPECT_EQ(parseText("let h x y = x in h(2, 3);").hints,
+            "a function is defined at top level, by: function h(x, y) = ...");
+  EXPECT_EQ(parseText("add x y = x + y;").hints, "a function is defined by: function add(x, y) = ...");
+  EXPECT_THAT(parseText("map(a b c => a, v);").hints, HasSubstr("((x, y) => x + y)"));
+  EXPECT_THAT(parseText("function h[x] = x;").hints, HasSubstr("in parentheses: function h("));
+  EXPECT_THAT(parseText("case x of 1 => 2;").hints, HasSubstr("else if"));
+  EXPECT_THAT(parseText("map(\\x -> x + 1, [1]);").hints, HasSubstr("X => RESULT"));
+  EXPECT_THAT(parseText("-- comment\nx = 3;").hints, HasSubstr("two %"));
+  EXPECT_THAT(parseText("datatype (int, int);").hints, HasSubstr("the name of the record type comes first"));
+  EXPECT_THAT(parseText("[a, b] = v;").hints, HasSubstr("is not taken apart"));
+  EXPECT_THAT(parseText("rand();").hints, HasSubstr("rand(X)"));
+}
+
+TEST(SyntaxErrors, HintsOnSigns) {
+  EXPECT_EQ(parseText("if x =< 3 then 1 else 2;").hints, "less or equal is written <=");
+  EXPECT_EQ(parseText("x === 3;").hints, "equality is written ==");
+  EXPECT_EQ(parseText("'abc';").hints, "a string stands in double quotes: \"abc\"");
+  EXPECT_EQ(parseText("`abc`;").hints, "a string stands in double quotes: \"abc\"");
+  EXPECT_EQ(parseText("x = `some words`;").hints, "a string stands in double quotes: \"some words\"");
+  EXPECT_EQ(parseText("x = [`a, g, `b, `;] y z = 3;").hints.find("double quotes"), std::string::npos);
+  EXPECT_EQ(parseText("x' = 3;").hints, "a name is made of letters, digits and `_`");
+}
+
+/// Where comments are taken to end with their lines, the text behind one is a comment, and the next comment
+/// is text.
+TEST(SyntaxErrors, CommentsThatGoOverTheirLine) {
+  const auto noted = [](const std::string& text) {
+    SourceManager sources;
+    const ParseResult result = parse(sources, sources.add("a.nesl", text));
+    std::string places;
+    for (const Diagnostic& d : result.diagnostics)
+      for (const Diagnostic::Note& note : d.notes)
+        if (note.message.starts_with("this comment")) places += sources.describe(note.span) + " ";
+    return places;
+  };
+  EXPECT_EQ(noted("x = 3; % comment\ny = 4; % another comment\nz = 5;\nx + y;"), "a.nesl:1:8 ");
+  EXPECT_EQ(noted("% one comment\n% another comment\nz = 5;"), "a.nesl:1:1 ");
+  // These are as they were meant.
+  EXPECT_EQ(noted("% one\n comment %\nz = = 5;"), "");
+  EXPECT_EQ(noted("x = 3; % one\n comment %\nz = = 5;"), "");
+  EXPECT_EQ(noted("x = 3; % one % y = 4; % two %\nz = = 5;"), "");
 }
 
 TEST(SyntaxErrors, Brackets) {
