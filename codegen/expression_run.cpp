@@ -341,9 +341,11 @@ void ExpressionEmitter::Run::addColumns(uint32_t block, ExprRef position, bool i
 /// place that all columns have, and the branch may be there as another column ends before.
 bool ExpressionEmitter::Run::recorded(Frame& f, ExprRef e) {
   if (inRecords.contains(e)) return true;
-  if (inFrames || !emitter.dialect_.record || !isColumn(f, e) || e->operands[0]->kind == ExprKind::Param)
-    return false;
+  if (inFrames || !emitter.dialect_.record || e->kind != ExprKind::Load) return false;
   const ExprRef position = e->operands[0];
+  const Dialect& d = emitter.dialect_;
+  const bool outside = !f.loop && d.gathered && d.gathered(position);
+  if (position->kind == ExprKind::Param || !(outside || isColumn(f, e))) return false;
   std::vector<ExprRef> own, loads;
   addColumns(f.block, position, false, own);
   if (own.size() < 2 || own.front() != e) return false;

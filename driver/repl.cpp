@@ -176,6 +176,9 @@ void Repl::guarded(Work work) {
         fmt::format("internal error: {}\nThis is a mistake in Kelpie, not in your program.", error.what()));
   } catch (const std::bad_alloc&) {
     complain("out of memory");
+  } catch (const std::exception& error) {
+    complain(
+        fmt::format("internal error: {}\nThis is a mistake in Kelpie, not in your program.", error.what()));
   }
 }
 
@@ -185,6 +188,10 @@ void Repl::take(const std::string& line) {
     if (!text.empty()) command(text);
     return;
   }
+  // Who types these waits for no further line.
+  if (pending_.empty() && editor_->interactive() && (text == "exit" || text == "quit" || text == "help"))
+    return complain(fmt::format("a form ends with `;`, but the command for this is {}",
+                                text == "help" ? ":help" : ":quit"));
   if (pending_.empty()) firstPending_ = line_;
   if (pending_.add(line)) evaluate(addPending());
 }

@@ -391,6 +391,12 @@ class Builder {
       lastEffect_ = v;
     } else if (effects_.mayFail(*graph_.nodes[v].stmt)) {
       if (lastEffect_ >= 0) addOrder(lastEffect_, v, "may fail, which comes after earlier effects");
+      if (effects_.mayGoOn(*graph_.nodes[v].stmt)) {
+        // What is behind it may never be reached. (It may fail itself: what follows comes after these, too.)
+        for (int u : failing_)
+          addOrder(u, v, fmt::format("may have no end, and comes after errors of {}", graph_.nodes[u].label));
+        failing_.clear();
+      }
       failing_.push_back(v);
     }
   }

@@ -1,4 +1,5 @@
-// Which functions may run a Service: their calls keep their order relative to other effects.
+// Which functions may run a Service: their calls keep their order relative to other effects. And which may go
+// on without end: what fails before them does so first.
 #pragma once
 
 #include <vector>
@@ -14,10 +15,16 @@ class Effects {
   bool mayServe(const lcu::Stmt& stmt) const;
   /// Whether the statement may record or raise an error.
   bool mayFail(const lcu::Stmt& stmt) const;
+  /// Whether it has a loop of the host, or a call of a function that calls itself, on whatever way.
+  bool mayGoOn(const lcu::Stmt& stmt) const;
 
  private:
-  bool mayServe(const lcu::Block& block) const;
-  std::vector<bool> serves_;  // by function
+  using OfStatement = bool (*)(const lcu::Stmt&);
+  /// Whether the predicate holds of a statement, of one in its blocks, or in those of functions that it calls
+  /// and `found` tells of.
+  static bool holds(const lcu::Stmt& stmt, OfStatement predicate, const std::vector<bool>& found);
+  static bool holds(const lcu::Block& block, OfStatement predicate, const std::vector<bool>& found);
+  std::vector<bool> serves_, goesOn_;  // by function
 };
 
 /// All expressions of a SOAC: thunks, operator, extents.

@@ -123,7 +123,7 @@ class Fuser {
           inlineMaps(program_, CostModel(program_, options_.costs, options_.sizes, knownExtents()));
       chooseForSegments(program_);
     }
-    forEachLaunch([&](lcu::Kernel& kernel) { dropImpliedChecks(kernel, *program_.arena); });
+    forEachLaunch([&](lcu::Kernel& kernel) { dropImpliedChecks(kernel, *program_.arena, leftForChecks_); });
     removeDeadCode(program_);
     forEachLaunch([&](lcu::Kernel& kernel) { mergeChecks(kernel, *program_.arena); });
     const CostModel model(program_, options_.costs, options_.sizes, knownExtents());
@@ -280,7 +280,7 @@ class Fuser {
         RewrittenKernel rewritten = rewriteCluster(kernels, needed, program_);
         if (rewritten.kernel.bindings.empty()) continue;
         mergeChecks(rewritten.kernel, *program_.arena);
-        dropImpliedChecks(rewritten.kernel, *program_.arena);
+        dropImpliedChecks(rewritten.kernel, *program_.arena, leftForChecks_);
         mergeChoices(rewritten.kernel, *program_.arena);
         computeBeforeLoops(rewritten.kernel, *program_.arena);
         markLoopVariables(rewritten.kernel, *program_.arena);
@@ -426,6 +426,7 @@ class Fuser {
   std::optional<lcu::Names> variables_;
   SolvedProblems solved_;  ///< where no program came before
   double searched_ = 0;    ///< counted seconds of the integer programs so far
+  int64_t leftForChecks_ = kMostForImpliedChecks;
 };
 
 }  // namespace

@@ -19,13 +19,16 @@ using lcu::Soac;
 
 namespace {
 
-/// What may be looked at for the bounds of loops of a kernel.
-constexpr int64_t kMostOfLoops = 1000000;
+/// What may be looked at for the bounds of loops of a kernel; for all of it, and what for a question after
+/// that.
+constexpr int64_t kMostOfLoops = 1000000, kMostOfKernel = 2000000;
+constexpr int kMostBeyond = 100;
 
 class Decisions {
  public:
-  /// `left`: what may be looked at for the bounds of loops.
-  Decisions(lcu::ExprArena& arena, int64_t& left) : arena_(arena), left_(left) {}
+  /// `left`: what may be looked at for the bounds of loops; `leftOfAll`: for anything.
+  Decisions(lcu::ExprArena& arena, int64_t& left, int64_t& leftOfAll)
+      : arena_(arena), left_(left), leftOfAll_(leftOfAll) {}
 
   /// Of thunks over a space that are evaluated together; `where` holds for their elements, or is null. All of
   /// a kernel are asked about, also those that cannot fail: what is decided in one is replaced in all.
@@ -35,6 +38,7 @@ class Decisions {
     if (where) bounds_.learn(where, true);
     const Schedule schedule = codegen::scheduleExpressions(roots);
     block(schedule, 0);
+    leftOfAll_ -= bounds_.spent();
   }
 
   bool any() const {
@@ -82,6 +86,7 @@ class Decisions {
   void block(const Schedule& schedule, uint32_t number) {
     for (const codegen::ScheduleStep& step : schedule.blocks[number].steps) {
       const ExprRef node = step.node;
+      if (bounds_.spent() > leftOfAll_) bounds_.allow(kMostBeyond);
       if (node->kind == ExprKind::Check)
         note(node, bounds_.implies(node->operands[0], true) && losesNoCheck(node) ? Decision::True
                                                                                   : Decision::None);
@@ -153,7 +158,7 @@ class Decisions {
   }
 
   lcu::ExprArena& arena_;
-  int64_t& left_;
+  int64_t &left_, &leftOfAll_;
   KnownBounds bounds_;
   bool inLoop_ = false;
   std::unordered_map<ExprRef, Decision> found_;  ///< Checks and Ifs
@@ -168,11 +173,11 @@ bool canFail(const lcu::Kernel& kernel) {
 
 }  // namespace
 
-void dropImpliedChecks(lcu::Kernel& kernel, lcu::ExprArena& arena) {
+void dropImpliedChecks(lcu::Kernel& kernel, lcu::ExprArena& arena, int64_t& leftOfAll) {
   constexpr int kMostRounds = 8;  // what is inside of what goes follows in the next round
   int64_t left = kMostOfLoops;
   for (int round = 0; round < kMostRounds && canFail(kernel); ++round) {
-    Decisions decisions(arena, left);
+    Decisions decisions(arena, left, leftOfAll);
     for (const Soac& soac : kernel.bindings) {
       decisions.find(codegen::eagerThunks(soac), soac, nullptr);
       decisions.find(codegen::lateThunks(soac), soac, soac.where);

@@ -52,6 +52,7 @@ KernelStructure::KernelStructure(const lcu::Kernel& kernel, const lcu::Program& 
   }
   if (passes.size() < 2) {
     if (!keyed) product = codegen::productOf(kernel, info, program);
+    if (!keyed && !rows && bySegments == BySegments::No) gathered = gatheredColumns(kernel, info, program);
     return;
   }
   passesOf.assign(kernel.bindings.size(), {});

@@ -12,6 +12,7 @@
 #include "codegen/cuda/pass_plan.h"
 #include "codegen/cuda/pass_split.h"
 #include "codegen/expression_schedule.h"
+#include "codegen/gathered_columns.h"
 #include "codegen/kernel_analysis.h"
 #include "codegen/regular_reads.h"
 #include "fusion/compiled_blocks.h"
@@ -52,9 +53,10 @@ class KernelStructure {
   bool keyed = false;       ///< codegen/keyed_segments.h
   bool rows = false;        ///< folds of a regular space, of which threads take several at a time
   bool twoIndices = false;  ///< codegen/regular_reads.h
-  std::optional<codegen::Product> product;  ///< likewise; of one pass
-  BySegments bySegments = BySegments::No;   ///< of the whole
-  std::set<lcu::VarId> inOrder;             ///< arrays of which each element loads its own
+  std::optional<codegen::Product> product;           ///< likewise; of one pass
+  BySegments bySegments = BySegments::No;            ///< of the whole
+  std::optional<codegen::GatheredColumns> gathered;  ///< of one pass
+  std::set<lcu::VarId> inOrder;                      ///< arrays of which each element loads its own
   std::vector<Pass> passes;
   std::vector<std::vector<size_t>> passesOf;  ///< by binding
 

@@ -12,10 +12,12 @@
 #include "codegen/integer_division.h"
 #include "fusion/compiled_blocks.h"
 #include "fusion/dependence_graph.h"
+#include "fusion/gathered_records.h"
 #include "fusion/load_waits.h"
 #include "fusion/product_tiles.h"
 #include "fusion/refilled_turns.h"
 #include "fusion/sampled_places.h"
+#include "fusion/scanner_time.h"
 #include "fusion/segment_look_ups.h"
 #include "fusion/slowest_turns.h"
 
@@ -67,7 +69,7 @@ class Account {
     passes_.resize(std::max<size_t>(1, structure.passes.size()));
     for (size_t p = 0; p < structure.passes.size(); ++p) {
       const codegen::cuda::PassPlan& plan = structure.passes[p].plan;
-      passes_[p].scanner = scannerTime(plan);
+      passes_[p].scanner = scannerTime(plan, n_, model_.costs());
       using codegen::cuda::Grid;
       const bool ofTiles = plan.grid == Grid::Tiles || plan.heads();
       passes_[p].waits = plan.scanned() ? Waits::ForLower : ofTiles ? Waits::ForBlock : Waits::No;
@@ -131,6 +133,7 @@ class Account {
         }
         pass.memory.loads += m_ * element * reads.atSegments;
       }
+      addLoads(pass.gathered.time(model_, pass.rows, n_), false);
       if (const auto& p = info_.offsetsParameter)
         pass.memory.loads += model_.storedBytes(info_.parameters[*p].var) * (m_ + 1) * model_.costs().byte;
       if (!pass.members.empty() && pass.bySegments == BySegments::Maps)
@@ -165,6 +168,8 @@ class Account {
     std::set<VarId> guarded;  ///< arrays that only survivors of filters load
     SegmentLookUps segmentLookUps;
     std::set<VarId> sideBySide;  ///< arrays that neighbouring segments read so
+    GatheredRecords gathered;
+    double rows = 0;  ///< of what is gathered
     bool scansRanges = false;
     double ahead = 0;           ///< share of the elements that ranges scan ahead of their tiles
     std::set<VarId> readAhead;  ///< of these
@@ -178,25 +183,6 @@ class Account {
     pass.scansRanges = true;
     pass.ahead = n_ / std::max(1.0, n_ + 2 * m_ * std::max(1.0, n_ / ranges));
     pass.readAhead.insert(plan.stages[0].packs.begin(), plan.stages[0].packs.end());
-  }
-
-  /// What the scanner of a pass takes for its tiles (codegen/cuda/scanner.cuh).
-  double scannerTime(const codegen::cuda::PassPlan& plan) const {
-    constexpr double kQuick = 0.4;                // where lanes take several tiles each (scanShortTiles)
-    constexpr double kThree = 1.35, kWide = 1.8;  // where a tile carries three words, and more
-    constexpr int64_t kWord = 8;
-    constexpr int kShortTile = 1024;
-    using namespace codegen::cuda;
-    if (!plan.scanned()) return 0;
-    const bool quick = plan.shape.items() <= kShortTile &&
-                       std::all_of(plan.levels.begin(), plan.levels.end(), [](const LevelPlan& level) {
-                         return !level.segmented && level.bytes() <= int64_t{sizeof(int64_t)};
-                       });
-    int64_t carried = 0;
-    for (const LevelPlan& level : plan.levels)
-      carried = std::max<int64_t>(carried, level.bytes() + (level.segmented ? kWord : 0));
-    const double wide = carried > 3 * kWord ? kWide : carried == 3 * kWord ? kThree : 1;
-    return n_ / plan.shape.items() * model_.costs().scannedTile * (quick ? kQuick : wide);
   }
 
   void findProduct() {
@@ -511,7 +497,7 @@ class Account {
       // What elements a few places away load, too.
       if (pattern == AccessPattern::Shifted && structure_.inOrder.contains(e->index)) places.fresh = 0;
       const GatherTime one = model_.gather(places);
-      addLoads({times * one.memory, times * one.shared, times * one.own}, repeated);
+      addGathers(e, {times * one.memory, times * one.shared, times * one.own}, repeated);
     } else if (shifted) {
       if (role == BindingRole::Epilogue) {
         reads.atSegments = 1;
@@ -522,10 +508,19 @@ class Account {
       Places places;
       places.visited = known->second;
       const GatherTime one = model_.gather(places);
-      addLoads({times * one.memory, times * one.shared, times * one.own}, repeated);
+      addGathers(e, {times * one.memory, times * one.shared, times * one.own}, repeated);
     } else {
-      addLoads(model_.gathers(e->index, times, n_), repeated);
+      addGathers(e, model_.gathers(e->index, times, n_), repeated);
     }
+  }
+  /// Those that may lie side by side are counted together.
+  void addGathers(ExprRef e, const GatherTime& time, bool repeated) {
+    const auto& columns = structure_.gathered;
+    if (!columns || e->operands[0] != columns->position ||
+        std::find(columns->columns.begin(), columns->columns.end(), e->index) == columns->columns.end())
+      return addLoads(time, repeated);
+    pass_->gathered.add(time);
+    pass_->rows = model_.elements(program_.vars[e->index].extent);
   }
   static bool isReadBySegments(ExprRef at) {
     return codegen::stepOf(at, 1) == codegen::Step::One && codegen::stepOf(at, 2) != codegen::Step::None;

@@ -24,7 +24,7 @@ void ResidentColumns::forgetDead() {
   std::erase_if(residents_, [](const auto& entry) { return entry.second.array.expired(); });
 }
 
-void ResidentColumns::forgetUnused() {
+void ResidentColumns::forgetUnused(size_t room) {
   forgetDead();
   // Several arrays may have one value, which is unused if nobody else has it.
   const auto onlyThere = [](const ArrayBytes& array) { return !array.isSettled(); };
@@ -34,7 +34,11 @@ void ResidentColumns::forgetUnused() {
   std::erase_if(residents_, [&](const auto& entry) {
     const auto& [key, resident] = entry;
     if (resident.value.use_count() > holders[resident.value.get()]) return false;
-    if (const auto array = resident.array.lock()) array->settle();
+    const auto array = resident.array.lock();
+    if (!array || array->isSettled()) return true;
+    if (array->size() > room) return false;
+    room -= array->size();
+    array->settle();
     return true;
   });
 }

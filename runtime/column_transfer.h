@@ -29,8 +29,8 @@ class ResidentColumns {
   void add(const std::shared_ptr<ArrayBytes>& array, const DeviceRef& value);
   void forgetDead();
   /// Those that no run uses at the moment: they are uploaded again where they are needed. What is nowhere
-  /// else is brought to the host.
-  void forgetUnused();
+  /// else is brought to the host, as far as it fits into `room` bytes.
+  void forgetUnused(size_t room);
   /// All of them. The target is about to end, arrays may stay; what cannot be brought is lost.
   void settle();
 

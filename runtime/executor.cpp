@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "runtime/column_transfer.h"
+#include "runtime/host_memory.h"
 #include "runtime/launcher.h"
 #include "runtime/plan.h"
 #include "runtime/plan_stack.h"
@@ -72,7 +73,10 @@ class Run final : public Environment {
         launcher_(context, plan, stack_),
         ahead_(context, stack_, launcher_.recorder()) {
     context_.settle = [this] { ahead_.settle(); };
-    context_.forget = [&residents] { residents.forgetUnused(); };
+    context_.forget = [this, &residents] {
+      // As much stays for others.
+      residents.forgetUnused(context_.options.hostMemory.value_or(availableMemory()) / 2);
+    };
     context_.alsoWanted = [this](std::vector<Wanted>& wanted) { addLikely(wanted); };
   }
 
@@ -418,27 +422,39 @@ RunResult Executor::run(const PreparedProgram& prepared, const GlobalValues& glo
     context.longPositions = state_->longPositions;
     return Run(context, parts.plan, state_->residents, globals, services).run(parts.failure);
   };
-  RunResult result;
-  try {
-    result = attempt();
-  } catch (const PositionsTooLong&) {
-    target.clearError();
-    state_->longPositions = true;
-    if (counted.services > 0) {
-      result = RuntimeError{parts.program.span,
+  const auto attemptTwice = [&]() -> RunResult {
+    try {
+      return attempt();
+    } catch (const PositionsTooLong&) {
+      target.clearError();
+      state_->longPositions = true;
+      if (counted.services > 0)
+        return RuntimeError{parts.program.span,
                             "sequences of sequences have more than 2147483647 elements in all, which came up "
                             "after something that cannot be done twice; run it with --long-offsets"};
-    } else {
       const size_t held = counted.heldBytes;
       counted = {};
       counted.heldBytes = held;
-      result = attempt();
+      return attempt();
     }
+  };
+  // Whatever becomes of it, the next form finds nothing of this one.
+  const auto finish = [&](bool succeeded) {
+    target.clearError();
+    if (!succeeded) {  // maybe for want of memory, which others want, too: code, the driver, other programs
+      pool.trim();
+      target.giveBackUnused();
+    }
+    services.endForm(succeeded);
+  };
+  RunResult result;
+  try {
+    result = attemptTwice();
+  } catch (...) {
+    finish(false);
+    throw;
   }
-  target.clearError();
-  // It may have failed for want of memory, which others want, too: code, the driver, other programs.
-  if (std::holds_alternative<RuntimeError>(result)) pool.trim();
-  services.endForm(std::holds_alternative<Columns>(result));
+  finish(std::holds_alternative<Columns>(result));
   const TargetStatistics after = target.statistics();
   counted.launches = std::max(counted.launches, after.launches - before.launches);
   counted.compiler = after.compiler - before.compiler;

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -51,6 +52,8 @@ struct RunOptions {
   /// The run ends when the results are in the target's memory; they are not handed over (the columns are
   /// none).
   bool discardResults = false;
+  /// Bytes of the host's memory that are free; none: the machine tells (host_memory.h).
+  std::optional<size_t> hostMemory = std::nullopt;
 };
 
 struct KernelStatistics {

@@ -1,24 +1,14 @@
 #include "runtime/host_target.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 #include "runtime/host_grade.h"
+#include "runtime/host_memory.h"
 
 namespace kelpie::runtime {
-namespace {
-
-size_t machineMemory() {
-  const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
-  if (pages <= 0 || size <= 0) return size_t{1} << 32;
-  return static_cast<size_t>(pages) * static_cast<size_t>(size);
-}
-
-}  // namespace
 
 HostTarget::HostTarget(size_t memoryLimit, int threads)
     : memoryLimit_(memoryLimit != 0 ? memoryLimit : machineMemory() / 4 * 3), team_(threads) {}

@@ -38,12 +38,19 @@ class LaunchScratch final : public Scratch {
   size_t refused_ = 0;
 };
 
-/// A launch without the memory it asked for ends the run.
+/// A launch that did not happen ends the run, unless the program had ended before: it may have been foretold
+/// (run_ahead.h), or come behind an error that the host has not looked for.
 void check(RunContext& context, const Failure& failure, const LaunchScratch& scratch,
            const std::string& what) {
-  if (failure && scratch.refused() > 0)
+  if (!failure) return;
+  if (scratch.refused() > 0)
     context.outOfMemory(fmt::format("{} needs {} bytes of temporary memory", what, scratch.refused()));
+  context.synchronise();
   context.check(failure);
+}
+
+bool isOutOfMemory(const Failure& failure) {
+  return failure && failure->find("out of memory") != std::string::npos;
 }
 
 /// Whether a launch over nothing still has something to write or to check.
@@ -79,9 +86,13 @@ void Launcher::launch(const PlanInstruction& i, const codegen::LaunchExtents& ex
     request.extents.gatheredBytes = gatheredBytes(i, info);
     if (context_.options.sampleThunks) sample(i, request);
     context_.pending = true;
-    const Failure failure = context_.target.launch(request);
-    if (failure)
-      check(context_, failure, scratch, "the kernel " + plan_.kernels.kernels[i.target].kernel->name);
+    Failure failure = context_.target.launch(request);
+    if (isOutOfMemory(failure) && scratch.refused() == 0) {
+      // What a launch needs beside buffers the driver has, which others had before.
+      context_.giveBackUnused();
+      failure = context_.target.launch(request);
+    }
+    check(context_, failure, scratch, "the kernel " + plan_.kernels.kernels[i.target].kernel->name);
     recorder_.launched(i.target, extents, shortArrays_, results_);
   } else {
     recorder_.leftOut(i.target);
@@ -153,6 +164,10 @@ void Launcher::findArguments(const PlanInstruction& i, const codegen::KernelInfo
   // Sizes first: they may move survivors to smaller buffers.
   for (size_t k = 0; k < info.parameters.size(); ++k)
     if (info.parameters[k].kind == ParameterKind::Size) context_.countOf(*stack_.value(i.operands[k]).device);
+  for (const auto& onto : i.onto) {  // to widen an array takes its size
+    DeviceValue& base = *stack_.value(onto.base).device;
+    if (base.type != info.outputs[onto.output].type) context_.countOf(base);
+  }
   arguments_.clear();
   lengths_.clear();
   for (size_t k = 0; k < info.parameters.size(); ++k) {

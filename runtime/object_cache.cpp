@@ -210,7 +210,8 @@ std::optional<std::string> ObjectCache::start(const std::vector<std::string>& wa
   // One shell for each core works through its share.
   const size_t shells = std::min<size_t>(jobs.size(), std::max(1u, std::thread::hardware_concurrency()));
   for (size_t first = 0; first < shells; ++first) {
-    std::string shell = "/bin/sh", option = "-c", script = shellFunction();
+    // Ctrl-C is for us: a terminal sends it to compilers, too, who would be given up for good.
+    std::string shell = "/bin/sh", option = "-c", script = "trap '' INT\n" + shellFunction();
     for (size_t k = first; k < jobs.size(); k += shells)
       script += "make " + shellWord(jobs[k].stem) + " " + shellWord(jobs[k].target) + "\n";
     char* const arguments[] = {shell.data(), option.data(), script.data(), nullptr};

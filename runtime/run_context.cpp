@@ -166,6 +166,13 @@ void RunContext::outOfMemory(const std::string& what) {
                          readableBytes(target.memoryLimit())));
 }
 
+void RunContext::giveBackUnused() {
+  if (settle) settle();
+  if (forget) forget();
+  pool.trim();
+  target.giveBackUnused();
+}
+
 BufferRef RunContext::allocateBytes(size_t bytes) const {
   BufferRef buffer = pool.allocate(bytes);
   if (!buffer && settle) {
@@ -189,7 +196,10 @@ DeviceRef RunContext::widened(const DeviceRef& array, ScalarType type) {
 }
 
 DeviceRef RunContext::allocate(ScalarType type, int64_t count, const std::string& what) {
-  if (count < 0) throw InternalError("a negative number of elements for " + what);
+  if (count < 0) {
+    synchronise();  // a check of the device may have failed, and this be its fallback
+    throw InternalError("a negative number of elements for " + what);
+  }
   const auto width = static_cast<uint64_t>(sizeOf(type));
   const bool overflow = static_cast<uint64_t>(count) > std::numeric_limits<size_t>::max() / 4 / width;
   const size_t bytes = overflow ? 0 : static_cast<size_t>(count) * width;

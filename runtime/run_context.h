@@ -70,6 +70,8 @@ class RunContext {
   /// most of the first one is empty.
   int64_t countOf(DeviceValue& v);
 
+  /// All memory that nothing needs, to others than the pool: code, the driver, other programs.
+  void giveBackUnused();
   /// Null when there is no memory, whatever is given up for it.
   BufferRef allocateBytes(size_t bytes) const;
   /// `what` names it when there is no memory, which ends the run.

@@ -197,6 +197,9 @@ class Target {
   }
   virtual void clearError() = 0;
 
+  /// Hands memory that was deallocated on to whoever else wants some.
+  virtual void giveBackUnused() {}
+
   /// Whether launches take arrays of Int64 that are stored in 32 bits.
   virtual bool storesShort() { return false; }
   /// Makes one of those an array of Int64, and the other way.

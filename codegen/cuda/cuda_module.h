@@ -95,6 +95,15 @@ double segmentsOfShorts(double outers, double places);
 /// What takes the least time. `byColumns`: that is how other folds go.
 ProductWay productWay(const TileShape& shape, bool byColumns, double outers, double places, double length);
 
+/// Parameters, by number.
+struct SideBySide {
+  std::vector<uint32_t> columns;
+  /// None: loops load them. Else all elements do, at the places that this one holds in order
+  /// (codegen/gathered_columns.h); whether it pays depends on these.
+  std::optional<uint32_t> places;
+  bool operator==(const SideBySide&) const = default;
+};
+
 struct CudaPass {
   lcu::Kernel kernel;
   std::vector<uint32_t>
@@ -125,9 +134,8 @@ struct CudaPass {
   bool fewColumns = false;        ///< of Columns: no more segments than a warp has lanes
   bool insteadOfColumns = false;  ///< of an alternative: what is launched otherwise has Grid::Columns
   int64_t leastOfLongTiles = 0;   ///< of long tiles: elements of such inputs
-  /// Parameters, by number: columns that loops load at the same positions (records.cuh), which launches may
-  /// put side by side.
-  std::vector<std::vector<uint32_t>> records;
+  /// Columns that are loaded at the same positions (records.cuh), which launches may put side by side.
+  std::vector<SideBySide> records;
   bool evenChunks = false;  ///< few tiles go in equal numbers to as many blocks as run at once
   bool refills = false;     ///< of Chunks: blocks should have several tiles each (lane_queue.cuh)
   int64_t nearBytes = 1;    ///< of Ranges: CudaOptions::nearBytes
@@ -199,6 +207,11 @@ struct CudaOptions {
   int64_t fewTiles = 1024;  ///< no more tiles than this find their part of a segmented space themselves
   /// Columns of fewer bytes are not put side by side: they are in the caches of single cores.
   int64_t recordBytes = int64_t{1} << 20;
+  /// Nor are those of fewer that are loaded outside of loops: L2 has them. On an H200, four columns of 2^22
+  /// places took 0.62 of the time, two 1.0 (bench/results/h200-2026-11-30-gathered-records.txt).
+  int64_t gatheredBytes = int64_t{1} << 27;
+  /// Elements that gather while a piece of memory stays in L2, at most.
+  int64_t gatherWindow = int64_t{1} << 18;
   int64_t manyWriters = kManyWriters;  ///< from which on it pays to find the last ones together
   /// Arrays that are stored in 32 bits (codegen/short_arrays.h), ascending.
   std::vector<lcu::VarId> shortArrays;

@@ -119,7 +119,7 @@ void writeCheckedBefore(PassText& t, bool whole, bool alone = false) {
   for (uint32_t b : t.plan.stages[0].bindings) checkBinding(t, b, 0, emitter);
   for (int column : {6, 4, 2}) t.line(column, "}}");
   t.line(2, "if ({}) {{", noted.noted);
-  writeItems(t, 0, {.checks = CheckForm::Assume, .whole = whole, .alone = alone});
+  writeItemsFromRecords(t, 0, {.checks = CheckForm::Assume, .whole = whole, .alone = alone});
   if (t.hasOwn(0)) {
     t.line(2, "}} else {{");
     writeIdentities(t, 0);
@@ -240,7 +240,7 @@ void writeCheckedItems(PassText& t, size_t number) {
   const bool copies = !everywhere && mayPay && !(numbered && functions > kFewFunctions) &&
                       text.size() <= (pays ? kShortWithChecks : kShort) && !(searches && hasLoops(t, stage));
   if (!searches && !copies) {
-    t.text += text;
+    writeItemsFromRecords(t, number, recorded);
     return;
   }
   // Those of ranges have it beside the other copy, as most segments may be short; but not where warps, or
@@ -258,7 +258,7 @@ void writeCheckedItems(PassText& t, size_t number) {
       if (gathers || (searches && permutes)) {
         writeCheckedBefore(t, true, alone);
       } else {
-        writeItems(t, number, {.checks = CheckForm::Note, .whole = true, .alone = alone});
+        writeItemsFromRecords(t, number, {.checks = CheckForm::Note, .whole = true, .alone = alone});
       }
     };
     if (alsoAlone) {
@@ -275,9 +275,13 @@ void writeCheckedItems(PassText& t, size_t number) {
     if (gathers && !copies) {
       writeCheckedBefore(t, false);
     } else {
-      writeItems(
-          t, number,
-          {.checks = CheckForm::Note, .whole = everywhere, .nearest = nearest, .plainReciprocals = plain});
+      const ItemForm form{
+          .checks = CheckForm::Note, .whole = everywhere, .nearest = nearest, .plainReciprocals = plain};
+      if (copies) {  // what is no whole tile is little
+        writeItems(t, number, form);
+      } else {
+        writeItemsFromRecords(t, number, form);
+      }
     }
     if (copies) t.line(2, "}}");
     if (!t.searchesRange) writeSearchForErrors(t, number, plain);

@@ -280,6 +280,7 @@ void writeSignature(PassText& t) {
   } else {
     t.line(2, "if (failedBefore(launch)) return;");
   }
+  if (t.gathered) t.line(2, "const void* const records = scatteredRecords(launch.records[0]);");
   for (const auto& [v, name] : t.cellValues) {
     t.line(2, "const {} {} = *{};", typeName(t.typeOf(v)), name,
            t.parameterNames.at({ParameterKind::Cell, v}));

@@ -415,4 +415,21 @@ void writeItems(PassText& t, size_t number, const ItemForm& form) {
   t.line(2, "}}");
 }
 
+void writeItemsFromRecords(PassText& t, size_t number, const ItemForm& form) {
+  if (t.gathered) {
+    t.fromRecords = true;
+    const std::string items = t.apart([&] { writeItems(t, number, form); });
+    t.fromRecords = false;
+    if (!t.pass.records.empty()) {
+      t.line(2, "if (records) {{");
+      t.text += items;
+      t.line(2, "}} else {{");
+      writeItems(t, number, form);
+      t.line(2, "}}");
+      return;
+    }
+  }
+  writeItems(t, number, form);
+}
+
 }  // namespace kelpie::codegen::cuda

@@ -46,6 +46,8 @@ void accumulated(PassText& t, uint32_t b, const std::vector<std::string>& items)
 void openItems(PassText& t);
 /// The loops over what a stage computes; over the identities of its operators instead.
 void writeItems(PassText& t, size_t number, const ItemForm& form);
+/// The same, twice if columns that are gathered may lie side by side: with what the launch has put there.
+void writeItemsFromRecords(PassText& t, size_t number, const ItemForm& form);
 void writeIdentities(PassText& t, size_t number);
 
 }  // namespace kelpie::codegen::cuda

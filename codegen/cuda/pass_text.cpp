@@ -19,6 +19,8 @@ PassText::PassText(CudaPass& ownPass, const lcu::Program& ownProgram, const Cuda
       plan(planPass(kernel, info, program, options, form, pass.placesOfSpace)) {
   chooseNames();
   placeScratch();
+  if (plan.grid == Grid::Chunks || plan.grid == Grid::Tiles || plan.ranges())
+    gathered = gatheredColumns(kernel, info, program);
 }
 
 std::string PassText::unique(const std::string& wanted) {
@@ -28,19 +30,19 @@ std::string PassText::unique(const std::string& wanted) {
 }
 
 void PassText::chooseNames() {
-  taken = {"i",        "s",        "p",        "n",        "m",        "S",        "Shared",  "Reduction",
-           "row",      "v",        "bit",      "offset",   "order",    "tile",     "shared",  "launch",
-           "segments", "splits",   "borders",  "number",   "segment",  "begin",    "end",     "k",
-           "inside",   "length",   "test",     "total",    "out",      "kelpie",   "range",   "reduce",
-           "result",   "reduced",  "ending",   "ends",     "sum",      "partials", "empty",   "lower",
-           "kept",     "dropped",  "failed",   "rows",     "item",     "good",     "acc",     "heads",
-           "packs",    "starts",   "numbers",  "kWarps",   "fetch",    "marked",   "Range",   "groups",
-           "at",       "keys",     "base",     "first",    "round",    "alone",    "items",   "part",
-           "folds",    "foldAt",   "none",     "W",        "Map",      "most",     "product", "depth",
-           "index",    "fold",     "keep",     "column",   "Tiles",    "tile0",    "tile1",   "tile2",
-           "tile3",    "fetched0", "fetched1", "fetched2", "fetched3", "value0",   "value1",  "value2",
-           "value3",   "columns",  "kRows",    "kColumns", "before",   "after",    "next",    "whole",
-           "fine",     "frames",   "queue",    "held",     "busy",     "takes",    "turn",    "votes"};
+  taken = {
+      "i",        "s",        "p",        "n",        "m",      "S",       "Shared",  "Reduction", "row",
+      "v",        "bit",      "offset",   "order",    "tile",   "shared",  "launch",  "segments",  "splits",
+      "borders",  "number",   "segment",  "begin",    "end",    "k",       "inside",  "length",    "test",
+      "total",    "out",      "kelpie",   "range",    "reduce", "result",  "reduced", "ending",    "ends",
+      "sum",      "partials", "empty",    "lower",    "kept",   "dropped", "failed",  "rows",      "item",
+      "good",     "acc",      "heads",    "packs",    "starts", "numbers", "kWarps",  "fetch",     "marked",
+      "Range",    "groups",   "at",       "keys",     "base",   "first",   "round",   "alone",     "items",
+      "part",     "folds",    "foldAt",   "none",     "W",      "Map",     "most",    "product",   "depth",
+      "index",    "fold",     "keep",     "column",   "Tiles",  "tile0",   "tile1",   "tile2",     "tile3",
+      "fetched0", "fetched1", "fetched2", "fetched3", "value0", "value1",  "value2",  "value3",    "columns",
+      "kRows",    "kColumns", "before",   "after",    "next",   "whole",   "fine",    "frames",    "queue",
+      "held",     "busy",     "takes",    "turn",     "votes",  "records"};
   for (size_t k = 1; k <= kernel.bindings.size() + plan.levels.size(); ++k)
     for (const char* stem : {"own", "scan", "keep", "keeps", "states", "rank", "at", "Level"})
       taken.insert(stem + std::to_string(k));
@@ -102,6 +104,7 @@ Dialect PassText::dialect() const {
   d.record = [this](const std::vector<ExprRef>& loads, const std::string& position) {
     return recordText(loads, position);
   };
+  if (fromRecords) d.gathered = [this](ExprRef position) { return position == gathered->position; };
   d.sameLength = [this](ExprRef load, ExprRef other) {
     const ExprRef extent = program.vars.at(load->index).extent;
     return extent && extent == program.vars.at(other->index).extent;
@@ -118,12 +121,18 @@ std::string PassText::recordText(const std::vector<ExprRef>& loads, const std::s
     columns.push_back(static_cast<uint32_t>(array - info.parameters.data()));
     arrays += ", " + names[columns.back()];
   }
-  auto& records = pass.records;
-  auto known = std::find(records.begin(), records.end(), columns);
-  if (known == records.end()) {
-    if (columns.size() > kMostColumns || records.size() == kMostRecords) return "";
-    known = records.insert(records.end(), columns);
+  SideBySide wanted{columns, std::nullopt};
+  if (fromRecords) {
+    const KernelParameter* places = info.parameter(ParameterKind::Array, gathered->places);
+    wanted.places = static_cast<uint32_t>(places - info.parameters.data());
   }
+  auto& records = pass.records;
+  auto known = std::find(records.begin(), records.end(), wanted);
+  if (known == records.end()) {
+    if (columns.size() > kMostColumns || records.size() == (fromRecords ? 1 : kMostRecords)) return "";
+    known = records.insert(records.end(), wanted);
+  }
+  if (fromRecords) return fmt::format("recordIn<{}>(records, {})", columns.size(), position);
   return fmt::format("recordAt(launch.records[{}], {}{})", known - records.begin(), position, arrays);
 }
 

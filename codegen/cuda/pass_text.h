@@ -19,6 +19,7 @@
 #include "codegen/cuda/level_text.h"
 #include "codegen/cuda/pass_plan.h"
 #include "codegen/expression_emitter.h"
+#include "codegen/gathered_columns.h"
 
 namespace kelpie::codegen::cuda {
 
@@ -150,6 +151,8 @@ class PassText {
   std::map<lcu::VarId, std::string> packNames;  ///< arrays whose elements have been loaded
   std::set<lcu::VarId> itemArrays;              ///< results whose items are in registers
   size_t rangeLoop = 0;                         ///< where the loop over the tiles of a range begins
+  std::optional<GatheredColumns> gathered;      ///< may come from records that the launch has put there
+  bool fromRecords = false;                     ///< ... and do, in the text at hand
   bool searchesRange = false;  ///< `good` tells of all tiles of a range whether there were no errors
   std::map<lcu::VarId, int64_t> scratchCells;  ///< where Once bindings find what other blocks wrote
   std::vector<int> statesBefore;  ///< by level: state words of a tile that belong to lower levels

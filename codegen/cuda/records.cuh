@@ -1,6 +1,6 @@
-// Columns of one element that a thread loads at a place of its own, step after step of a loop: where the host
-// has put them side by side, a load brings two of them, and all lie in one or two pieces of 32 bytes instead
-// of one piece each.
+// Columns of one element that a thread loads at a place of its own, step after step of a loop or where
+// another array tells (codegen/gathered_columns.h): where the host has put them side by side, a load brings
+// two of them, and all lie in one or two pieces of 32 bytes instead of one piece each.
 #pragma once
 
 #include "base.cuh"
@@ -47,6 +47,23 @@ KELPIE_DEVICE Record<sizeof...(T)> recordAt(const void* records, int64_t positio
   using Own = Record<sizeof...(T)>;
   if (records) return loadRecord(static_cast<const Own*>(records) + position);
   return Own{{columnBits(columns[position])...}};
+}
+
+/// In front of the records of gathered columns: whether the launch has put any there (kelpie_interleave_scattered).
+struct alignas(32) RecordsHeader {
+  uint64_t scattered;
+};
+
+/// The records behind a header; null where there is none, or it says that there are none.
+KELPIE_DEVICE const void* scatteredRecords(const void* header) {
+  const auto* found = static_cast<const RecordsHeader*>(header);
+  return found && found->scattered != 0 ? found + 1 : nullptr;
+}
+
+/// A record of `records`, which are there.
+template <int kColumns>
+KELPIE_DEVICE Record<kColumns> recordIn(const void* records, int64_t position) {
+  return loadRecord(static_cast<const Record<kColumns>*>(records) + position);
 }
 
 KELPIE_DEVICE int64_t integerColumn(uint64_t bits) { return int64_t(bits); }

@@ -1,6 +1,7 @@
 // The kernels that the host launches beside generated ones; a module of their own.
 #pragma once
 
+#include "records.cuh"
 #include "segment_heads.cuh"
 #include "segment_ranks.cuh"
 #include "segments.cuh"
@@ -89,16 +90,110 @@ extern "C" __global__ void kelpie_shorten(const int64_t* from, uint32_t* to, int
   convertAll(from, to, count);
 }
 
-/// Puts columns of 8 bytes side by side (records.cuh).
+/// Puts columns of 8 bytes side by side (records.cuh). A thread has one pair of a record at a time, so that
+/// neighbours store neighbours.
 struct RecordColumns {
   const uint64_t* column[8];
 };
+template <int kPairs>
+KELPIE_DEVICE void interleave(const RecordColumns& columns, int64_t count, int64_t width, uint64_t* out) {
+  struct alignas(16) Pair {
+    uint64_t word[2];
+  };
+  constexpr int kTogether = 4;  // whose loads are on the way at once
+  const int64_t step = int64_t(gridDim.x) * blockDim.x, all = count * kPairs;
+  for (int64_t at = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; at < all; at += kTogether * step) {
+    Pair pairs[kTogether];
+    KELPIE_UNROLL
+    for (int u = 0; u < kTogether; ++u) {
+      const int64_t place = at + u * step, row = place / kPairs, column = place % kPairs * 2;
+      if (place >= all) break;
+      pairs[u].word[0] = columns.column[column][row];
+      pairs[u].word[1] = column + 1 < width ? columns.column[column + 1][row] : 0;
+    }
+    KELPIE_UNROLL
+    for (int u = 0; u < kTogether; ++u)
+      if (at + u * step < all) reinterpret_cast<Pair*>(out)[at + u * step] = pairs[u];
+  }
+}
+KELPIE_DEVICE void interleave(const RecordColumns& columns, int64_t count, int64_t width, uint64_t* out) {
+  switch ((width + 1) / 2) {
+    case 1:
+      return interleave<1>(columns, count, width, out);
+    case 2:
+      return interleave<2>(columns, count, width, out);
+    case 3:
+      return interleave<3>(columns, count, width, out);
+    default:
+      return interleave<4>(columns, count, width, out);
+  }
+}
 extern "C" __global__ void kelpie_interleave(const RecordColumns columns, int64_t count, int64_t width,
-                                             int64_t stride, uint64_t* out) {
+                                             uint64_t* out) {
   kelpie::followEarlierLaunches();
-  const int64_t step = int64_t(gridDim.x) * blockDim.x;
-  for (int64_t k = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += step)
-    for (int64_t c = 0; c < width; ++c) out[k * stride + c] = columns.column[c][k];
+  interleave(columns, count, width, out);
+}
+
+/// Places that elements gather at, in the order of elements, in 4 or 8 bytes each; `count` is at least 1.
+struct GatheredPlaces {
+  const void* places;
+  int64_t bytes, count;
+  int64_t window;  ///< elements that gather while a piece of memory stays in L2, at most
+};
+
+/// Whether they lie so far apart that no cache keeps what an element leaves of a piece of memory until
+/// another one comes: by a sample, which is the same for all blocks. A warp looks at a window of elements,
+/// which is scattered if it goes over eight times as many places and most neighbours load different pieces.
+template <class T>
+KELPIE_DEVICE bool isScattered(const GatheredPlaces& gathered) {
+  constexpr int64_t kTimesAsMany = 8;
+  constexpr int64_t kInPiece = 4;                  // of 8 bytes
+  constexpr int kSamplesOfLane = 4, kWindows = 8;  // warps of the block
+  constexpr auto kGreatest = int64_t(~uint64_t{0} >> 1);
+  struct Votes {
+    uint32_t scattered[kWindows];
+  };
+  KELPIE_SHARED(Votes, votes);
+  const auto* places = static_cast<const T*>(gathered.places);
+  const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
+  const int64_t count = gathered.count, window = count < gathered.window ? count : gathered.window;
+  const int64_t first = (count - window) / kWindows * warp;
+  int64_t least = kGreatest, greatest = -kGreatest;
+  int apart = 0;
+  KELPIE_UNROLL
+  for (int k = 0; k < kSamplesOfLane; ++k) {
+    const int64_t at = first + (lane * kSamplesOfLane + k) * (window / (32 * kSamplesOfLane));
+    const auto place = int64_t(places[at]), next = int64_t(places[at + 1 < count ? at + 1 : at]);
+    least = place < least ? place : least;
+    greatest = place > greatest ? place : greatest;
+    apart += next - place >= kInPiece || place - next >= kInPiece;
+  }
+  for (int mask = 16; mask > 0; mask /= 2) {
+    const int64_t otherLeast = kelpie::shuffleXor(least, mask),
+                  otherGreatest = kelpie::shuffleXor(greatest, mask);
+    least = otherLeast < least ? otherLeast : least;
+    greatest = otherGreatest > greatest ? otherGreatest : greatest;
+    apart += kelpie::shuffleXor(apart, mask);
+  }
+  if (lane == 0)
+    votes.scattered[warp] = apart > 16 * kSamplesOfLane && (greatest - least) / kTimesAsMany >= window;
+  __syncthreads();
+  uint32_t scattered = 0;
+  for (int k = 0; k < kWindows; ++k) scattered += votes.scattered[k];
+  return scattered > kWindows / 2;
+}
+
+/// Records behind a header, which tells whether there are any: if that is worth it. 256 threads a block.
+extern "C" __global__ void kelpie_interleave_scattered(const kelpie::Launch launch,
+                                                       const GatheredPlaces gathered,
+                                                       const RecordColumns columns, int64_t count,
+                                                       int64_t width, kelpie::RecordsHeader* header) {
+  kelpie::followEarlierLaunches();
+  if (kelpie::failedBefore(launch)) return;  // nor does who gathers look at the header
+  const bool scattered =
+      gathered.bytes == 8 ? isScattered<int64_t>(gathered) : isScattered<uint32_t>(gathered);
+  if (blockIdx.x == 0 && threadIdx.x == 0) header->scattered = scattered;
+  if (scattered) interleave(columns, count, width, reinterpret_cast<uint64_t*>(header + 1));
 }
 
 /// Sets `count` elements, before a permute that may leave some unwritten; `out` is aligned to 16 bytes.

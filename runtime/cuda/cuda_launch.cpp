@@ -101,8 +101,8 @@ Failure CudaTarget::launch(const LaunchRequest& request) {
   for (const auto& [prepared, pass] : missing)
     if (auto failure = load(*prepared, *pass)) return failure;
   if (kernel.text.calls && !stackReserved_) {
-    stackReserved_ = true;
     if (auto failure = device_->reserveStack(codegen::cuda::kStackBytes)) return failure;
+    stackReserved_ = true;
   }
   ++launches_;
   return timed([&] { return launchPasses(request, kernel); });
@@ -248,37 +248,6 @@ Failure CudaTarget::convert(const Function& function, DevicePointer to, DevicePo
   return device_->launch(function, std::min<int64_t>((count + 255) / 256, 4096), 256, arguments.addresses());
 }
 
-Failure CudaTarget::interleave(const LaunchRequest& request, const PreparedPass& pass,
-                               const std::vector<uint32_t>& columns, DevicePointer& records) {
-  constexpr int64_t kMostForElement = 2;  // of more, what is put side by side may never be looked at
-  RecordColumns arrays{};
-  int64_t count = 0;
-  for (size_t k = 0; k < columns.size(); ++k) {
-    const Origin& origin = pass.parameters[columns[k]];
-    if (origin.of != Origin::Of::Argument || origin.index >= request.lengths.size()) return std::nullopt;
-    const int64_t length = request.lengths[origin.index];
-    count = k == 0 ? length : std::min(count, length);
-    arrays.column[k] = request.arguments[origin.index].pointer;
-  }
-  const auto width = static_cast<int64_t>(columns.size()), stride = (width + 1) / 2 * 2;
-  const size_t bytes = static_cast<size_t>(count * stride) * sizeof(uint64_t);
-  if (count == 0 || static_cast<int64_t>(bytes) < options_.recordBytes ||
-      count / kMostForElement > request.extents.elements)
-    return std::nullopt;
-  DevicePointer place = request.scratch->take(bytes);
-  if (!place) return std::nullopt;
-  if (auto failure = loadSupport()) return failure;
-  ArgumentBlock arguments(5);
-  arguments.set(0, arrays);
-  arguments.set(1, count);
-  arguments.set(2, width);
-  arguments.set(3, stride);
-  arguments.set(4, place);
-  records = place;
-  return device_->launch(interleave_, std::min<int64_t>((count + 255) / 256, 4096), 256,
-                         arguments.addresses());
-}
-
 codegen::LaunchExtents CudaTarget::extentsOf(const LaunchRequest& request, const PreparedPass& prepared,
                                              const CudaPass& pass) {
   codegen::LaunchExtents extents = request.extents;
@@ -360,7 +329,7 @@ Failure CudaTarget::launchPass(const LaunchRequest& request, PreparedKernel& ker
   std::ranges::copy(last.places, word.places);
   if (auto failure = fillPlaces(last)) return failure;
   for (size_t k = 0; k < pass.records.size(); ++k)
-    if (auto failure = interleave(request, prepared, pass.records[k], word.records[k])) return failure;
+    if (auto failure = interleave(request, kernel, prepared, pass, k, word)) return failure;
 
   auto pointerOf = [&](const Origin& place) {
     return place.of == Origin::Of::Output ? request.outputs[place.index] : kernel.between[place.index];

@@ -246,9 +246,10 @@ Failure CudaTarget::load(PreparedPass& prepared, const CudaPass& pass) {
 
 Failure CudaTarget::loadSupport() {
   if (support_) return std::nullopt;
-  const std::vector<std::string> entries = {
-      "kelpie_starts", "kelpie_rank1", "kelpie_rank2",      "kelpie_rank4", "kelpie_fill1",
-      "kelpie_fill4",  "kelpie_fill8", "kelpie_interleave", "kelpie_widen", "kelpie_shorten"};
+  const std::vector<std::string> entries = {"kelpie_starts", "kelpie_rank1",      "kelpie_rank2",
+                                            "kelpie_rank4",  "kelpie_fill1",      "kelpie_fill4",
+                                            "kelpie_fill8",  "kelpie_interleave", "kelpie_interleave_scattered",
+                                            "kelpie_widen",  "kelpie_shorten"};
   if (auto failure = device_->compile(codegen::cuda::supportSource(), entries, support_)) return failure;
   starts_ = support_->function("kelpie_starts");
   rank1_ = support_->function("kelpie_rank1");
@@ -258,6 +259,7 @@ Failure CudaTarget::loadSupport() {
   fill4_ = support_->function("kelpie_fill4");
   fill8_ = support_->function("kelpie_fill8");
   interleave_ = support_->function("kelpie_interleave");
+  interleaveScattered_ = support_->function("kelpie_interleave_scattered");
   widen_ = support_->function("kelpie_widen");
   shorten_ = support_->function("kelpie_shorten");
   return std::nullopt;

@@ -26,6 +26,8 @@
 
 namespace kelpie::runtime::cuda {
 
+struct LaunchWord;
+
 class CudaTarget final : public Target {
  public:
   explicit CudaTarget(std::unique_ptr<Device> device, codegen::cuda::CudaOptions options = {});
@@ -35,6 +37,7 @@ class CudaTarget final : public Target {
   DevicePointer allocate(size_t bytes) override;
   void deallocate(DevicePointer pointer) override;
   size_t memoryLimit() const override { return device_->memoryLimit(); }
+  void giveBackUnused() override { device_->giveBackUnused(); }
   Failure upload(DevicePointer to, const void* from, size_t bytes) override;
   Failure download(void* to, DevicePointer from, size_t bytes) override;
   Failure copy(DevicePointer to, DevicePointer from, size_t bytes) override;
@@ -130,9 +133,10 @@ class CudaTarget final : public Target {
                                           const codegen::cuda::CudaPass& pass);
   Failure takeBetween(const LaunchRequest& request, PreparedKernel& kernel);
   Failure launchPass(const LaunchRequest& request, PreparedKernel& kernel, size_t passNumber);
-  /// Columns of parameters side by side, if that pays and there is memory; else null.
-  Failure interleave(const LaunchRequest& request, const PreparedPass& pass,
-                     const std::vector<uint32_t>& columns, DevicePointer& records);
+  /// Columns of parameters side by side, the pass's `number`th, if that may pay and there is memory; `word`
+  /// tells the kernel.
+  Failure interleave(const LaunchRequest& request, const PreparedKernel& kernel, const PreparedPass& prepared,
+                     const codegen::cuda::CudaPass& pass, size_t number, LaunchWord& word);
   /// By a kernel of the support module.
   Failure convert(const Function& function, DevicePointer to, DevicePointer from, int64_t count);
   /// Permutes whose last writers the host finds after a launch, with memory for that.
@@ -158,7 +162,7 @@ class CudaTarget final : public Target {
   std::unordered_map<std::string, std::shared_ptr<const Loaded>> loaded_;  ///< by source
   std::unique_ptr<Module> support_;                                        ///< null before its first use
   Function starts_ = nullptr, rank1_ = nullptr, rank2_ = nullptr, rank4_ = nullptr;
-  Function fill1_ = nullptr, fill4_ = nullptr, fill8_ = nullptr, interleave_ = nullptr;
+  Function fill1_ = nullptr, fill4_ = nullptr, fill8_ = nullptr, interleave_ = nullptr, interleaveScattered_ = nullptr;
   Function widen_ = nullptr, shorten_ = nullptr;
   uint64_t launches_ = 0, epochs_ = 0;
   uint64_t cleanAt_ = 0;  ///< launches up to which there was no error

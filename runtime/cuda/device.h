@@ -46,6 +46,7 @@ class Device {
   virtual DevicePointer allocate(size_t bytes) = 0;
   virtual void deallocate(DevicePointer pointer) = 0;
   virtual size_t memoryLimit() const = 0;
+  virtual void giveBackUnused() {}  ///< memory that was deallocated, to whoever else wants some
   virtual codegen::DeviceFigures figures() const { return {}; }  ///< without copyBandwidth
 
   virtual Failure upload(DevicePointer to, const void* from, size_t bytes) = 0;

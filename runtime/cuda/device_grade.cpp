@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/host_grade.h"
+#include "runtime/host_memory.h"
 #ifdef KELPIE_HAVE_CUB
 #include "runtime/cuda/grade_cub.h"
 #endif
@@ -18,6 +19,15 @@ namespace {
 /// Sorts in the memory of the host: right everywhere, at the price of two copies.
 Failure gradeByWayOfHost(Device& device, const GradeRequest& request) {
   const auto elements = static_cast<size_t>(request.extents.elements);
+  // Keys, what is made of them, and as much again that the sort has beside these.
+  constexpr size_t kBeside = 2;
+  const size_t width = static_cast<size_t>(sizeOf(request.type)) +
+                       (request.sorted ? sizeOf(request.type) : 0) + (request.order ? sizeof(int64_t) : 0) +
+                       (request.ranks ? sizeof(int64_t) : 0);
+  if (const size_t needed = elements * width * kBeside; needed > availableMemory())
+    return fmt::format(
+        "out of memory: a sort of {} elements goes by way of the host and takes {} bytes there", elements,
+        needed);
   std::vector<std::byte> keys(elements * static_cast<size_t>(sizeOf(request.type)));
   std::vector<std::byte> sorted(request.sorted ? keys.size() : 0);
   std::vector<int64_t> order(request.order ? elements : 0), ranks(request.ranks ? elements : 0), offsets;

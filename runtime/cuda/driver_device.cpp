@@ -239,7 +239,7 @@ class DriverDevice final : public Device {
     size_t rounded = (std::max<size_t>(bytes, 16) + 255) / 256 * 256;
     queue_->flushForNow();  // who asks for memory asks again when there is none
     if (driver_.memAllocAsync(&address, rounded, stream_) != 0) {
-      giveBackFreed();
+      giveBackUnused();
       if (driver_.memAllocAsync(&address, rounded, stream_) != 0) return nullptr;
     }
     return reinterpret_cast<DevicePointer>(address);
@@ -249,6 +249,12 @@ class DriverDevice final : public Device {
     driver_.memFreeAsync(at(pointer), stream_);
   }
   size_t memoryLimit() const override { return memory_ / 16 * 15; }
+  void giveBackUnused() override {
+    queue_->flushForNow();
+    driver_.streamSynchronize(stream_);  // a failure of a kernel comes back at the next wait
+    queue_->waited();
+    driver_.memPoolTrimTo(pool_, 0);
+  }
   codegen::DeviceFigures figures() const override {
     const auto attribute = [this](int which) {
       int value = 0;
@@ -347,7 +353,7 @@ class DriverDevice final : public Device {
     if (auto f = compiler_->take(source, code)) return f;
     int result = driver_.moduleLoadData(&loaded, code.data());
     if (result == kOutOfMemory) {
-      giveBackFreed();
+      giveBackUnused();
       result = driver_.moduleLoadData(&loaded, code.data());
     }
     if (result == kOutOfMemory) return driver_.failure(result, "loading a module");
@@ -421,12 +427,6 @@ class DriverDevice final : public Device {
   }
 
   /// What was freed, but is kept for later, or lies in pieces, goes back to the system.
-  void giveBackFreed() {
-    queue_->flushForNow();
-    driver_.streamSynchronize(stream_);  // a failure of a kernel comes back at the next wait
-    queue_->waited();
-    driver_.memPoolTrimTo(pool_, 0);
-  }
   Failure flush() { return driver_.failure(queue_->flush(), "launching kernels"); }
   int lastWriters(const LastWriters& r, DevicePointer scratch, size_t& bytes) {
 #ifdef KELPIE_HAVE_CUB

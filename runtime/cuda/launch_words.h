@@ -31,6 +31,10 @@ struct LaunchWord {
 struct RecordColumns {
   DevicePointer column[codegen::cuda::kMostColumns];
 };
+struct GatheredPlaces {
+  DevicePointer places;
+  int64_t bytes, count, window;
+};
 struct RankedSegments {
   DevicePointer offsets;
   int64_t isShort;

@@ -15,6 +15,7 @@ target_sources(kelpie_runtime PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/kernel_compiler.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel_resources.cpp
   ${CMAKE_CURRENT_LIST_DIR}/launch_queue.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/launch_records.cpp
   ${CMAKE_CURRENT_LIST_DIR}/nvrtc_compiler.cpp
   ${CMAKE_CURRENT_LIST_DIR}/outcome_board.cpp
   ${CMAKE_CURRENT_LIST_DIR}/shared_library.cpp)

@@ -69,6 +69,14 @@ void compileAll(lcu::SpaceKind space, int architecture) {
 TEST(CudaNvrtc, FlatKernelsCompile) { compileAll(lcu::SpaceKind::Flat, 80); }
 TEST(CudaNvrtc, OffsetKernelsCompile) { compileAll(lcu::SpaceKind::Offsets, 90); }
 TEST(CudaNvrtc, RegularKernelsCompile) { compileAll(lcu::SpaceKind::Regular, 90); }
+/// Emulation has all of C++'s headers; NVRTC has none.
+TEST(CudaNvrtc, SupportKernelsCompile) {
+  const runtime::cuda::NvrtcCompiler compiler;
+  if (!compiler.available()) GTEST_SKIP() << "NVRTC is not installed";
+  std::vector<char> code;
+  EXPECT_EQ(compiler.compile(codegen::cuda::supportSource(), 90, code), std::nullopt);
+  EXPECT_GT(code.size(), 1000u);
+}
 /// ptxas gave up on kernels that had truth values for where their segments begin (regular_numbers.cuh).
 TEST(CudaNvrtc, BeginsOfEqualSegmentsFitRegisters) { compile(lcu::SpaceKind::Regular, 90, 51); }
 

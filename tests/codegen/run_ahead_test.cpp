@@ -1,6 +1,7 @@
 // Conditions of loops that the host does not wait for.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 
 #include "emulated_device.h"
@@ -18,7 +19,9 @@ using runtime::Outcome;
 /// `later` conditions follow. What runs after a condition that came out otherwise does nothing.
 class LateTarget final : public runtime::HostTarget {
  public:
-  LateTarget(size_t later, bool foretells) : HostTarget(0), later_(later), foretells_(foretells) {}
+  /// `most`: elements of a launch; those of more are refused.
+  LateTarget(size_t later, bool foretells, int64_t most = std::numeric_limits<int64_t>::max())
+      : HostTarget(0), later_(later), foretells_(foretells), most_(most) {}
   std::string name() const override { return "late"; }
   const runtime::LaunchWork* lastWork() const override { return nullptr; }
   bool canForetell() override { return foretells_; }
@@ -49,6 +52,7 @@ class LateTarget final : public runtime::HostTarget {
  protected:
   Failure execute(const runtime::LaunchRequest& request,
                   std::optional<runtime::DeviceError>& error) override {
+    if (request.extents.elements > most_) return "a launch that is too large";
     if (!stopped_) interpret(request, error);
     return std::nullopt;
   }
@@ -56,6 +60,7 @@ class LateTarget final : public runtime::HostTarget {
  private:
   size_t later_;
   bool foretells_;
+  int64_t most_;
   bool stopped_ = false;
   uint64_t latest_ = 0;
   std::map<uint64_t, std::pair<Outcome, uint64_t>> outcomes_;
@@ -192,6 +197,35 @@ TEST(RunAhead, NothingIsForetoldWhereTheHostWaitsAnyway) {
       "  if max_val(b) < 2 then (b, n) else sieve(b, n + 1);"
       "sieve([2:90], 0);");
   EXPECT_LE(statistics.foretold, 3u);
+}
+
+/// Runs a program where launches of more elements are refused.
+void agreeWithoutLarge(const std::string& nesl, int64_t most) {
+  RunnerOptions options;
+  options.timed = false;
+  options.target = [=] { return std::make_unique<LateTarget>(8, true, most); };
+  for (const FormOutcome& outcome : runProgram(nesl, options))
+    EXPECT_EQ(outcome.difference, "") << outcome.text << "\n" << outcome.lcu;
+}
+
+/// A step that does not happen may be too large for the device: it was only foretold.
+TEST(RunAhead, WhatIsRefusedMayNotHappen) {
+  agreeWithoutLarge(
+      "function grow(n, v) = if any({x >= 3 : x in v}) then n else"
+      "  let marks = dist(0, 16) <- {(rem(i, 16), 1) : i in [0:n]}"
+      "  in grow(n * 4, {x + y : x in v; y in marks});"
+      "grow(128, dist(0, 16));",
+      4096);
+}
+
+/// An error that the host has not looked for yet comes before what the device refuses.
+TEST(RunAhead, ErrorsComeBeforeWhatIsRefused) {
+  agreeWithoutLarge(
+      "z = [0, 1];"
+      "function both(z, n) = let a = {1 / x : x in z}; b = dist(0, 16) <- {(rem(i, 16), 1) : i in [0:n]}"
+      "  in (a, b);"
+      "both(z, 20000);",
+      4096);
 }
 
 }  // namespace

@@ -238,5 +238,25 @@ TEST(EvaluationOrder, OfRandomParts) {
   }
 }
 
+/// A call that does not end once a check in front of it has failed: the check must not share a kernel with
+/// what comes behind the call. (On the target cpu it went on to "recursion too deep", half a minute later.)
+TEST(EvaluationOrder, OfChecksInFrontOfCallsWithoutEnd) {
+  EXPECT_NE(errorOf("function halves(v) : [int] -> int = if #v == 1 then 5 else"
+                    "  let zeros = {k in v | k == 0}; m = if #zeros == 0 then -1 else 1"
+                    "  in if m < 0 then halves(drop(v, 1))"
+                    "     else let r = {halves(p) : p in [take(v, m), drop(v, m + 1)]} in r[0] + v[m];"
+                    "halves([0, 0]);")
+                .find("drop of 1 from a sequence of length 0"),
+            std::string::npos);
+}
+
+/// Functions of the library that look at several things tell of the same one wherever kernels end.
+TEST(EvaluationOrder, OfTheHeadOfAnEmptySequence) {
+  for (const char* form : {"{let (h, r) = head_rest(v) in sum(r) : v in [[1], [] int]};",
+                           "{plus_scan(rest(head_rest(v))) : v in [[1], [] int]};",
+                           "{let (r, h) = rest_tail(v) in sum(r) : v in [[1], [] int]};"})
+    EXPECT_NE(errorOf(form).find("is out of range for a sequence of length 0"), std::string::npos) << form;
+}
+
 }  // namespace
 }  // namespace kelpie::testing

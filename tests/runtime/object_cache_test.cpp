@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -39,6 +40,28 @@ TEST_F(ObjectCacheTest, FindsWhatItCompiled) {
   ASSERT_NE(answer, nullptr);
   EXPECT_EQ(answer(), 42);
   EXPECT_NE(ObjectCache(options(true)).keyOf(source_), key);  // other flags, another object
+}
+
+/// A terminal sends Ctrl-C to all that run in it. Compilers that ended by it were taken for useless.
+TEST_F(ObjectCacheTest, CompilersSurviveInterrupts) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    setpgid(0, 0);
+    std::signal(SIGINT, [](int) {});  // unlike SIG_IGN, what is started does not inherit it
+    ObjectCache cache(options());
+    std::string slow = "#include <regex>\n" + source_;
+    if (cache.start({slow})) _exit(2);
+    for (int k = 0; k < 20; ++k) {
+      usleep(10'000);
+      kill(0, SIGINT);
+    }
+    cache.wait();
+    _exit(cache.find(cache.keyOf(slow)) != nullptr ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 /// While compilers work, somebody looks every few milliseconds whether any of some dozen objects is there.

@@ -123,6 +123,26 @@ TEST(ResidentColumns, ResultsGiveWayWhereMemoryIsShort) {
   }
 }
 
+/// Nor has the host room for them: they stay, and there is no memory.
+TEST(ResidentColumns, ResultsStayWhereTheHostHasNoMemoryEither) {
+  Traffic traffic;
+  runtime::Executor executor(std::make_unique<FarTarget>(traffic, size_t{5} * 8 * kCount / 2));
+  runtime::RunOptions options;
+  options.hostMemory = 8 * kCount;
+  const auto make = [&] {
+    Builder b;
+    b.result(b.launch(b.map(b.flat(b.num(kCount)), {b.i()}), "numbers")[0]);
+    return b.run(executor, options);
+  };
+  const Columns first = succeed(make()), second = succeed(make());
+  const runtime::RunResult third = make();
+  ASSERT_TRUE(std::holds_alternative<RuntimeError>(third));
+  EXPECT_THAT(std::get<RuntimeError>(third).message, ::testing::HasSubstr("out of memory"));
+  EXPECT_LT(traffic.downloaded, 100u);
+  EXPECT_EQ(sumOf(executor, first[0]), kCount * (kCount - 1) / 2);
+  EXPECT_EQ(sumOf(executor, second[0]), kCount * (kCount - 1) / 2);
+}
+
 /// One array of the device is two results, and a result of a later run that hands it on.
 TEST(ResidentColumns, ResultsThatShareMemoryGiveWayTogether) {
   Traffic traffic;
