@@ -518,15 +518,15 @@ bool Scanner::closesInLine(Level::Kind kind) const {
   return false;
 }
 
-/// Whether a bracket or `let` closes that is not opened behind at_, in this line or before the next
-/// terminator.
+/// Whether a bracket or `let` closes that is not opened behind at_, before a line that goes on with no form.
 bool Scanner::closesOutside() const {
   constexpr uint32_t kNear = 1000;  // tokens: what closes further away need not be looked for again and again
   int open = 0, lets = 0;
   for (uint32_t i = at_; i < at_ + kNear; ++i) {
     const uint32_t token = type(i);
     if (token == NeslParser::DOLLAR || token == kEndOfFile || beginsDefinition(token)) break;
-    if (token == NeslParser::SEMICOLON && type(i + 1) != kEndOfFile && beginsLine(tokens_, text_, i + 1))
+    if (token == NeslParser::SEMICOLON && type(i + 1) != kEndOfFile && beginsLine(tokens_, text_, i + 1) &&
+        !continuesForm(tokens_, text_, levels_.front().token, i + 1))
       break;
     if (isOpening(token)) ++open;
     if (isClosing(token)) --open;

@@ -40,6 +40,11 @@ class LostDefinitions {
     } else {
       addPattern(begin, told);
     }
+    // Those of forms in front of which a terminator is missing.
+    for (uint32_t i = begin + 1; i < form.next; ++i)
+      if (type(i) == NeslParser::NAME && type(i + 1) == NeslParser::EQUAL && beginsLine(tokens_, text_, i) &&
+          !continuesForm(tokens_, text_, begin, i))
+        lose(i, true);
   }
 
  private:

@@ -371,7 +371,8 @@ FormResult Session::command(const ast::Command& command, Span span) {
     return result;
   }
   if (command.word != "set") {
-    warn("K0404", "the command `" + command.word + "` is not supported");
+    warn("K0404", "the command `" + command.word + "` is not supported",
+         command.word == "help" || command.word == "?" ? "at the prompt, :help tells what can be typed" : "");
     return result;
   }
   const std::string option = command.arguments.empty() ? "" : lowerCase(command.arguments[0]);

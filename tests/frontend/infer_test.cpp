@@ -317,6 +317,7 @@ TEST_F(InferTest, NamesOfFormsThatCannotBeParsedAreKnown) {
   EXPECT_TRUE(process("datatype point(int); point(g) = 1 +; point(1);").at(2).diagnostics.empty());
   EXPECT_THAT(process("funtion h(x) = x * 2; h(2);").at(1).diagnostics.at(0).message,
               HasSubstr("definition has a mistake"));
+  EXPECT_FALSE(process("x = sum([1]\nbehind = 3;\nbehind + 1;").at(1).diagnostics.at(0).shown);
   EXPECT_FALSE(process("let x = 3;\nlet y = 4;\nx + y;").at(1).diagnostics.at(0).shown);
   EXPECT_EQ(process("later(3) +; later(1);").at(1).diagnostics.at(0).message, "`later` is not defined");
   EXPECT_EQ(process("later(1); function later(x) = (x;").at(0).diagnostics.at(0).message,

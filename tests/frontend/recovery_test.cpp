@@ -87,6 +87,12 @@ TEST(Recovery, WhatGoesOnWithAWrongFormIsNoForm) {
             "x = (if t then 1 else 2);\n(let y = 1 in y);\n");
 }
 
+TEST(Recovery, AnInOfALaterLineBelongsToTheWrongForm) {
+  const Parsed twice = parseText("function g(x) =\n  let a = 1;; b = 2;\n      c = 3\n  in a + b;\nz = 3;");
+  EXPECT_EQ(twice.errors, "2:13: expected a binding or `in` but found `;` [K0101]\n");
+  EXPECT_EQ(twice.forms, "z = 3;\n");
+}
+
 /// At the prompt what no further line can mend is told at once.
 TEST(Recovery, PromptsDoNotWaitForAnIn) {
   const auto complete = [](const std::vector<std::string>& lines) {

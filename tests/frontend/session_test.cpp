@@ -119,6 +119,8 @@ TEST_F(SessionTest, SetAndOtherCommands) {
   EXPECT_EQ(results[2].diagnostics.at(0).id, "K0403");
   EXPECT_EQ(results[3].diagnostics.at(0).id, "K0404");
   for (const FormResult& result : results) EXPECT_FALSE(result.failed());
+  EXPECT_THAT(process("help;").at(0).diagnostics.at(0).hint, HasSubstr(":help"));
+  EXPECT_THAT(process("quit;").at(0).diagnostics.at(0).hint, HasSubstr(":quit"));
 }
 
 TEST_F(SessionTest, NamesOfCommandsAreForOtherPlacesOrParentheses) {
