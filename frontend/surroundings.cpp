@@ -209,7 +209,7 @@ std::string Surroundings::bindingInBody() const {
   }
   const std::string_view value = last > found ? source(found + 1, last) : "";
   const bool shown =
-      !value.empty() && value.size() <= kShort && value.find_first_of("\n%=") == std::string_view::npos;
+      !value.empty() && value.size() <= kShort && value.find_first_of("\n%=:|") == std::string_view::npos;
   return fmt::format("let {} = {}", source(begin, found - 1), shown ? value : "VALUE");
 }
 

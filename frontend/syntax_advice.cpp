@@ -65,6 +65,10 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
                              around.type(around.found + 1) == NeslParser::STAR))
         return kComment;
       break;
+    case NeslParser::LESS:
+      if (around.type(around.found - 1) == NeslParser::EQUAL && around.touchesNext(around.found - 1))
+        return "less or equal is written <=";
+      break;
     case NeslParser::GREATER:
       if (around.type(around.found - 1) == NeslParser::LESS) return "inequality is written /=";
       break;
@@ -114,7 +118,8 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
       if (!around.open.empty() && around.followsNameOnNewLine() && !inBraces)
         return "if something new begins in this line, a bracket before it is not closed; equality is written "
                "==";
-      if (!around.open.empty() || around.has(NeslParser::IF) || around.has(NeslParser::LET))
+      if (!around.open.empty() ||
+          ((around.has(NeslParser::IF) || around.has(NeslParser::LET)) && !around.followsNameOnNewLine()))
         return "equality is written ==";
       return "if a new form begins here, the one before it lacks its `;`; equality is written ==";
     case NeslParser::COMMA:

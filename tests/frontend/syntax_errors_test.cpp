@@ -138,6 +138,9 @@ TEST(SyntaxErrors, HintsOnStatements) {
     EXPECT_EQ(parseText(text).hints,
               "within an expression a name is bound by let y = x + 1 in RESULT; equality is written ==")
         << text;
+  EXPECT_THAT(parseText("function g(x) = {x = 3 : y in [1]};").hints, HasSubstr("let x = VALUE in RESULT"));
+  EXPECT_THAT(parseText("x = if t then 1 else 2\ny = 4;").hints,
+              HasSubstr("the one before it lacks its `;`"));
   EXPECT_THAT(parseText("if x > 1 then y = 3; y else 4;").hints, HasSubstr("it is let y = 3 in RESULT"));
   EXPECT_THAT(parseText("if x > 3 then 1; else 2;").hints, HasSubstr("no `;` stands before `else`"));
   EXPECT_THAT(parseText("function g(n) = if n == 0 { return 1; } else { return n; };").hints,
@@ -167,6 +170,7 @@ TEST(SyntaxErrors, HintsOnDefinitionsOfOtherLanguages) {
 
 TEST(SyntaxErrors, HintsOnSigns) {
   EXPECT_EQ(parseText("if x =< 3 then 1 else 2;").hints, "less or equal is written <=");
+  EXPECT_EQ(parseText("1 =< 2;").hints, "less or equal is written <=");
   EXPECT_EQ(parseText("x === 3;").hints, "equality is written ==");
   EXPECT_EQ(parseText("'abc';").hints, "a string stands in double quotes: \"abc\"");
   EXPECT_EQ(parseText("`abc`;").hints, "a string stands in double quotes: \"abc\"");
