@@ -208,7 +208,7 @@ struct CudaOptions {
   /// Columns of fewer bytes are not put side by side: they are in the caches of single cores.
   int64_t recordBytes = int64_t{1} << 20;
   /// Nor are those of fewer that are loaded outside of loops: L2 has them. On an H200, four columns of 2^22
-  /// places took 0.62 of the time, two 1.0 (bench/results/h200-2026-11-30-gathered-records.txt).
+  /// places took 0.62 of the time, two 1.0 (bench/results/h200-2026-11-30-gathered-columns.txt).
   int64_t gatheredBytes = int64_t{1} << 27;
   /// Elements that gather while a piece of memory stays in L2, at most.
   int64_t gatherWindow = int64_t{1} << 18;

@@ -21,6 +21,7 @@ target_include_directories(test_cuda PRIVATE ${CMAKE_CURRENT_LIST_DIR})
 target_compile_definitions(test_cuda PRIVATE KELPIE_HOST_COMPILER="${CMAKE_CXX_COMPILER}" KELPIE_COMMAND="$<TARGET_FILE:kelpie>")
 kelpie_test(gpu SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/gpu_permute_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_records_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gpu_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/known_kernels.cpp
   ${CMAKE_CURRENT_LIST_DIR}/division_cases.cpp
