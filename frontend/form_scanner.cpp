@@ -209,11 +209,10 @@ void Scanner::scanForm(ScannedForm& form) {
                       (token == NeslParser::SEMICOLON && levels_.size() == 1 && !continuesContext());
     if (ends && levels_.size() == 1) {
       form.end = at_;
-      form.unended = !isTerminator(token);
-      if (form.unended)
-        failUnended();
-      else
+      if (isTerminator(token))
         ++at_;
+      else
+        failUnended();
       return;
     }
     if (ends) {

@@ -29,7 +29,6 @@ struct ScannedForm {
   uint32_t end = 0;    ///< of the terminator, or of the token at which the mistake shows
   uint32_t next = 0;   ///< where the scan went on
   std::optional<Diagnostic> mistake;
-  bool unended = false;  ///< the mistake is that the terminator is missing
   /// Set for commands other than `load`: taken as words up to the terminator (language.md 5.7).
   std::string command;
   /// Listed sequences of at least kLongSequence elements, separated at the commas of their own level; each as

@@ -153,8 +153,8 @@ std::optional<ast::Form> parseScanned(const ScannedForm& scanned, const std::vec
   if (scanned.end > scanned.begin && !(isCommand && scanned.mistake)) form = parser.parse(scanned);
   if (!scanned.mistake) return form;
   // What ends too early has been parsed as far as it goes.
-  const bool earlier = diagnostics.size() > before &&
-                       (scanned.unended || diagnostics[before].span.begin < tokens[scanned.end].begin);
+  const bool earlier =
+      diagnostics.size() > before && diagnostics[before].span.begin < tokens[scanned.end].begin;
   if (!earlier) {
     diagnostics.resize(before);
     diagnostics.push_back(*scanned.mistake);

@@ -17,8 +17,7 @@ TEST(Recovery, AMissingEndHidesNoOtherMistake) {
   EXPECT_EQ(parseText("function ff(n) {\n n + 1\n}").errors,
             "1:16: expected `:` or `=` but found `{` [K0101]\n");
   EXPECT_EQ(parseText("[a, b] = v").errors, "1:1: this is not a pattern [K0113]\n");
-  EXPECT_EQ(parseText("x = 1 +\n").errors,
-            "2:1: expected an expression but found the end of the file [K0101]\n");
+  EXPECT_EQ(parseText("x = 1 +\n").errors, "1:8: the last form is not ended [K0104]\n");
   EXPECT_EQ(parseText("x = if n < 2 else 1\nfunction g(x) = x;").errors,
             "1:14: expected `then` but found `else` [K0101]\n");
   EXPECT_EQ(parseText("x = if n < 2 else sum([1, 2;\ny = 3;").errors,
