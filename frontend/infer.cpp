@@ -164,6 +164,8 @@ ExpPtr Inference::infer(const ast::Exp& expression) {
                         span, true);
           },
           [&](const ast::BoolLiteral& literal) {
+            const std::string name = literal.value ? "t" : "f";
+            if (environment_.failedHere(name)) return inferName({name}, span);  // somebody tried to bind it
             return make(typed::Literal{Scalar::ofBool(literal.value)}, types_.boolType(), span, true);
           },
           [&](const ast::CharLiteral& literal) {

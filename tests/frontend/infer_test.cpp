@@ -324,6 +324,17 @@ TEST_F(InferTest, NamesOfFormsThatCannotBeParsedAreKnown) {
             "`later` is not defined");
 }
 
+/// What was to be bound is not the constant either.
+TEST_F(InferTest, ConstantsThatSomebodyBinds) {
+  const auto results = process("t = [1, 2]; t[0]; sum(t); not(f);");
+  ASSERT_EQ(results.size(), 4u);
+  EXPECT_EQ(results[0].diagnostics.at(0).id, "K0114");
+  EXPECT_THAT(results[1].diagnostics.at(0).message, HasSubstr("because its definition has a mistake"));
+  EXPECT_FALSE(results[2].diagnostics.at(0).shown);
+  EXPECT_TRUE(results[3].diagnostics.empty());
+  EXPECT_TRUE(process("not(t);").back().diagnostics.empty());
+}
+
 TEST_F(InferTest, TypesWhoseDefinitionsHaveMistakes) {
   const auto results = process("datatype g (int,; function k(x) : [g] -> int = 0;");
   const Diagnostic& diagnostic = results.at(1).diagnostics.at(0);
