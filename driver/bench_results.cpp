@@ -115,7 +115,8 @@ std::string BenchTable::row(const BenchResult& r, double copyBandwidth) const {
   const double bytes = static_cast<double>(r.bytes);
   return fmt::format(
       "{:<{}}  {:>11}  {:>22}  {:>5}  {:>10}  {:>7}  {:>8}  {:>6}\n", label(r.entry, r.data, severalEntries_),
-      width_, milliseconds(r.time.median), milliseconds(r.time.low) + " .. " + milliseconds(r.time.high),
+      width_, milliseconds(r.time.median),
+      r.time.hasInterval() ? milliseconds(r.time.low) + " .. " + milliseconds(r.time.high) : "too few runs",
       r.time.seconds.size(), r.bytes > 0 ? fmt::format("{:.3f}", bytes / 1e6) : "",
       r.bytes > 0 && copyBandwidth > 0 ? fmt::format("{:.1f}%", 100 * bytes / r.time.median / copyBandwidth)
                                        : "",
@@ -172,11 +173,13 @@ std::string compare(const BenchResults& before, const BenchResults& after) {
     if (!a) continue;
     const double ratio = b.time.median / a->time.median;
     const bool overlap = a->time.low <= b.time.high && b.time.low <= a->time.high;
+    const bool known = a->time.hasInterval() && b.time.hasInterval();
     const std::string verdict =
-        fmt::format("{:.2f} times {}", std::max(ratio, 1 / ratio), ratio >= 1 ? "faster" : "slower");
+        fmt::format("{:.2f} times {}{}", std::max(ratio, 1 / ratio), ratio >= 1 ? "faster" : "slower",
+                    known ? "" : ", of too few runs to tell");
     out += fmt::format("{:<{}}  {:>11}  {:>11}  {}\n", label(b.entry, b.data, several), width,
                        milliseconds(b.time.median), milliseconds(a->time.median),
-                       overlap ? "the same: the intervals overlap" : verdict);
+                       known && overlap ? "the same: the intervals overlap" : verdict);
     logarithms += std::log(ratio);
     ++count;
   }

@@ -13,6 +13,8 @@ namespace kelpie::driver {
 struct Measurement {
   std::vector<double> seconds;
   double median = 0, low = 0, high = 0;
+  /// Of fewer runs, not even the least and the greatest have the median between them with 95 % (1 - 2 / 2^n).
+  bool hasInterval() const { return seconds.size() >= 6; }
 };
 
 /// At least one run.

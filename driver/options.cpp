@@ -193,8 +193,9 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
       ->type_name("NAME");
   report->add_flag("--compare", options.compare,
                    "Sum up, at the end, what each strategy takes (not in a graph)");
-  CLI::Option* measure = report->add_flag(
-      "--run", options.measure, "Run the program, three times, and report measured beside predicted figures");
+  CLI::Option* measure =
+      report->add_flag("--run", options.measure,
+                       "Run the program, some four times, and report measured beside predicted figures");
   report
       ->add_option("--profile", options.profileFile,
                    "With --run: write what was measured and sampled, for --fusion-sizes")

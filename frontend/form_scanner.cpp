@@ -239,7 +239,7 @@ bool Scanner::deeper(uint32_t count) {
   fail({.id = "K0110",
         .span = span(at_),
         .message = fmt::format("this form nests more than {} levels deep here", kMaximalDepth),
-        .hint = "brackets, operators in a row, `if`, `let` and `=>` each add a level; divide the expression "
+        .hint = "brackets, operators in a row, `if`, `let` (two each) and `=>` add levels; divide the expression "
                 "by `let` bindings",
         .notes = {{span(levels_.front().token), "the form begins here"}}});
   return false;

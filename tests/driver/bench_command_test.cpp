@@ -14,6 +14,7 @@ using namespace kelpie::driver;
 using kelpie::testing::Outcome;
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 std::string expressionOf(const std::string& data) {
   const auto set = readDataSet(data);
@@ -104,6 +105,7 @@ TEST_F(BenchCommand, MeasuresEveryDataSet) {
   EXPECT_EQ(outcome.status, 0) << outcome.messages;
   EXPECT_EQ(outcome.messages, "");
   EXPECT_THAT(outcome.output, HasSubstr("- on interp"));
+  EXPECT_THAT(outcome.output, HasSubstr("too few runs"));  // for an interval
   const json file = results();
   EXPECT_EQ(file["target"], "interp");
   ASSERT_EQ(file["results"].size(), 3u);
@@ -213,8 +215,10 @@ TEST_F(BenchCommand, FailuresAreReported) {
 
 TEST_F(BenchCommand, ComparesResults) {
   BenchResults before{"a.nesl", "cpu", 1e10, {}};
-  const auto add = [](BenchResults& results, const std::string& data, double seconds) {
-    results.results.push_back({"f", data, summarise({seconds, 1.01 * seconds, 1.02 * seconds}), {}, 0});
+  const auto add = [](BenchResults& results, const std::string& data, double seconds, int times = 3) {
+    std::vector<double> all;
+    for (int k = 0; k < times; ++k) all.insert(all.end(), {seconds, 1.01 * seconds, 1.02 * seconds});
+    results.results.push_back({"f", data, summarise(all), {}, 0});
   };
   BenchResults after = before;
   add(before, "large", 0.4);
@@ -234,6 +238,12 @@ TEST_F(BenchCommand, ComparesResults) {
   EXPECT_THAT(outcome.output, HasSubstr("only in the second file: f on new"));
   EXPECT_THAT(kelpie("bench --compare " + path("after") + " " + path("before")).output,
               HasSubstr("4.00 times slower"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("too few")));
+  BenchResults few{"a.nesl", "cpu", 1e10, {}};
+  add(few, "large", 0.4, 1);
+  write("few", few.toJson());
+  EXPECT_THAT(kelpie("bench --compare " + path("few") + " " + path("after")).output,
+              HasSubstr("4.00 times faster, of too few runs to tell"));
   write("text", "function f(a) = a;");
   EXPECT_THAT(kelpie("bench --compare " + path("before") + " " + path("text")).messages,
               HasSubstr("no results of kelpie bench: it is not JSON\n"));
