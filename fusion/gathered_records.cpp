@@ -17,7 +17,8 @@ GatherTime GatheredRecords::time(const CostModel& model, double rows, double ele
   constexpr double kBytes = 8, kPiece = 4;  // of a column; columns in a piece of 32 bytes
   constexpr double kRowsOfElement = 2;      // at most
   constexpr double kFewerHeld = 1.15;
-  const double stride = (columns_ + 1) / 2 * 2;
+  const int even = (columns_ + 1) / 2 * 2;
+  const double stride = even;
   const double bytes = rows * stride * kBytes;
   const auto least = static_cast<double>(codegen::cuda::CudaOptions().gatheredBytes);
   if (columns_ < 2 || bytes < least || rows > kRowsOfElement * elements) return apart_;
