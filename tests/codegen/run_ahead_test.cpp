@@ -218,14 +218,33 @@ TEST(RunAhead, WhatIsRefusedMayNotHappen) {
       4096);
 }
 
+/// Refuses launches of more blocks, as devices do, whatever kernels before have found.
+class NarrowDevice final : public tests::EmulatedDevice {
+ public:
+  explicit NarrowDevice(int64_t most) : EmulatedDevice(5), most_(most) {}
+  Failure launch(runtime::cuda::Function function, int64_t blocks, int threads, void** arguments) override {
+    if (blocks > most_) return "a launch that is too large";
+    return EmulatedDevice::launch(function, blocks, threads, arguments);
+  }
+
+ private:
+  int64_t most_;
+};
+
 /// An error that the host has not looked for yet comes before what the device refuses.
 TEST(RunAhead, ErrorsComeBeforeWhatIsRefused) {
-  agreeWithoutLarge(
-      "z = [0, 1];"
-      "function both(z, n) = let a = {1 / x : x in z}; b = dist(0, 16) <- {(rem(i, 16), 1) : i in [0:n]}"
-      "  in (a, b);"
-      "both(z, 20000);",
-      4096);
+  RunnerOptions options;
+  options.timed = false;
+  options.target = [] {
+    return std::make_unique<runtime::cuda::CudaTarget>(std::make_unique<NarrowDevice>(4));
+  };
+  for (const FormOutcome& outcome :
+       runProgram("z = [0, 1];"
+                  "function both(z, n) = let a = {1 / x : x in z};"
+                  "  b = dist(0, 16) <- {(rem(i, 16), 1) : i in [0:n]} in (a, b);"
+                  "both(z, 20000);",
+                  options))
+    EXPECT_EQ(outcome.difference, "") << outcome.text;
 }
 
 }  // namespace
