@@ -83,8 +83,8 @@ struct Dialect {
   /// the bits of each in order, of which integerColumn(bits) and floatColumn(bits) make values. Empty, or
   /// none: they are loaded one by one.
   std::function<std::string(const std::vector<lcu::ExprRef>& loads, const std::string& position)> record;
-  /// Whether loads at a position outside of loops are such, too; none: they are not.
-  std::function<bool(lcu::ExprRef position)> gathered;
+  /// A position outside of loops whose loads are such, too; null: there is none.
+  lcu::ExprRef gathered = nullptr;
   /// Whether the array of a load is known to have as many elements as that of another one.
   std::function<bool(lcu::ExprRef load, lcu::ExprRef other)> sameLength;
   /// `1 / x` of floats as a call that begins so, "k_reciprocal(". Empty: as a division.

@@ -343,8 +343,7 @@ bool ExpressionEmitter::Run::recorded(Frame& f, ExprRef e) {
   if (inRecords.contains(e)) return true;
   if (inFrames || !emitter.dialect_.record || e->kind != ExprKind::Load) return false;
   const ExprRef position = e->operands[0];
-  const Dialect& d = emitter.dialect_;
-  const bool outside = !f.loop && d.gathered && d.gathered(position);
+  const bool outside = !f.loop && position == emitter.dialect_.gathered;
   if (position->kind == ExprKind::Param || !(outside || isColumn(f, e))) return false;
   std::vector<ExprRef> own, loads;
   addColumns(f.block, position, false, own);

@@ -1,6 +1,5 @@
 // Signs that are read otherwise than they were meant, and so the text behind them: a comment that goes on to
-// the
-// `%` of the next line, a character where a string was meant.
+// the `%` of the next line, a character where a string was meant.
 #pragma once
 
 #include <optional>

@@ -15,13 +15,12 @@ void GatheredRecords::add(const GatherTime& column) {
 
 GatherTime GatheredRecords::time(const CostModel& model, double rows, double elements) const {
   constexpr double kBytes = 8, kPiece = 4;  // of a column; columns in a piece of 32 bytes
-  constexpr double kRowsOfElement = 2;      // at most
   constexpr double kFewerHeld = 1.15;
   const int even = (columns_ + 1) / 2 * 2;
   const double stride = even;
   const double bytes = rows * stride * kBytes;
   const auto least = static_cast<double>(codegen::cuda::CudaOptions().gatheredBytes);
-  if (columns_ < 2 || bytes < least || rows > kRowsOfElement * elements) return apart_;
+  if (columns_ < 2 || bytes < least || rows > codegen::cuda::kMostRowsOfElement * elements) return apart_;
   // A record has no more than the 64 bytes that memory hands over at a time, but caches hold fewer of them.
   const double pieces = std::max(1.0, stride / kPiece);
   GatherTime records{kFewerHeld * greatest_.memory, greatest_.shared * pieces, greatest_.own * pieces};

@@ -19,9 +19,9 @@ using lcu::Soac;
 
 namespace {
 
-/// What may be looked at for the bounds of loops of a kernel; for all of it, and what for a question after
-/// that.
-constexpr int64_t kMostOfLoops = 1000000, kMostOfKernel = 2000000;
+/// What may be looked at for the bounds of loops of a kernel; and for a question, once that for all of a form
+/// (kMostForImpliedChecks) has been used up.
+constexpr int64_t kMostOfLoops = 1000000;
 constexpr int kMostBeyond = 100;
 
 class Decisions {

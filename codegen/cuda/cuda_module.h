@@ -61,6 +61,8 @@ constexpr int kKeyBlocks = 4;
 
 /// Columns that are put side by side at most, and how many times a pass.
 constexpr size_t kMostColumns = 8, kMostRecords = 2;
+/// ... and for how many times as many places as there are elements: of more, many may never be looked at.
+constexpr int64_t kMostRowsOfElement = 2;
 
 struct TileShape {
   int threads = 256, rows = 4, width = 4;

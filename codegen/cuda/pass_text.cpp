@@ -104,7 +104,7 @@ Dialect PassText::dialect() const {
   d.record = [this](const std::vector<ExprRef>& loads, const std::string& position) {
     return recordText(loads, position);
   };
-  if (fromRecords) d.gathered = [this](ExprRef position) { return position == gathered->position; };
+  if (fromRecords) d.gathered = gathered->position;
   d.sameLength = [this](ExprRef load, ExprRef other) {
     const ExprRef extent = program.vars.at(load->index).extent;
     return extent && extent == program.vars.at(other->index).extent;

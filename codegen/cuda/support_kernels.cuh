@@ -189,7 +189,7 @@ extern "C" __global__ void kelpie_interleave_scattered(const kelpie::Launch laun
                                                        const RecordColumns columns, int64_t count,
                                                        int64_t width, kelpie::RecordsHeader* header) {
   kelpie::followEarlierLaunches();
-  if (kelpie::failedBefore(launch)) return;  // nor does who gathers look at the header
+  if (kelpie::failedBefore(launch)) return;  // so will who gathers, whatever the header says
   const bool scattered =
       gathered.bytes == 8 ? isScattered<int64_t>(gathered) : isScattered<uint32_t>(gathered);
   if (blockIdx.x == 0 && threadIdx.x == 0) header->scattered = scattered;

@@ -14,8 +14,7 @@ using codegen::cuda::CudaPass, codegen::cuda::SideBySide;
 Failure CudaTarget::interleave(const LaunchRequest& request, const PreparedKernel& kernel,
                                const PreparedPass& prepared, const CudaPass& pass, size_t number,
                                LaunchWord& word) {
-  constexpr int64_t kMostForElement = 2;  // of more, what is put side by side may never be looked at
-  constexpr size_t kHeaderBytes = 32;     // RecordsHeader
+  constexpr size_t kHeaderBytes = 32;  // RecordsHeader
   const SideBySide& wanted = pass.records[number];
   RecordColumns arrays{};
   int64_t count = 0;
@@ -31,7 +30,7 @@ Failure CudaTarget::interleave(const LaunchRequest& request, const PreparedKerne
   const int64_t least = wanted.places ? options_.gatheredBytes : options_.recordBytes;
   const int64_t elements = request.extents.elements;
   if (count == 0 || elements == 0 || static_cast<int64_t>(bytes) < least ||
-      count / kMostForElement > elements)
+      count / codegen::cuda::kMostRowsOfElement > elements)
     return std::nullopt;
   constexpr int kThreads = 256;
   constexpr int64_t kPairsOfBlock = 1024, kMostBlocks = 2048;
