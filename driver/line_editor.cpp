@@ -23,7 +23,7 @@ class PlainLines final : public LineEditor {
   ~PlainLines() override { std::free(buffer_); }
   Status read(const std::string&, std::string& line) override {
     const ssize_t length = getline(&buffer_, &capacity_, stdin);
-    if (length < 0) return Status::End;
+    if (length < 0) return std::ferror(stdin) ? Status::Unreadable : Status::End;
     line.assign(buffer_, static_cast<size_t>(length));
     return Status::Line;
   }

@@ -13,8 +13,9 @@ class LineEditor {
  public:
   virtual ~LineEditor() = default;
 
-  enum class Status { Line, End, Interrupted };
+  enum class Status { Line, End, Interrupted, Unreadable };
   /// The next line, with its line end if it has one. `Interrupted`: Ctrl-C, what was typed is gone.
+  /// `Unreadable`: `errno` says why.
   virtual Status read(const std::string& prompt, std::string& line) = 0;
   virtual bool interactive() const = 0;
 };

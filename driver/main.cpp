@@ -113,7 +113,8 @@ int Driver::execute() {
   if (!canWriteResults()) return 2;
   const std::optional<uint32_t> file = sources_.load(options_.file, problem);
   if (!file) {
-    fmt::print(stderr, "kelpie: cannot read {}: {}\n", options_.file, problem);
+    fmt::print(stderr, "kelpie: cannot read {}: {}\n",
+               options_.file == "-" ? "standard input" : options_.file, problem);
     return 2;
   }
   int status = 1;

@@ -243,6 +243,9 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
       ->add_option("-e,--entry", options.entries,
                    "Function to measure; without --data an expression; may be given several times")
       ->allow_extra_args(false)
+      ->check([](const std::string& entry) {
+        return entry.find_first_not_of(" \t\n") == std::string::npos ? "names no function" : std::string();
+      })
       ->type_name("FUNCTION");
   bench
       ->add_option("--data", options.data,
@@ -271,6 +274,9 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   bench->callback([&options] {
     if (options.compared.empty() && (options.file.empty() || options.entries.empty()))
       throw CLI::RequiredError("FILE and --entry, or --compare,");
+    if (!options.compared.empty() &&
+        !(options.file.empty() && options.entries.empty() && options.data.empty()))
+      throw CLI::ValidationError("--compare", "compares two files of results and measures nothing");
   });
 
   try {

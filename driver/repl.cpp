@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "driver/backend.h"
@@ -153,6 +155,9 @@ int Repl::run() {
       case LineEditor::Status::Interrupted:
         pending_.take();
         break;
+      case LineEditor::Status::Unreadable:
+        fmt::print(stderr, "kelpie: cannot read standard input: {}\n", std::strerror(errno));
+        return 2;
       case LineEditor::Status::End:
         if (editor_->interactive()) output_.write("\n");
         ended_ = pending_.empty() || !editor_->interactive();

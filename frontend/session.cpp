@@ -464,8 +464,10 @@ void Session::load(const ast::Command& command, Span span, std::vector<FormResul
       candidates.push_back((folder / candidates[i]).string());
   }
   std::string problem;
+  bool folderOnly = false;
   for (const std::string& candidate : candidates) {
     std::error_code error;
+    folderOnly |= std::filesystem::is_directory(candidate, error);
     if (!std::filesystem::is_regular_file(candidate, error)) continue;
     const auto isCandidate = [&](uint32_t open) {
       return std::filesystem::equivalent(sources_.name(open), candidate, error);
@@ -479,6 +481,7 @@ void Session::load(const ast::Command& command, Span span, std::vector<FormResul
     shown_ = outer;
     return;
   }
+  if (folderOnly) return fail("`" + *path + "` is a folder");
   fail("there is no file `" + *path + "` or `" + *path + ".nesl`");
 }
 

@@ -252,6 +252,15 @@ TEST_F(BenchCommand, ComparesResults) {
   EXPECT_EQ(broken.status, 2);
   EXPECT_THAT(broken.messages, HasSubstr("no results of kelpie bench: key 'kelpieBench' not found"));
   EXPECT_EQ(kelpie("bench --compare " + path("before")).status, 2);
+  const Outcome both = kelpie("bench --compare " + path("before") + " " + path("after") + " --entry f");
+  EXPECT_EQ(both.status, 2);
+  EXPECT_THAT(both.messages, HasSubstr("--compare: compares two files of results and measures nothing"));
+}
+
+TEST_F(BenchCommand, WantsTheNameOfAFunction) {
+  const Outcome outcome = kelpie("bench - --entry '' --data 1", "function double(a) = 2 * a;");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.messages, HasSubstr("--entry: names no function"));
 }
 
 }  // namespace

@@ -429,4 +429,15 @@ TEST_F(Command, MessagesOfFilesFollowWhatWasPrinted) {
   EXPECT_THAT(outcome.output, HasSubstr("it = 2 : int\n/nonexistent/zz: No such file or directory\n"));
 }
 
+TEST_F(Command, TellsOfFoldersWhereFilesShouldBe) {
+  const std::string folder = "< " + folder_.string();
+  const Outcome prompt = kelpie(folder);
+  EXPECT_EQ(prompt.status, 2);
+  EXPECT_EQ(prompt.messages, "kelpie: cannot read standard input: Is a directory\n");
+  EXPECT_EQ(kelpie("run - " + folder).messages, prompt.messages);
+  EXPECT_THAT(run("load \"" + folder_.string() + "\";").messages,
+              HasSubstr("error: `" + folder_.string() + "` is a folder [K0402]"));
+  EXPECT_THAT(run("load \"" + path("none") + "\";").messages, HasSubstr("there is no file"));
+}
+
 }  // namespace
