@@ -59,8 +59,11 @@ class ReferenceForm final : public PreparedForm {
  public:
   ReferenceForm(Backend& backend, const core::Program& program) : backend_(backend), program_(program) {}
   std::variant<Columns, RuntimeError> run(const CellValues& cells, Services& services, const Options&,
-                                          runtime::RunStatistics&) override {
-    return backend_.run(program_, cells, services);
+                                          runtime::RunStatistics& statistics) override {
+    const auto begin = std::chrono::steady_clock::now();
+    auto result = backend_.run(program_, cells, services);
+    statistics.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return result;
   }
 
  private:

@@ -33,7 +33,7 @@ class Bench {
         runner_(sources, backend, services, nowhere_,
                 {0, options.verbose, isatty(STDERR_FILENO) != 0, &interrupted()}) {}
 
-  /// The variables of the program, and expressions that these read as `it`.
+  /// The variables of the program, and expressions that these read as `it`; false if some have no value.
   bool bind(const std::vector<FormResult>& forms) {
     std::unordered_set<uint32_t> read;  // cells, by the forms behind
     std::vector<FormResult> bindings;
@@ -57,12 +57,15 @@ class Bench {
       return false;
     }
     const auto& [source, expression] = std::get<DataSet>(set);
-    const auto binding = analyse(source, fmt::format("{} = {};", kArguments, expression));
-    if (binding && binding->size() != 1) {
+    const auto value = analyse(source, expression + ";");  // as it stands: errors tell places in it
+    if (!value) return false;
+    if (value->size() != 1 || value->front().kind != FormKind::Expression) {
       fmt::print(stderr, "kelpie: {} is not one expression\n", data);
       return false;
     }
-    return binding && canRun(binding->front(), data) && runner_.run(*binding);
+    if (!canRun(value->front(), data) || !runner_.run(*value)) return false;
+    const auto binding = analyse("--data", fmt::format("{} = it;", kArguments));
+    return binding && runner_.run(*binding);
   }
   std::optional<BenchResult> measureOn(const std::string& entry, const std::string& data) {
     return measureCall(fmt::format("{}({})", entry, kArguments), entry, data);
@@ -116,15 +119,20 @@ class Bench {
     return result;
   }
 
-  /// Whether what it reads has been evaluated: variables, but not what `it` may name.
+  /// Whether what it reads has a value: variables that have not failed, but not what `it` may name.
   bool canRun(const FormResult& form, const std::string& text) const {
-    if (!form.program ||
-        std::all_of(form.program->globals.begin(), form.program->globals.end(),
-                    [&](const core::Global& g) { return runner_.values().contains(g.cell); }))
-      return true;
-    fmt::print(stderr, "kelpie: {} reads `it`, which bench has not evaluated: give the expression a name\n",
-               text);
-    return false;
+    if (!form.program) return true;
+    for (const core::Global& global : form.program->globals) {
+      if (runner_.values().contains(global.cell)) continue;
+      if (const std::string* failed = runner_.failed(global.cell))
+        fmt::print(stderr, "kelpie: {} reads `{}`, which has no value\n", text, *failed);
+      else
+        fmt::print(stderr,
+                   "kelpie: {} reads `it`, which bench has not evaluated: give the expression a name\n",
+                   text);
+      return false;
+    }
+    return true;
   }
 
   std::optional<std::vector<FormResult>> analyse(const std::string& name, std::string text) {
@@ -161,7 +169,6 @@ BenchOutcome bench(const std::vector<FormResult>& forms, const Options& options,
   BenchOutcome outcome;
   outcome.results = {options.file, backend.name(), 0, {}};
   outcome.good = bench.bind(forms);
-  if (!outcome.good) return outcome;
   BenchResults& results = outcome.results;
   results.copyBandwidth = backend.copyBandwidth();
   const BenchTable table(options.entries, options.data);

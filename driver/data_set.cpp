@@ -84,6 +84,7 @@ class RandomTypes {
   RandomValue sequence() {
     const bool varies = take("~");
     const double length = number();
+    if (length != std::floor(length)) throw DataProblem{"a length is a whole number"};
     expect("]");
     const RandomValue element = type();
     const std::string variable = fmt::format("v{}", ++variables_);
@@ -123,7 +124,10 @@ class RandomTypes {
   double number() {
     skipSpaces();
     const double value = plainNumber();
-    return take("^") ? std::pow(value, plainNumber()) : value;
+    if (!take("^")) return value;
+    const double power = std::pow(value, plainNumber());
+    if (power > kGreatest) throw DataProblem{"the number is too large"};
+    return power;
   }
   double plainNumber() {
     size_t end = at_;
@@ -134,7 +138,7 @@ class RandomTypes {
     char* rest = nullptr;
     const double value = std::strtod(digits.c_str(), &rest);
     if (digits.empty() || *rest != 0) throw DataProblem{"a number is expected"};
-    if (value > 1e15) throw DataProblem{"the number is too large"};
+    if (value > kGreatest) throw DataProblem{"the number is too large"};
     at_ = end;
     return value;
   }
@@ -151,6 +155,8 @@ class RandomTypes {
     skipSpaces();
     if (!take(sign)) throw DataProblem{fmt::format("`{}` is expected", sign)};
   }
+
+  static constexpr double kGreatest = 1e15;
 
   std::string_view text_;
   size_t at_ = 0;

@@ -168,7 +168,7 @@ int Driver::executeCommand(uint32_t file) {
       }
       break;
     case Command::Bench:
-      return bench(forms, session, pipeline);
+      return std::max(bench(forms, session, pipeline), good ? 0 : 1);
   }
   return good ? 0 : 1;
 }
@@ -268,17 +268,22 @@ bool isSameFile(const std::string& a, const std::string& b) {
   return std::filesystem::weakly_canonical(a, none) == std::filesystem::weakly_canonical(b, none);
 }
 
-/// Whether all results can be written, each to a file of its own, and none over the program.
+/// Whether all results can be written, each to a file of its own, and none over the program or what else is
+/// read.
 bool Driver::canWriteResults() const {
   std::vector<std::pair<const char*, std::string>> results{
       {"--json", options_.jsonFile}, {"--profile", options_.profileFile}, {"--emit-lp", options_.lpFile}};
   if (options_.command == Command::Fusion)
     results.emplace_back("-o", options_.outputFile);  // of build: a folder
   std::erase_if(results, [](const auto& result) { return result.second.empty() || result.second == "-"; });
+  std::vector<std::pair<const char*, std::string>> inputs{
+      {"program", options_.file}, {"profile", options_.sizesFile}, {"constants", options_.costsFile}};
+  for (const std::string& data : options_.data) inputs.emplace_back("data", data);
   for (auto result = results.begin(); result != results.end(); ++result) {
     const auto& [option, path] = *result;
-    if (isSameFile(path, options_.file)) {
-      fmt::print(stderr, "kelpie: {} would write over the program, {}\n", option, path);
+    for (const auto& [what, input] : inputs) {
+      if (!isSameFile(path, input)) continue;
+      fmt::print(stderr, "kelpie: {} would write over the {}, {}\n", option, what, path);
       return false;
     }
     for (auto other = results.begin(); other != result; ++other) {
@@ -382,10 +387,6 @@ int Driver::fusion(const std::vector<FormResult>& forms, Session& session) {
     if (!report(calls)) return 1;
     for (fusion::FormReport& call : fusionReports(calls, request, pipeline, sources_, &runs))
       if (hasKernels(call)) reports.push_back(std::move(call));
-  }
-  if (reports.empty() && !options_.function.empty()) {
-    fmt::print(stderr, "kelpie: no kernel comes from the function {}\n", options_.function);
-    return 1;
   }
   if (options_.verbose)
     for (const fusion::FormReport& form : reports) tellWork(form);

@@ -61,6 +61,13 @@ CLI::Validator seedNumber() {
   return CLI::Validator(check, "");
 }
 
+/// Of a text that is empty, for want of a variable's value in a script, say, `what` is told.
+CLI::Validator named(const char* what) {
+  return CLI::Validator(
+      [what](const std::string& text) { return text.find_first_not_of(" \t\n") == text.npos ? what : ""; },
+      "");
+}
+
 void addLanguageOptions(CLI::App& app, Options& options) {
   const std::map<std::string, ScalarType> ints = {{"32", ScalarType::Int32}, {"64", ScalarType::Int64}};
   const std::map<std::string, ScalarType> floats = {{"32", ScalarType::Float32}, {"64", ScalarType::Float64}};
@@ -96,6 +103,7 @@ void addFusionOption(CLI::App& app, Options& options, const std::string& names =
       ->transform(oneOf(strategies))
       ->type_name("STRATEGY");
   app.add_option("--fusion-sizes", options.sizesFile, "Let fusion count with the sizes of a profile")
+      ->check(named("a file has a name"))
       ->type_name("FILE");
 }
 
@@ -185,9 +193,6 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   report->add_option("--format", options.format, "text (default), json, dot or html")
       ->transform(oneOf(formats))
       ->type_name("FORMAT");
-  const auto named = [](const char* what) {
-    return CLI::Validator([what](const std::string& text) { return text.empty() ? what : ""; }, "");
-  };
   report->add_option("--function", options.function, "Report only regions with code of this function")
       ->check(named("a function has a name"))
       ->type_name("NAME");
@@ -200,6 +205,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
       ->add_option("--profile", options.profileFile,
                    "With --run: write what was measured and sampled, for --fusion-sizes")
       ->needs(measure)
+      ->check(named("a file has a name"))
       ->type_name("FILE");
   report->add_option("-o,--output", options.outputFile, "Write the report to a file")
       ->check(named("a file has a name"))
@@ -213,6 +219,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   report
       ->add_option("--costs", options.costsFile,
                    "Constants of the cost model, as JSON, in the place of the target's")
+      ->check(named("a file has a name"))
       ->type_name("FILE");
   addTargetOption(*report, options,
                   "Whose costs to count with, and where --run runs: interp, cpu or cuda (default)",
@@ -233,6 +240,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   build
       ->add_option("-o,--output", options.outputFile,
                    "Folder to compile into, for `run --kernels`; default: the cache of compiled kernels")
+      ->check(named("a folder has a name"))
       ->type_name("FOLDER");
   addFusionOption(*build, options);
   addLanguageOptions(*build, options);
@@ -243,9 +251,7 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
       ->add_option("-e,--entry", options.entries,
                    "Function to measure; without --data an expression; may be given several times")
       ->allow_extra_args(false)
-      ->check([](const std::string& entry) {
-        return entry.find_first_not_of(" \t\n") == std::string::npos ? "names no function" : std::string();
-      })
+      ->check(named("a function has a name"))
       ->type_name("FUNCTION");
   bench
       ->add_option("--data", options.data,
@@ -261,12 +267,17 @@ CommandLine parseCommandLine(int argc, const char* const* argv) {
   bench
       ->add_option("--json", options.jsonFile,
                    "Write the results to a file, too; -: to standard output, instead of the table")
+      ->check(named("a file has a name"))
       ->type_name("FILE");
   bench->add_option("--compare", options.compared, "Compare two files of results instead")
       ->expected(2)
       ->type_name("FILE FILE");
   addRunOptions(*bench, options);
   bench->add_option("FILE", options.file, "NESL program; - is standard input")->type_name("");
+  run->callback([&options] {
+    if (options.target == "reference" && !options.profileFile.empty())
+      throw CLI::ValidationError("--profile", "the target reference has no kernels");
+  });
   report->callback([&options] {
     if (options.compare && options.format == FusionFormat::Dot)
       throw CLI::ValidationError("--compare", "a graph has no place for sums; text, json and html have");

@@ -324,6 +324,9 @@ std::optional<ast::ExpPtr> Repl::parseExpression(std::string_view text) {
   const auto* expression =
       parsed.forms.size() == 1 ? std::get_if<ast::ExpPtr>(&parsed.forms.front().node) : nullptr;
   if (expression) return *expression;
+  // `get` and `exit` are functions, too.
+  if (parsed.forms.size() == 1 && text.find('(') == std::string_view::npos)
+    return parseExpression(fmt::format("({})", text));
   complain("this takes one expression");
   return std::nullopt;
 }

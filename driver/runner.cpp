@@ -51,11 +51,23 @@ bool Runner::run(const std::vector<FormResult>& forms) {
 bool Runner::runAll(const std::vector<FormResult>& forms) {
   bool good = true;
   for (const FormResult& form : forms) {
-    if (options_.interrupted && *options_.interrupted) return false;
     if (form.kind == FormKind::Exit) break;
-    good = runForm(form) && good;
+    if (options_.interrupted && *options_.interrupted) {
+      leaveOut(form);
+      good = false;
+    } else {
+      good = runForm(form) && good;
+    }
   }
   return good;
+}
+
+/// The variables of a form that is not reached have no value: what is typed later may read them.
+void Runner::leaveOut(const FormResult& form) {
+  for (const CellAssignment& assignment : form.assignments) {
+    values_.erase(assignment.cell);
+    failed_[assignment.cell] = {form.span, form.name, false};
+  }
 }
 
 namespace {
@@ -123,8 +135,8 @@ bool Runner::evaluate(const FormResult& form) {
                             "",
                             {}};
       diagnostic.notes.push_back(
-          {failed->second.span,
-           fmt::format("the form that should have bound `{}` failed", failed->second.name)});
+          {failed->second.span, fmt::format("the form that should have bound `{}` {}", failed->second.name,
+                                            failed->second.evaluated ? "failed" : "was not evaluated")});
       for (const CellAssignment& assignment : form.assignments)
         failed_[assignment.cell] = {form.span, form.name};
       if (++unreached_ <= kMostUnreachedTold) {

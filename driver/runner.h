@@ -53,11 +53,17 @@ class Runner {
   bool run(const std::vector<FormResult>& forms);
   /// The values of global variables, by cell.
   const std::unordered_map<uint32_t, Columns>& values() const { return values_; }
+  /// The name of the variable that a cell should have had the value of, if the form that binds it has failed.
+  const std::string* failed(uint32_t cell) const {
+    const auto found = failed_.find(cell);
+    return found == failed_.end() ? nullptr : &found->second.name;
+  }
   /// Why programs failed, those that read what such a one should have bound included.
   const std::unordered_map<const core::Program*, std::string>& failures() const { return failures_; }
 
  private:
   bool runAll(const std::vector<FormResult>& forms);
+  void leaveOut(const FormResult& form);
   bool runForm(const FormResult& form);
   bool evaluate(const FormResult& form);
   void show(const FormResult& form);
@@ -73,6 +79,7 @@ class Runner {
   struct FailedForm {
     Span span;
     std::string name;
+    bool evaluated = true;
   };
   std::unordered_map<uint32_t, FailedForm>
       failed_;  ///< cells without value: the form that should have set it

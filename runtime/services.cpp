@@ -28,7 +28,14 @@ namespace {
 
 using FilePointer = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-FilePointer openForReading(const std::string& path) { return {std::fopen(path.c_str(), "rb"), &std::fclose}; }
+/// Null, and `errno`, where it cannot be read. (Folders can be opened, but hold nothing to read.)
+FilePointer openForReading(const std::string& path) {
+  FilePointer file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  std::error_code none;
+  if (!file || !std::filesystem::is_directory(path, none)) return file;
+  errno = EISDIR;
+  return {nullptr, &std::fclose};
+}
 
 std::string text(const Column& string) {
   const SharedArray<std::byte>& bytes = string.elements[0].bytes;
@@ -257,7 +264,9 @@ class HostServices final : public Services {
 
   Reply readMatrix(const Columns& arguments, const Row& resultTypes) {
     const Row& entry = resultTypes[0].elements()[0].elements();
-    return readMatrixMarket(text(arguments[0]), entry[0].scalar(), entry[1].scalar());
+    const std::string path = text(arguments[0]);
+    if (!openForReading(path)) return path + ": " + std::strerror(errno);
+    return readMatrixMarket(path, entry[0].scalar(), entry[1].scalar());
   }
 
   Reply readNumbersFromFile(const Columns& arguments, const Row& resultTypes) {
@@ -285,9 +294,7 @@ class HostServices final : public Services {
     Stream stream;
     stream.name = text(arguments[0]);
     stream.input = openForReading(stream.name);
-    std::string problem = stream.input ? "" : std::strerror(errno);
-    std::error_code none;
-    if (std::filesystem::is_directory(stream.name, none)) problem = std::strerror(EISDIR);
+    const std::string problem = stream.input ? "" : std::strerror(errno);
     return open(resultTypes, std::move(stream), problem);
   }
   Reply openForWriting(const Columns& arguments, const Row& resultTypes, OutputFile::Mode mode) {

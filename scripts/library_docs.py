@@ -54,6 +54,7 @@ the call.
 class Entry:
     def __init__(self, name, call, type_, text, serial=False):
         self.name, self.call, self.type, self.text, self.serial = name, call, type_, text, serial
+        self.uses = set()  # words of a function's body
 
     def row(self):
         text = ("Serial. " if self.serial else "") + self.text
@@ -106,6 +107,7 @@ def library(path):
                 raise SystemExit(f"{path.name}: {name} has no signature or no documentation")
             call = words(form[len("function"):end])
             entries.append(Entry(name, call, words(rest["type"]), words(rest["text"])))
+            entries[-1].uses = set(re.findall(r"\w+", form[end + rest.end():]))
         elif form.startswith("datatype"):
             name, field = re.match(r"datatype\s+(\w+)\s+(.*?);$", form, re.M | re.S).groups()
             entries.append(Entry(name, name, words(field), "Record type and its constructor."))
@@ -114,9 +116,22 @@ def library(path):
     return entries
 
 
+def mark_serial(primitives, sources):
+    """What calls a serial function is serial, too."""
+    serial = {entry.name for entries in primitives.values() for entry in entries if entry.serial}
+    functions = [entry for entries in sources.values() for entry in entries if entry.uses]
+    before = -1
+    while len(serial) != before:
+        before = len(serial)
+        serial |= {entry.name for entry in functions if entry.uses & serial}
+    for entry in functions:
+        entry.serial = entry.name in serial
+
+
 def page():
     primitives = builtins()
-    files = {path.stem for path in (FRONTEND / "library").glob("*.nesl")}
+    files = {path.stem: library(path) for path in (FRONTEND / "library").glob("*.nesl")}
+    mark_serial(primitives, files)
     out = [INTRODUCTION]
     for title, comments, sources in SECTIONS:
         entries = []
@@ -126,8 +141,7 @@ def page():
                 raise SystemExit(f"builtins.def has no section, or several, of {comment}")
             entries += primitives.pop(found[0])
         for source in sources:
-            files.remove(source)
-            entries += library(FRONTEND / "library" / f"{source}.nesl")
+            entries += files.pop(source)
         shown = [entry for entry in entries if not entry.name.startswith("prim_")]
         out += [f"\n## {title}\n", "| call | type | meaning |", "|---|---|---|"] + [entry.row() for entry in shown]
     if primitives or files:

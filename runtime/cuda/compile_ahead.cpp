@@ -61,6 +61,8 @@ Failure compileAhead(const std::vector<std::string>& sources, int architecture, 
     if (auto failure = compiler.take(source, code)) return failure;
     if (!folder.empty() && !output.write(cuda::CodeCache::key(source, architecture), code))
       return "cannot write to the folder " + folder;
+    if (folder.empty() && !compiler.isKept(source))
+      return "nothing can be written to the cache of compiled kernels; $KELPIE_CACHE names another folder";
   }
   statistics = compiler.statistics();
   return std::nullopt;

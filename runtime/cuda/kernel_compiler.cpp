@@ -122,6 +122,11 @@ bool KernelCompiler::isReady(const std::string& source) {
   return ahead_.has(key) || cache_.has(key);
 }
 
+bool KernelCompiler::isKept(const std::string& source) const {
+  const std::string key = CodeCache::key(source, architecture_);
+  return ahead_.has(key) || cache_.has(key);
+}
+
 Failure KernelCompiler::take(const std::string& source, std::vector<char>& code) {
   const auto begin = std::chrono::steady_clock::now();
   const std::string key = CodeCache::key(source, architecture_);

@@ -48,6 +48,8 @@ class KernelCompiler {
   /// Whether there is nothing to wait for before `take`: the code is there, or it is `take` that compiles it.
   /// Begins to compile the source if it was not announced.
   bool isReady(const std::string& source);
+  /// Whether later runs find its code.
+  bool isKept(const std::string& source) const;
   /// The code of a source; waits for it. The code is handed out once.
   Failure take(const std::string& source, std::vector<char>& code);
   /// The same by NVRTC, whatever the disk says: for code that turned out to be damaged.

@@ -199,7 +199,13 @@ TEST_F(BenchCommand, FailuresAreReported) {
   EXPECT_THAT(failure("--entry last --data '[1]'", program), HasSubstr("`last` is not defined"));
   EXPECT_THAT(failure("--entry first --data '[1'", program), HasSubstr("error"));
   EXPECT_THAT(failure("--entry first --data 'random [1'", program), HasSubstr("`]` is expected"));
-  EXPECT_THAT(failure("-e first --data '[1]'", "x = 1 / 0;" + program), HasSubstr("error"));
+  EXPECT_THAT(failure("-e x", "x = 1 / 0;" + program), HasSubstr("kelpie: x reads `x`, which has no value"));
+  EXPECT_THAT(failure("-e first --data '[1]'", "x = 1 / 0;" + program), HasSubstr("division by zero"));
+  EXPECT_THAT(failure("-e first --data '[1]' --keep-going", "x = 1 + t;" + program), HasSubstr("[K0301]"));
+  EXPECT_THAT(failure("-e first --data '[2, 1/0]'", program),
+              HasSubstr("--data:1:5: error: division by zero"));
+  EXPECT_THAT(failure("-e first --data 'random [2^70]int'", program), HasSubstr("the number is too large"));
+  EXPECT_THAT(failure("-e first --data 'random [1.5]int'", program), HasSubstr("a length is a whole number"));
   EXPECT_THAT(failure("-e first", program), HasSubstr("first is a function; --data says"));
   EXPECT_THAT(failure("-e first --data points.data", program), HasSubstr("there is no file points.data"));
   EXPECT_THAT(kelpie("bench -e first --runs 0 --data '[1]' -", program).messages,
@@ -257,10 +263,34 @@ TEST_F(BenchCommand, ComparesResults) {
   EXPECT_THAT(both.messages, HasSubstr("--compare: compares two files of results and measures nothing"));
 }
 
+// A variable that fails stands in the way of nothing that does not read it.
+TEST_F(BenchCommand, MeasuresWhatDoesNotFail) {
+  const Outcome outcome = kelpie(
+      "bench --target=reference -e first --data '[1]' --data '[] int' --data '[7, 8]' --runs 2 --json " +
+          path("results") + " -",
+      "bad = 1 / 0; function first(a) = a[0];");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.messages, HasSubstr("division by zero"));
+  std::string problem;
+  const auto results = BenchResults::read(path("results"), problem);
+  ASSERT_TRUE(results) << problem;
+  ASSERT_EQ(results->results.size(), 2u);
+  EXPECT_GT(results->results[1].time.median, 0);
+}
+
+TEST_F(BenchCommand, DataIsNotWrittenOver) {
+  write("data", "[1, 2]");
+  const Outcome outcome = kelpie("bench -e first --data " + path("data") + " --json " + path("data") + " -",
+                                 "function first(a) = a[0];");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.messages, HasSubstr("--json would write over the data"));
+  EXPECT_EQ(read("data"), "[1, 2]");
+}
+
 TEST_F(BenchCommand, WantsTheNameOfAFunction) {
   const Outcome outcome = kelpie("bench - --entry '' --data 1", "function double(a) = 2 * a;");
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_THAT(outcome.messages, HasSubstr("--entry: names no function"));
+  EXPECT_THAT(outcome.messages, HasSubstr("--entry: a function has a name"));
 }
 
 }  // namespace

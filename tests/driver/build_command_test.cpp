@@ -75,6 +75,10 @@ TEST_F(BuildCommand, TellsWhatIsWrong) {
   if (lacksCompiler(outcome)) GTEST_SKIP() << "NVRTC is not installed";
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.messages, HasSubstr("cannot write to the folder " + path("taken")));
+  setenv("KELPIE_CACHE", path("taken").c_str(), 1);
+  const Outcome uncached = build("");
+  EXPECT_EQ(uncached.status, 1);
+  EXPECT_THAT(uncached.messages, HasSubstr("nothing can be written to the cache"));
 }
 
 }  // namespace

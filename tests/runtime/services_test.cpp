@@ -120,6 +120,9 @@ TEST_F(ServicesTest, NumberSequences) {
   EXPECT_TRUE(call("read_int_seq_from_file", {text(path("none"))}, {CoreType::sequence({ScalarType::Int64})})
                   .empty());
   EXPECT_THAT(error_, HasSubstr("No such file"));
+  EXPECT_TRUE(
+      call("read_int_seq_from_file", {text(path("."))}, {CoreType::sequence({ScalarType::Int64})}).empty());
+  EXPECT_THAT(error_, HasSubstr("Is a directory"));
 }
 
 TEST_F(ServicesTest, AnInt32OutOfRangeIsNotReadAsSomethingElse) {
