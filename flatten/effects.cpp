@@ -3,6 +3,7 @@
 #include "flatten/flattener.h"
 #include "ir/check_messages.h"
 #include "ir/diagnostic.h"
+#include "ir/random_float.h"
 
 namespace kelpie::flatten {
 
@@ -53,8 +54,12 @@ Values Flattener::random(const core::Exp& e, const core::Prim& node, ExprRef bou
   if (!integer) {
     ExprRef low = arena().op(ScalarOp::And, draw, arena().index((int64_t{1} << 30) - 1));
     const auto wide = [&](ExprRef x) { return arena().convert(x, ScalarType::Float64); };
-    ExprRef part = arena().constant(Scalar::ofFloat(ScalarType::Float64, 1.0 / 1073741824.0));
-    ExprRef value = arena().mul(wide(bound), arena().mul(wide(low), part));
+    const auto number = [&](double x) { return arena().constant(Scalar::ofFloat(ScalarType::Float64, x)); };
+    ExprRef value = arena().mul(wide(bound), arena().mul(wide(low), number(1.0 / 1073741824.0)));
+    if (bound->type == ScalarType::Float32) {
+      ExprRef below = arena().mul(wide(bound), number(kBelowFloat32));
+      value = arena().op(ScalarOp::Min, value, arena().op(ScalarOp::Sub, below, number(kHalfLeastFloat32)));
+    }
     return {{arena().convert(value, bound->type)}};
   }
   ExprRef wide = toIndex(bound);

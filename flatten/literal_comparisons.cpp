@@ -1,8 +1,10 @@
 #include "flatten/literal_comparisons.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 
 #include "flatten/core_walk.h"
@@ -67,12 +69,14 @@ class Comparisons {
   }
 
   ExpPtr chain(const ExpPtr& e, bool instances) {
+    const size_t before = inScope_.size();
     Chain in = takeApart(e), out;
     for (Chain::Binding& let : in.lets) {
       let.rhs = inside(let.rhs, instances, out);
       out.lets.push_back(std::move(let));
     }
     out.tail = inside(in.tail, instances, out);
+    for (; inScope_.size() > before; inScope_.pop_back()) words_.erase(inScope_.back());
     return putTogether(std::move(out));
   }
 
@@ -94,7 +98,8 @@ class Comparisons {
     const Column& column = std::get<core::Constant>(bound->second->node).columns[0];
     if (column.elements.size() != 1 || !column.elements[0].type.isScalar()) return std::nullopt;
     const Column& values = column.elements[0];
-    if (values.length() > kLongestComparedLiteral) return std::nullopt;
+    const bool text = values.type.scalar() == ScalarType::Char;
+    if (values.length() > (text ? kLongestComparedText : kLongestComparedLiteral)) return std::nullopt;
     std::vector<Scalar> elements;
     for (int64_t k = 0; k < values.length(); ++k) elements.push_back(values.at(k));
     return elements;
@@ -126,6 +131,7 @@ class Comparisons {
     const Atom length = bind(Prim{.op = PrimOp::Length, .arguments = {sequence}}, integer, out);
     const Atom asLong = scalar(ScalarOp::Equal, length, number(elements.size()), out);
     if (elements.empty()) return values(asLong);
+    if (elements[0].type == ScalarType::Char) return textComparison(sequence, asLong, elements, out, span);
     Chain first;
     const Atom begins = same(0, first);
     if (elements.size() == 1) {
@@ -140,7 +146,58 @@ class Comparisons {
     return both(asLong, std::move(first));
   }
 
+  /// Of text, the characters of several comparisons with literals of one length are put together alike.
+  ExpPtr textComparison(const Atom& sequence, const Atom& asLong, const std::vector<Scalar>& text, Chain& out,
+                        Span span) {
+    const CoreType wide(ScalarType::Int64), boolean(ScalarType::Bool);
+    const auto bind = [&](auto node, const CoreType& type, Chain& where) {
+      const core::Var var{program_.nextVar++, "", type};
+      where.lets.push_back({{var}, makeExp(std::move(node), {type}, span), span});
+      return atomOf(var);
+    };
+    const auto scalar = [&](ScalarOp op, const Atom& a, const Atom& b, const CoreType& type, Chain& where) {
+      return bind(Prim{.op = PrimOp::Scalar, .arguments = {a, b}, .scalarOp = op}, type, where);
+    };
+    const auto number = [&](int64_t n) { return Atom{Scalar::ofInt(ScalarType::Int64, n), wide}; };
+    std::optional<Atom> all;
+    for (size_t begin = 0; begin < text.size(); begin += kCharactersOfWord) {
+      const size_t end = std::min(text.size(), begin + kCharactersOfWord);
+      int64_t wanted = 0;
+      for (size_t k = begin; k < end; ++k) wanted = wanted * kCodes + text[k].i;
+      const Word key{sequence.var(), text.size(), begin};
+      auto known = words_.find(key);
+      if (known == words_.end()) {
+        Chain loads;
+        std::optional<Atom> word;
+        for (size_t k = begin; k < end; ++k) {
+          const CoreType place(program_.intType);
+          const Atom at{Scalar::ofInt(program_.intType, static_cast<int64_t>(k)), place};
+          const Atom character =
+              bind(Prim{.op = PrimOp::Index, .arguments = {sequence, at}}, CoreType(ScalarType::Char), loads);
+          const Atom code = bind(Prim{.op = PrimOp::Convert, .arguments = {character}}, wide, loads);
+          if (word) word = scalar(ScalarOp::Mul, *word, number(kCodes), wide, loads);
+          word = word ? scalar(ScalarOp::Add, *word, code, wide, loads) : code;
+        }
+        loads.tail = makeExp(core::Values{{*word}}, {wide}, span);
+        const ExpPtr none = makeExp(core::Values{{number(-1)}}, {wide}, span);  // no text's
+        known = words_.emplace(key, bind(If{asLong, putTogether(std::move(loads)), none}, wide, out)).first;
+        inScope_.push_back(key);
+      }
+      const Atom same = scalar(ScalarOp::Equal, known->second, number(wanted), boolean, out);
+      all = all ? scalar(ScalarOp::And, *all, same, boolean, out) : same;
+    }
+    return makeExp(core::Values{{*all}}, {boolean}, span);
+  }
+
+  static constexpr int64_t kCodes = 256;          ///< of a character
+  static constexpr size_t kCharactersOfWord = 7;  ///< whose codes are a positive int64 together
+
+  /// Characters that are put together: of which text if it has which length, from which one on.
+  using Word = std::tuple<core::VarId, size_t, size_t>;
+
   core::Program& program_;
+  std::map<Word, Atom> words_;     ///< that are bound where the walk is
+  std::vector<Word> inScope_;      ///< of them, in the order in which they were bound
   std::vector<bool> ofInstances_;  ///< functions
   std::vector<core::FunctionId> pending_;
   std::unordered_map<core::VarId, ExpPtr> constants_;

@@ -104,26 +104,74 @@ std::string compared(const std::string& nesl) {
 }
 
 TEST(LiteralComparisons, OfInstancesAreScalar) {
-  EXPECT_EQ(compared("let ws = [\"let\", \"in\"] in {eql(w, \"let\") : w in ws};"),
-            "let ws.1: [[char]] = constant [\"let\", \"in\"]\n"
-            "each (w.2: [char]) in ws.1\n"
-            "  let .3: [char] = constant \"let\"\n"
-            "  let .17: int64 = length w.2\n"
+  EXPECT_EQ(compared("let vs = [[1, 2, 3], [4]] in {eql(v, [1, 2, 3]) : v in vs};"),
+            "let vs.1: [[int64]] = constant [[1, 2, 3], [4]]\n"
+            "each (v.2: [int64]) in vs.1\n"
+            "  let .3: [int64] = constant [1, 2, 3]\n"
+            "  let .17: int64 = length v.2\n"
             "  let .18: bool = eq .17 3\n"
             "  if .18\n"
-            "    let .19: char = index w.2 0\n"
-            "    let .20: bool = eq .19 'l'\n"
+            "    let .19: int64 = index v.2 0\n"
+            "    let .20: bool = eq .19 1\n"
             "    if .20\n"
-            "      let .21: char = index w.2 1\n"
-            "      let .22: bool = eq .21 'e'\n"
-            "      let .23: char = index w.2 2\n"
-            "      let .24: bool = eq .23 't'\n"
+            "      let .21: int64 = index v.2 1\n"
+            "      let .22: bool = eq .21 2\n"
+            "      let .23: int64 = index v.2 2\n"
+            "      let .24: bool = eq .23 3\n"
             "      let .25: bool = and .22 .24\n"
             "      (.25)\n"
             "    else\n"
             "      (false)\n"
             "  else\n"
             "    (false)\n");
+}
+
+/// Text of one length is put together once, where it is first compared: also for what comes in branches.
+TEST(LiteralComparisons, OfTextAreNumbers) {
+  EXPECT_EQ(compared("let ws = [\"let\"] in {if eql(w, \"let\") then 1 else if eql(w, \"fun\") then 2 else 3 "
+                     ": w in ws};"),
+            "let ws.1: [[char]] = constant [\"let\"]\n"
+            "each (w.2: [char]) in ws.1\n"
+            "  let .3: [char] = constant \"let\"\n"
+            "  let .21: int64 = length w.2\n"
+            "  let .22: bool = eq .21 3\n"
+            "  let .33: int64 =\n"
+            "    if .22\n"
+            "      let .23: char = index w.2 0\n"
+            "      let .24: int64 = convert to int64 .23\n"
+            "      let .25: char = index w.2 1\n"
+            "      let .26: int64 = convert to int64 .25\n"
+            "      let .27: int64 = mul .24 256\n"
+            "      let .28: int64 = add .27 .26\n"
+            "      let .29: char = index w.2 2\n"
+            "      let .30: int64 = convert to int64 .29\n"
+            "      let .31: int64 = mul .28 256\n"
+            "      let .32: int64 = add .31 .30\n"
+            "      (.32)\n"
+            "    else\n"
+            "      (-1)\n"
+            "  let .34: bool = eq .33 7103860\n"
+            "  let .4: bool = (.34)\n"
+            "  if .4\n"
+            "    (1)\n"
+            "  else\n"
+            "    let .5: [char] = constant \"fun\"\n"
+            "    let .35: int64 = length w.2\n"
+            "    let .36: bool = eq .35 3\n"
+            "    let .37: bool = eq .33 6714734\n"
+            "    let .6: bool = (.37)\n"
+            "    if .6\n"
+            "      (2)\n"
+            "    else\n"
+            "      (3)\n");
+  const std::string text = compared(
+      "let ws = [\"\"] in {eql(w, \"of eight\") or eql(w, \"as eight\") or eql(w, \"seven c\") : w in ws};");
+  const auto count = [&](std::string_view word) {
+    size_t n = 0;
+    for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++n;
+    return n;
+  };
+  EXPECT_EQ(count(" = index "), 8u + 7u) << text;
 }
 
 TEST(LiteralComparisons, EmptyAndShortOnes) {
@@ -149,10 +197,13 @@ TEST(LiteralComparisons, EmptyAndShortOnes) {
 
 /// On the host, with long literals, and of two values that are no literals, the library compares.
 TEST(LiteralComparisons, OthersStay) {
-  for (const char* nesl : {"function go(w) = eql(w, \"let\"); let w = \"let\" in go(w);",
-                           "let ws = [\"let\"] in {eql(w, \"01234567890123456\") : w in ws};",
-                           "let ws = [\"let\"] in {eql(w, w) : w in ws};",
-                           "let ws = [[[1]]] in {eql(w, [[1], [2]]) : w in ws};"}) {
+  for (const char* nesl :
+       {"function go(w) = eql(w, \"let\"); let w = \"let\" in go(w);",
+        "let ws = [\"let\"] in {eql(w, \"0123456789012345678901234567890123456789012345678901234567890123"
+        "4\") : w in ws};",
+        "let vs = [[1]] in {eql(v, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6]) : v in vs};",
+        "let ws = [\"let\"] in {eql(w, w) : w in ws};",
+        "let ws = [[[1]]] in {eql(w, [[1], [2]]) : w in ws};"}) {
     const core::Program program = compiled(nesl);
     std::string text = core::toString(program.entry, program);
     for (const core::Function& f : program.functions)
