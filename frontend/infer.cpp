@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <utility>
 
 #include "frontend/ast_names.h"
 #include "frontend/overloaded.h"
 #include "frontend/type_expression.h"
+#include "ir/literal.h"
 
 namespace kelpie {
 
@@ -159,9 +159,8 @@ ExpPtr Inference::infer(const ast::Exp& expression) {
       Overloaded{
           [&](const ast::IntLiteral& literal) { return inferInt(literal, span); },
           [&](const ast::FloatLiteral& literal) {
-            double value = std::strtod(literal.text.c_str(), nullptr);
-            return make(typed::Literal{Scalar::ofFloat(types_.widths().floatType, value)}, types_.floatType(),
-                        span, true);
+            return make(typed::Literal{readFloat(types_.widths().floatType, literal.text.c_str())},
+                        types_.floatType(), span, true);
           },
           [&](const ast::BoolLiteral& literal) {
             const std::string name = literal.value ? "t" : "f";

@@ -17,6 +17,7 @@
 #include "frontend/interpreter_primitives.h"
 #include "ir/check_messages.h"
 #include "ir/deep_stack.h"
+#include "ir/random_float.h"
 
 namespace kelpie {
 
@@ -454,7 +455,10 @@ class Interpreter {
     Indices words;
     for (int64_t k = 0; k < instances; ++k) {
       const auto draw = static_cast<double>(raw.word(k) % kDrawLimit);
-      words.push_back(Scalar::ofFloat(type, bounds.at(k).f * (draw / static_cast<double>(kDrawLimit))).i);
+      const double bound = bounds.at(k).f;
+      double value = bound * (draw / static_cast<double>(kDrawLimit));
+      if (type == ScalarType::Float32) value = std::min(value, bound * kBelowFloat32 - kHalfLeastFloat32);
+      words.push_back(Scalar::ofFloat(type, value).i);
     }
     return scalarVector(type, std::move(words));
   }

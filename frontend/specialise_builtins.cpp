@@ -219,11 +219,10 @@ core::Atom Specialiser::text(Type* type, const Atoms& value, const std::string& 
       core::Atom atom = value[0];
       std::string function = scalar == ScalarType::Bool ? "bool_string" : "char_string";
       if (isInt(scalar)) {
-        function = "int_string";
-        atom = convert(atom, widths_.intType, block, span);
+        function = "prim_int_text";
       } else if (isFloat(scalar)) {
-        function = "float_string";
-        atom = convert(atom, widths_.floatType, block, span);
+        function = "prim_float64_string";
+        atom = convert(atom, ScalarType::Float64, block, span);
       }
       return callLibrary(function, grounds_.scalar(atom.type.scalar()), {atom}, block, span)[0];
     }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 namespace kelpie {
@@ -65,6 +66,11 @@ int hexDigit(char c) {
 }
 
 }  // namespace
+
+Scalar readFloat(ScalarType type, const char* text, char** end) {
+  const bool narrow = type == ScalarType::Float32;
+  return Scalar::ofFloat(type, narrow ? double{std::strtof(text, end)} : std::strtod(text, end));
+}
 
 std::string literalText(const Scalar& value) {
   switch (value.type) {

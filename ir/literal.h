@@ -17,6 +17,10 @@ std::string literalText(const Scalar& value);
 /// The inverse; nothing when the text is no literal or out of range.
 std::optional<Scalar> literalFromText(std::string_view text);
 
+/// The number that a text begins with, in the precision of a float type: by way of double a float32 would be
+/// rounded twice. Beyond the type's range it is infinite or zero.
+Scalar readFloat(ScalarType type, const char* text, char** end = nullptr);
+
 /// Text between quotes: printable ASCII as it is; quotes, backslashes and other bytes escaped (\n, \x0a,
 /// ...).
 std::string quotedText(std::string_view bytes, char quote = '"');

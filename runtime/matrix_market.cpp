@@ -104,6 +104,8 @@ std::variant<Columns, std::string> readMatrixMarket(const std::string& path, Sca
     return fmt::format("{}: the size line must give rows, columns and entries", path);
   if (static_cast<size_t>(entries) > text.size() || static_cast<size_t>(rows) > (size_t{1} << 40))
     return fmt::format("{}: the size line does not fit the file", path);
+  if (const int64_t most = std::max(rows, columns); Scalar::ofInt(intType, most).i != most)
+    return fmt::format("{}: {} {} do not fit an int", path, most, most == columns ? "columns" : "rows");
   struct Entry {
     int64_t row, column;
     double value;

@@ -4,10 +4,12 @@
 
 #include <cctype>
 #include <charconv>
-#include <cstdlib>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <vector>
+
+#include "ir/literal.h"
 
 namespace kelpie {
 
@@ -35,6 +37,8 @@ void writeColumn(const Column& column, std::string& out) {
     const Scalar v = column.at(k);
     if (v.type == ScalarType::Bool) {
       out += v.isTrue() ? " T" : " F";
+    } else if (isFloat(v.type) && std::isnan(v.f)) {
+      out += " nan";  // whose sign depends on the target
     } else if (isFloat(v.type)) {
       fmt::format_to(append, " {:.14e}", v.f);
     } else {
@@ -69,9 +73,9 @@ class Reader {
     }
     if (isFloat(type)) {
       char* end = nullptr;
-      const double value = std::strtod(token.c_str(), &end);
+      const Scalar value = readFloat(type, token.c_str(), &end);
       if (end != token.c_str() + token.size()) fail("a number");
-      return Scalar::ofFloat(type, value);
+      return value;
     }
     int64_t value = 0;
     const char* begin = token.c_str() + (token[0] == '+' ? 1 : 0);

@@ -73,6 +73,47 @@ TEST_F(Command, RandomFloatsAreBelowTheirBound) {
     EXPECT_EQ(run(program, std::string("--target=") + target).output, expected.output) << target;
 }
 
+/// A draw that is near enough to the bound to be rounded up to it, and what is found by loops in elements.
+TEST_F(Command, ValuesOf32BitsAreTheSameOnAllTargets) {
+  const std::string program = R"(
+    let s = rand_seed(22100322) in {rand(x) : x in [3.0]};
+    {rand(x) : x in [1e-45, 3e-45]};
+    {@x : x in [8388607.5, 123456.789, 0.3, 1e-45]};
+    {@(int64(i) * int64(1000000000)) : i in [3, -9]};
+    {parse_float(s) : s in ["1.17549435e-38", "3.14159274", "1e4294967297", "0e400"]};
+    {isqrt(x) : x in [16785408, 16785409, max_int]};
+  )";
+  for (const char* target : {"reference", "interp", "cpu"}) {
+    const Outcome outcome = run(program, std::string("--int=32 --float=32 --target=") + target);
+    EXPECT_EQ(outcome.output,
+              "it = [2.9999998] : [float]\n"
+              "it = [0.0, 1.0E-45] : [float]\n"
+              "it = [\"8388607.5\", \"123456.79\", \"0.30000001\", \"1.4012985e-45\"] : [[char]]\n"
+              "it = [\"3000000000\", \"-9000000000\"] : [[char]]\n"
+              "it = [(1.1754944E-38, T), (3.1415927, T), (INF, T), (0.0, T)] : [(float, bool)]\n"
+              "it = [4096, 4097, 46340] : [int]\n")
+        << target << ": " << outcome.messages;
+  }
+}
+
+TEST_F(Command, HashTellsOfItsRangeWhereItIsFused) {
+  for (const char* options : {"--target=reference", "--target=interp", "--target=cpu --fusion=delayed"}) {
+    const Outcome outcome = run("v = [5, 0]; hash(v[0], v[1]); {hash(x, y) : x in v; y in v};", options);
+    EXPECT_THAT(outcome.messages, HasSubstr(":1:13: error: hash: the range 0 is not positive")) << options;
+    EXPECT_THAT(outcome.messages, HasSubstr(":1:32: error: hash: the range 0 is not positive")) << options;
+  }
+}
+
+TEST_F(Command, NansInFilesHaveNoSign) {
+  const std::string file = path("nans");
+  for (const char* target : {"reference", "interp", "cpu"}) {
+    run("inf = 1e400; v = [0.0, inf - inf]; write_object_to_file({abs(x + asin(2.0)) : x in v}, \"" + file +
+            "\");",
+        std::string("--target=") + target);
+    EXPECT_EQ(read("nans"), "[ 2 ]\n( nan nan )\n") << target;
+  }
+}
+
 TEST_F(Command, ErrorsInFunctionsTellTheForm) {
   const Outcome outcome = run("function part(s, k) = s[k];\npart([1], 0);\npart([1], 1);\n[1][2];");
   EXPECT_THAT(outcome.messages, HasSubstr("<stdin>:3:1: note: in the evaluation of this form"));

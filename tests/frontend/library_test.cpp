@@ -1,5 +1,5 @@
-// The library by example: every line of library_cases.txt through the front end and the reference
-// interpreter.
+// The library by example: every line of library_cases.txt, and of narrow_library_cases.txt at widths of 32
+// bits, through the front end and the reference interpreter.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,6 +19,7 @@ using testing::HasSubstr, testing::StartsWith;
 /// Forms one after another in one session, run by the reference interpreter.
 class Program {
  public:
+  explicit Program(Widths widths = {}) : session_(sources_, {widths, ""}) {}
   /// "VALUE : TYPE", or "error: MESSAGE".
   std::string run(const std::string& form) {
     const uint32_t file = sources_.add("case.nesl", form + ";");
@@ -50,16 +51,19 @@ class Program {
   }
 
   SourceManager sources_;
-  Session session_{sources_};
+  Session session_;
   std::unique_ptr<Services> services_ = makeServices({[this](std::string_view s) { output += s; }, {}});
   std::map<uint32_t, Columns> cells_;
   Span errorSpan_;
 };
 
-TEST(Library, Examples) {
-  std::ifstream file(std::string(KELPIE_SOURCE_DIR) + "/tests/frontend/library_cases.txt");
+constexpr Widths kNarrow = {ScalarType::Int32, ScalarType::Float32};
+
+/// The examples of a file.
+void expectExamples(const std::string& name, Widths widths, int atLeast) {
+  std::ifstream file(std::string(KELPIE_SOURCE_DIR) + "/tests/frontend/" + name);
   ASSERT_TRUE(file);
-  Program program;
+  Program program(widths);
   int examples = 0;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
@@ -78,8 +82,12 @@ TEST(Library, Examples) {
       EXPECT_EQ(result, expected) << line;
     }
   }
-  EXPECT_GT(examples, 200);
+  EXPECT_GE(examples, atLeast);
 }
+
+TEST(Library, Examples) { expectExamples("library_cases.txt", {}, 200); }
+
+TEST(Library, ExamplesAtNarrowWidths) { expectExamples("narrow_library_cases.txt", kNarrow, 20); }
 
 TEST(Library, ErrorsPointAtTheCallInTheProgram) {
   Program program;
@@ -108,14 +116,17 @@ TEST(Library, PrintingGoesOperationByOperation) {
 }
 
 TEST(Library, EveryFunctionChecks) {
-  SourceManager sources;
-  Session session(sources);
-  Library library(sources);
-  for (const std::string& name : library.names()) {
-    if (isInternalName(name)) continue;
-    // In parentheses, because `get` begins a command.
-    for (const FormResult& result : session.processFile(sources.add("case.nesl", "(" + name + ");"))) {
-      EXPECT_FALSE(result.failed()) << name << ": " << result.diagnostics.front().message;
+  for (const Widths widths : {Widths{}, kNarrow, Widths{ScalarType::Int32, ScalarType::Float64},
+                              Widths{ScalarType::Int64, ScalarType::Float32}}) {
+    SourceManager sources;
+    Session session(sources, {widths, ""});
+    Library library(sources);
+    for (const std::string& name : library.names()) {
+      if (isInternalName(name)) continue;
+      // In parentheses, because `get` begins a command.
+      for (const FormResult& result : session.processFile(sources.add("case.nesl", "(" + name + ");"))) {
+        EXPECT_FALSE(result.failed()) << name << ": " << result.diagnostics.front().message;
+      }
     }
   }
 }

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "runtime/object_text.h"
@@ -91,6 +93,16 @@ TEST_F(ServicesTest, ObjectFilesHaveTheReferenceLayout) {
   for (size_t c = 0; c < 3; ++c) EXPECT_TRUE(read[c] == row[c]) << c;
 }
 
+/// Targets make NaNs of either sign.
+TEST_F(ServicesTest, NansAreWrittenWithoutASign) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const ScalarType type : {ScalarType::Float32, ScalarType::Float64}) {
+    std::vector<Scalar> values;
+    for (const double x : {nan, std::copysign(nan, -1.0), -1.0}) values.push_back(Scalar::ofFloat(type, x));
+    EXPECT_EQ(objectText({scalarColumn(type, values)}), "( nan nan -1.00000000000000e+00 )\n");
+  }
+}
+
 TEST_F(ServicesTest, UnreadableObjectsGiveTheIdentityAndAMessage) {
   call("write_string_to_file", {text("[ 2 ]\n( 1 x )\n"), text(path("bad"))}, {ScalarType::Bool});
   const CoreType ints = CoreType::sequence({ScalarType::Int64});
@@ -130,6 +142,33 @@ TEST_F(ServicesTest, AnInt32OutOfRangeIsNotReadAsSomethingElse) {
   EXPECT_TRUE(
       call("read_int_seq_from_file", {text(path("big"))}, {CoreType::sequence({ScalarType::Int32})}).empty());
   EXPECT_THAT(error_, HasSubstr("in range"));
+}
+
+/// Just beyond the middle between 1 and the next float32; as a double it is the middle.
+TEST_F(ServicesTest, AFloat32IsRoundedOnce) {
+  const std::string number = "1.000000059604644775390625000000000001";
+  call("write_string_to_file", {text("( " + number + " )"), text(path("number"))}, {ScalarType::Bool});
+  const Columns read =
+      call("read_float_seq_from_file", {text(path("number"))}, {CoreType::sequence({ScalarType::Float32})});
+  EXPECT_EQ(read[0].elements[0].at(0).f, 1 + 0x1p-23);
+}
+
+TEST_F(ServicesTest, MatricesWhoseSizesDoNotFitAnIntAreAnError) {
+  const auto read = [&](const std::string& sizes, ScalarType intType) {
+    const std::string entries = "1 1 1.5\n2 2 2.5\n";
+    call("write_string_to_file",
+         {text("%%MatrixMarket matrix coordinate real general\n" + sizes + " 2\n" + entries),
+          text(path("matrix"))},
+         {ScalarType::Bool});
+    const CoreType row = CoreType::sequence({intType, ScalarType::Float64});
+    return call("read_matrix_market", {text(path("matrix"))}, {CoreType::sequence({row}), intType});
+  };
+  EXPECT_EQ(read("2 2147483647", ScalarType::Int32)[1].at(0).i, 2147483647);
+  EXPECT_EQ(read("2 3000000000", ScalarType::Int64)[1].at(0).i, 3000000000);
+  EXPECT_TRUE(read("2 2147483648", ScalarType::Int32).empty());
+  EXPECT_THAT(error_, HasSubstr("matrix: 2147483648 columns do not fit an int"));
+  EXPECT_TRUE(read("3000000000 2", ScalarType::Int32).empty());
+  EXPECT_THAT(error_, HasSubstr("3000000000 rows do not fit an int"));
 }
 
 TEST_F(ServicesTest, StreamsAreWrittenWholeOrNotAtAll) {
