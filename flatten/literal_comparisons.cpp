@@ -6,6 +6,7 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "flatten/core_walk.h"
 
@@ -36,6 +37,8 @@ class Comparisons {
       pending_.pop_back();
       learn(program_.functions[f].body, true);
     }
+    for (const core::Function& function : program_.functions) count(function.body);
+    count(program_.entry);
     for (size_t f = 0; f < program_.functions.size(); ++f) {
       core::Function& function = program_.functions[f];
       if (function.body && !isComparison(function)) function.body = chain(function.body, ofInstances_[f]);
@@ -66,6 +69,23 @@ class Comparisons {
     }
     const bool inside = instances || std::holds_alternative<core::Each>(e->node);
     forEachPart(*e, [&](const ExpPtr& part) { learn(part, inside); });
+  }
+
+  /// With how many texts of each length each sequence is compared.
+  void count(const ExpPtr& e) {
+    if (!e) return;
+    const Chain all = takeApart(e);
+    for (const Chain::Binding& let : all.lets) countInside(let.rhs);
+    countInside(all.tail);
+  }
+  void countInside(const ExpPtr& e) {
+    if (const auto* call = std::get_if<Call>(&e->node);
+        call && isComparison(program_.functions[call->function]))
+      for (const size_t k : {1, 0})
+        if (const auto elements = shortConstant(call->arguments[k]);
+            elements && !call->arguments[1 - k].isConstant())
+          ++compared_[{call->arguments[1 - k].var(), elements->size()}];
+    forEachPart(*e, [&](const ExpPtr& part) { count(part); });
   }
 
   ExpPtr chain(const ExpPtr& e, bool instances) {
@@ -159,43 +179,62 @@ class Comparisons {
       return bind(Prim{.op = PrimOp::Scalar, .arguments = {a, b}, .scalarOp = op}, type, where);
     };
     const auto number = [&](int64_t n) { return Atom{Scalar::ofInt(ScalarType::Int64, n), wide}; };
-    std::optional<Atom> all;
-    for (size_t begin = 0; begin < text.size(); begin += kCharactersOfWord) {
+    const auto values = [&](const Atom& atom, const CoreType& type) {
+      return makeExp(core::Values{{atom}}, {type}, span);
+    };
+    const auto put = [&](size_t begin, size_t end, Chain& where) {
+      Chain loads;
+      std::optional<Atom> word;
+      for (size_t k = begin; k < end; ++k) {
+        const CoreType place(program_.intType);
+        const Atom at{Scalar::ofInt(program_.intType, static_cast<int64_t>(k)), place};
+        const Atom character =
+            bind(Prim{.op = PrimOp::Index, .arguments = {sequence, at}}, CoreType(ScalarType::Char), loads);
+        const Atom code = bind(Prim{.op = PrimOp::Convert, .arguments = {character}}, wide, loads);
+        if (word) word = scalar(ScalarOp::Mul, *word, number(kCodes), wide, loads);
+        word = word ? scalar(ScalarOp::Add, *word, code, wide, loads) : code;
+      }
+      loads.tail = values(*word, wide);
+      return bind(If{asLong, putTogether(std::move(loads)), values(number(-1), wide)}, wide, where);
+    };
+    const bool shared = compared_[{sequence.var(), text.size()}] >= kMany;
+    const auto sameFrom = [&](const auto& self, size_t begin, Chain& where) -> Atom {
       const size_t end = std::min(text.size(), begin + kCharactersOfWord);
-      int64_t wanted = 0;
-      for (size_t k = begin; k < end; ++k) wanted = wanted * kCodes + text[k].i;
       const Word key{sequence.var(), text.size(), begin};
       auto known = words_.find(key);
-      if (known == words_.end()) {
-        Chain loads;
-        std::optional<Atom> word;
-        for (size_t k = begin; k < end; ++k) {
-          const CoreType place(program_.intType);
-          const Atom at{Scalar::ofInt(program_.intType, static_cast<int64_t>(k)), place};
-          const Atom character =
-              bind(Prim{.op = PrimOp::Index, .arguments = {sequence, at}}, CoreType(ScalarType::Char), loads);
-          const Atom code = bind(Prim{.op = PrimOp::Convert, .arguments = {character}}, wide, loads);
-          if (word) word = scalar(ScalarOp::Mul, *word, number(kCodes), wide, loads);
-          word = word ? scalar(ScalarOp::Add, *word, code, wide, loads) : code;
+      std::optional<Atom> word;
+      if (known != words_.end()) {
+        word = known->second;
+      } else {
+        word = put(begin, end, where);
+        if (begin == 0 || shared) {
+          words_.emplace(key, *word);
+          inScope_.push_back(key);
         }
-        loads.tail = makeExp(core::Values{{*word}}, {wide}, span);
-        const ExpPtr none = makeExp(core::Values{{number(-1)}}, {wide}, span);  // no text's
-        known = words_.emplace(key, bind(If{asLong, putTogether(std::move(loads)), none}, wide, out)).first;
-        inScope_.push_back(key);
       }
-      const Atom same = scalar(ScalarOp::Equal, known->second, number(wanted), boolean, out);
-      all = all ? scalar(ScalarOp::And, *all, same, boolean, out) : same;
-    }
-    return makeExp(core::Values{{*all}}, {boolean}, span);
+      int64_t wanted = 0;
+      for (size_t k = begin; k < end; ++k) wanted = wanted * kCodes + text[k].i;
+      const Atom same = scalar(ScalarOp::Equal, *word, number(wanted), boolean, where);
+      if (end == text.size()) return same;
+      if (shared) return scalar(ScalarOp::And, same, self(self, end, where), boolean, where);
+      Chain rest;
+      rest.tail = values(self(self, end, rest), boolean);
+      const ExpPtr no = values({Scalar::ofBool(false), boolean}, boolean);
+      return bind(If{same, putTogether(std::move(rest)), no}, boolean, where);
+    };
+    return values(sameFrom(sameFrom, 0, out), boolean);
   }
 
   static constexpr int64_t kCodes = 256;          ///< of a character
   static constexpr size_t kCharactersOfWord = 7;  ///< whose codes are a positive int64 together
 
+  static constexpr int kMany = 3;  ///< comparisons for which all characters are loaded at once
+
   /// Characters that are put together: of which text if it has which length, from which one on.
   using Word = std::tuple<core::VarId, size_t, size_t>;
 
   core::Program& program_;
+  std::map<std::pair<core::VarId, size_t>, int> compared_;
   std::map<Word, Atom> words_;     ///< that are bound where the walk is
   std::vector<Word> inScope_;      ///< of them, in the order in which they were bound
   std::vector<bool> ofInstances_;  ///< functions

@@ -11,10 +11,11 @@
 //       key = if c then (code(word[0]) * 256 + code(word[1])) * 256 + code(word[2]) else -1
 //   in key == 7103860
 //
-// (of longer text several keys, of seven characters each). The key is the same for all literals of one
-// length, so what looks up one of fifty words loads what is looked up once and compares numbers. With a
-// conditional for each character, ten words of 16 characters took NVRTC 6 s, twenty 29: as every comparison
-// loads the characters in a branch of its own, and the compiler looks for what these loads have in common.
+// (of longer text several keys, of seven characters each; where few literals have that length, the second one
+// is put together only if the first one fits). The key is the same for all literals of one length, so what
+// looks up one of fifty words loads what is looked up once and compares numbers. With a conditional for each
+// character, ten words of 16 characters took NVRTC 6 s, twenty 29: as every comparison loads the characters
+// in a branch of its own, and the compiler looks for what these loads have in common.
 //
 // The library's comparison is an apply-to-each over both sequences: for several instances a space of
 // elements, and their offsets, for each comparison. A chain of conditionals that looks up one of fifty words

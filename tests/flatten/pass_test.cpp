@@ -165,7 +165,8 @@ TEST(LiteralComparisons, OfTextAreNumbers) {
             "    else\n"
             "      (3)\n");
   const std::string text = compared(
-      "let ws = [\"\"] in {eql(w, \"of eight\") or eql(w, \"as eight\") or eql(w, \"seven c\") : w in ws};");
+      "let ws = [\"\"] in {eql(w, \"of eight\") or eql(w, \"as eight\") or eql(w, \"or eight\") or eql(w, "
+      "\"seven c\") : w in ws};");
   const auto count = [&](std::string_view word) {
     size_t n = 0;
     for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++n;
