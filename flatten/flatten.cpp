@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "flatten/branch_calls.h"
+#include "flatten/common_appends.h"
 #include "flatten/device_conditions.h"
 #include "flatten/device_scalars.h"
 #include "flatten/flattener.h"
@@ -28,7 +29,7 @@ namespace {
 constexpr size_t kAlwaysInline = 12;
 
 lcu::Program flattenParallel(const core::Program& program, const RegularCells& globals) {
-  const core::Program compared = compareWithLiterals(program);
+  const core::Program compared = shareAppends(compareWithLiterals(program));
   const core::Program merged = mergeCycles(compared, Analysis(compared));
   const core::Program oneCall = joinBranchCalls(merged, Analysis(merged));
   const core::Program joined = joinSiblingCalls(oneCall, Analysis(oneCall));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "flatten/core_walk.h"
+#include "flatten/functions_of_instances.h"
 
 namespace kelpie::flatten {
 namespace {
@@ -25,23 +26,19 @@ constexpr std::string_view kComparison = "prim_eql_sequence";
 
 class Comparisons {
  public:
-  explicit Comparisons(core::Program& program) : program_(program), ofInstances_(program.functions.size()) {}
+  explicit Comparisons(core::Program& program) : program_(program) {}
 
   bool any() const { return std::any_of(program_.functions.begin(), program_.functions.end(), isComparison); }
 
   void run() {
-    for (const core::Function& function : program_.functions) learn(function.body, false);
-    learn(program_.entry, false);
-    while (!pending_.empty()) {  // what is called for several instances calls others for them
-      const core::FunctionId f = pending_.back();
-      pending_.pop_back();
-      learn(program_.functions[f].body, true);
-    }
+    const std::vector<bool> ofInstances = functionsOfInstances(program_);
+    for (const core::Function& function : program_.functions) learn(function.body);
+    learn(program_.entry);
     for (const core::Function& function : program_.functions) count(function.body);
     count(program_.entry);
     for (size_t f = 0; f < program_.functions.size(); ++f) {
       core::Function& function = program_.functions[f];
-      if (function.body && !isComparison(function)) function.body = chain(function.body, ofInstances_[f]);
+      if (function.body && !isComparison(function)) function.body = chain(function.body, ofInstances[f]);
     }
     program_.entry = chain(program_.entry, false);
   }
@@ -51,24 +48,15 @@ class Comparisons {
     return function.fromLibrary && function.name.starts_with(kComparison);
   }
 
-  /// Constants, and which functions are called for several instances.
-  void learn(const ExpPtr& e, bool instances) {
+  void learn(const ExpPtr& e) {
     if (!e) return;
-    Chain all = takeApart(e);
+    const Chain all = takeApart(e);
     for (const Chain::Binding& let : all.lets) {
       if (let.vars.size() == 1 && std::holds_alternative<core::Constant>(let.rhs->node))
         constants_[let.vars[0].id] = let.rhs;
-      learnInside(let.rhs, instances);
+      forEachPart(*let.rhs, [&](const ExpPtr& part) { learn(part); });
     }
-    learnInside(all.tail, instances);
-  }
-  void learnInside(const ExpPtr& e, bool instances) {
-    if (const auto* call = std::get_if<Call>(&e->node); call && instances && !ofInstances_[call->function]) {
-      ofInstances_[call->function] = true;
-      pending_.push_back(call->function);
-    }
-    const bool inside = instances || std::holds_alternative<core::Each>(e->node);
-    forEachPart(*e, [&](const ExpPtr& part) { learn(part, inside); });
+    forEachPart(*all.tail, [&](const ExpPtr& part) { learn(part); });
   }
 
   /// With how many texts of each length each sequence is compared.
@@ -235,10 +223,8 @@ class Comparisons {
 
   core::Program& program_;
   std::map<std::pair<core::VarId, size_t>, int> compared_;
-  std::map<Word, Atom> words_;     ///< that are bound where the walk is
-  std::vector<Word> inScope_;      ///< of them, in the order in which they were bound
-  std::vector<bool> ofInstances_;  ///< functions
-  std::vector<core::FunctionId> pending_;
+  std::map<Word, Atom> words_;  ///< that are bound where the walk is
+  std::vector<Word> inScope_;   ///< of them, in the order in which they were bound
   std::unordered_map<core::VarId, ExpPtr> constants_;
 };
 

@@ -8,29 +8,14 @@
 #include "flatten/branch_calls.h"
 #include "flatten/flatten.h"
 #include "flatten/hoist.h"
-#include "flatten/literal_comparisons.h"
 #include "flatten/sibling_calls.h"
 #include "flatten/split_functions.h"
-#include "frontend/session.h"
-#include "frontend/source_manager.h"
 #include "ir/core_print.h"
 #include "ir/core_verify.h"
+#include "last_program.h"
 
 namespace kelpie::testing {
 namespace {
-
-/// The program of the last expression.
-core::Program compiled(const std::string& nesl) {
-  SourceManager sources;
-  const uint32_t file = sources.add("test.nesl", nesl);
-  Session session(sources, {});
-  core::Program program;
-  for (FormResult& form : session.processFile(file)) {
-    EXPECT_TRUE(form.diagnostics.empty()) << form.diagnostics.front().message;
-    if (form.program) program = *form.program;
-  }
-  return program;
-}
 
 std::string hoisted(const std::string& nesl) {
   const core::Program program = compiled(nesl);
@@ -92,133 +77,6 @@ TEST(Hoist, EffectsAndElementsStay) {
   const std::string nesl = "let r = [1, 2, 3] in {sum({x * y : y in r}) + sum({rand(y) : y in r}) : x in r};";
   const core::Program program = compiled(nesl);
   EXPECT_EQ(hoisted(nesl), core::toString(program.entry, program));
-}
-
-std::string compared(const std::string& nesl) {
-  const core::Program result = flatten::compareWithLiterals(compiled(nesl));
-  EXPECT_EQ(core::verify(result), std::vector<std::string>{});
-  std::string text = core::toString(result.entry, result);
-  for (const core::Function& f : result.functions)
-    if (!f.fromLibrary) text += core::toString(f, result);
-  return text;
-}
-
-TEST(LiteralComparisons, OfInstancesAreScalar) {
-  EXPECT_EQ(compared("let vs = [[1, 2, 3], [4]] in {eql(v, [1, 2, 3]) : v in vs};"),
-            "let vs.1: [[int64]] = constant [[1, 2, 3], [4]]\n"
-            "each (v.2: [int64]) in vs.1\n"
-            "  let .3: [int64] = constant [1, 2, 3]\n"
-            "  let .17: int64 = length v.2\n"
-            "  let .18: bool = eq .17 3\n"
-            "  if .18\n"
-            "    let .19: int64 = index v.2 0\n"
-            "    let .20: bool = eq .19 1\n"
-            "    if .20\n"
-            "      let .21: int64 = index v.2 1\n"
-            "      let .22: bool = eq .21 2\n"
-            "      let .23: int64 = index v.2 2\n"
-            "      let .24: bool = eq .23 3\n"
-            "      let .25: bool = and .22 .24\n"
-            "      (.25)\n"
-            "    else\n"
-            "      (false)\n"
-            "  else\n"
-            "    (false)\n");
-}
-
-/// Text of one length is put together once, where it is first compared: also for what comes in branches.
-TEST(LiteralComparisons, OfTextAreNumbers) {
-  EXPECT_EQ(compared("let ws = [\"let\"] in {if eql(w, \"let\") then 1 else if eql(w, \"fun\") then 2 else 3 "
-                     ": w in ws};"),
-            "let ws.1: [[char]] = constant [\"let\"]\n"
-            "each (w.2: [char]) in ws.1\n"
-            "  let .3: [char] = constant \"let\"\n"
-            "  let .21: int64 = length w.2\n"
-            "  let .22: bool = eq .21 3\n"
-            "  let .33: int64 =\n"
-            "    if .22\n"
-            "      let .23: char = index w.2 0\n"
-            "      let .24: int64 = convert to int64 .23\n"
-            "      let .25: char = index w.2 1\n"
-            "      let .26: int64 = convert to int64 .25\n"
-            "      let .27: int64 = mul .24 256\n"
-            "      let .28: int64 = add .27 .26\n"
-            "      let .29: char = index w.2 2\n"
-            "      let .30: int64 = convert to int64 .29\n"
-            "      let .31: int64 = mul .28 256\n"
-            "      let .32: int64 = add .31 .30\n"
-            "      (.32)\n"
-            "    else\n"
-            "      (-1)\n"
-            "  let .34: bool = eq .33 7103860\n"
-            "  let .4: bool = (.34)\n"
-            "  if .4\n"
-            "    (1)\n"
-            "  else\n"
-            "    let .5: [char] = constant \"fun\"\n"
-            "    let .35: int64 = length w.2\n"
-            "    let .36: bool = eq .35 3\n"
-            "    let .37: bool = eq .33 6714734\n"
-            "    let .6: bool = (.37)\n"
-            "    if .6\n"
-            "      (2)\n"
-            "    else\n"
-            "      (3)\n");
-  const std::string text = compared(
-      "let ws = [\"\"] in {eql(w, \"of eight\") or eql(w, \"as eight\") or eql(w, \"or eight\") or eql(w, "
-      "\"seven c\") : w in ws};");
-  const auto count = [&](std::string_view word) {
-    size_t n = 0;
-    for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++n;
-    return n;
-  };
-  EXPECT_EQ(count(" = index "), 8u + 7u) << text;
-}
-
-TEST(LiteralComparisons, EmptyAndShortOnes) {
-  EXPECT_EQ(compared("let ws = [[1], [2, 3]] in {eql([] int, w) or eql([7], w) : w in ws};"),
-            "let ws.1: [[int64]] = constant [[1], [2, 3]]\n"
-            "each (w.2: [int64]) in ws.1\n"
-            "  let .3: [int64] = constant []\n"
-            "  let .20: int64 = length w.2\n"
-            "  let .21: bool = eq .20 0\n"
-            "  let .4: bool = (.21)\n"
-            "  let .5: [int64] = constant [7]\n"
-            "  let .22: int64 = length w.2\n"
-            "  let .23: bool = eq .22 1\n"
-            "  let .6: bool =\n"
-            "    if .23\n"
-            "      let .24: int64 = index w.2 0\n"
-            "      let .25: bool = eq .24 7\n"
-            "      (.25)\n"
-            "    else\n"
-            "      (false)\n"
-            "  or .4 .6\n");
-}
-
-/// On the host, with long literals, and of two values that are no literals, the library compares.
-TEST(LiteralComparisons, OthersStay) {
-  for (const char* nesl :
-       {"function go(w) = eql(w, \"let\"); let w = \"let\" in go(w);",
-        "let ws = [\"let\"] in {eql(w, \"0123456789012345678901234567890123456789012345678901234567890123"
-        "4\") : w in ws};",
-        "let vs = [[1]] in {eql(v, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6]) : v in vs};",
-        "let ws = [\"let\"] in {eql(w, w) : w in ws};",
-        "let ws = [[[1]]] in {eql(w, [[1], [2]]) : w in ws};"}) {
-    const core::Program program = compiled(nesl);
-    std::string text = core::toString(program.entry, program);
-    for (const core::Function& f : program.functions)
-      if (!f.fromLibrary) text += core::toString(f, program);
-    EXPECT_EQ(compared(nesl), text);
-  }
-}
-
-/// A function that is called for instances, by way of another one, compares so everywhere.
-TEST(LiteralComparisons, OfFunctionsOfInstances) {
-  const std::string text = compared(
-      "function is_let(w) = eql(w, \"let\"); function known(w) = if is_let(w) then 1 else 0;"
-      "let ws = [\"let\", \"in\"] in {known(w) : w in ws};");
-  EXPECT_EQ(text.find("prim_eql"), std::string::npos) << text;
 }
 
 std::string split(const std::string& nesl) {
