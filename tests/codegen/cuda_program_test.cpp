@@ -615,6 +615,14 @@ TEST(CudaPrograms, LoopsEndWhereACheckedFloatIsWrong) {
       "let a = {trunc(x) : x in [3.0, 2.0, 1e30, 3.0]} in a, {down(y, 0) : y in a};");
 }
 
+/// Floats of twice the digits, whose small parts no compiler may take for zero.
+TEST(CudaPrograms, NumbersFromText) {
+  expectAgreement(
+      "words = [\"0.1\", \"-2.5e1\", \"1.7976931348623157e308\", \"6.02214076e23\", \"1e-400\", \"0e400\", "
+      "\"x\"];"
+      "{parse_float(w) : w in words}; {isqrt(x * x - 1) : x in [3037000499, 94906267, 1]};");
+}
+
 /// Deeper than a thread's stack on the device: the host evaluates the launch.
 TEST(CudaPrograms, DeepScalarRecursion) {
   expectAgreement(
