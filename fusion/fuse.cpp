@@ -8,6 +8,7 @@
 #include <set>
 
 #include "fusion/common_launches.h"
+#include "fusion/common_values.h"
 #include "fusion/dead_code.h"
 #include "fusion/device_costs.h"
 #include "fusion/early_launches.h"
@@ -119,8 +120,9 @@ class Fuser {
       useGradedOrder(program_);
       scatterWrites(program_);
       pairReductions(program_);
+      const std::set<VarId> values = storeCommonValues(program_);
       report_.inlined =
-          inlineMaps(program_, CostModel(program_, options_.costs, options_.sizes, knownExtents()));
+          inlineMaps(program_, CostModel(program_, options_.costs, options_.sizes, knownExtents()), values);
       chooseForSegments(program_);
     }
     forEachLaunch([&](lcu::Kernel& kernel) { dropImpliedChecks(kernel, *program_.arena, leftForChecks_); });

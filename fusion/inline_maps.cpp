@@ -88,8 +88,11 @@ bool isSmall(ExprRef pull) {
 class Inliner {
  public:
   /// `mayReadFar`: not only elements of short segments may compute what they read.
-  Inliner(lcu::Program& program, const CostModel& model, bool mayReadFar)
-      : program_(program), recomputation_(program, model), mayReadFar_(mayReadFar) {}
+  Inliner(lcu::Program& program, const CostModel& model, std::set<VarId> stored, bool mayReadFar)
+      : program_(program),
+        recomputation_(program, model),
+        mayReadFar_(mayReadFar),
+        stored_(std::move(stored)) {}
 
   std::vector<InlinedMap> run() {
     findLoops(program_.entry.body, 0, loops_);
@@ -354,10 +357,11 @@ class Inliner {
 
 }  // namespace
 
-std::vector<InlinedMap> inlineMaps(lcu::Program& program, const CostModel& model) {
+std::vector<InlinedMap> inlineMaps(lcu::Program& program, const CostModel& model,
+                                   const std::set<VarId>& stored) {
   std::vector<InlinedMap> decisions;
   for (int round = 0; round < kRounds; ++round) {
-    std::vector<InlinedMap> more = Inliner(program, model, round == 0).run();
+    std::vector<InlinedMap> more = Inliner(program, model, stored, round == 0).run();
     if (more.empty()) break;
     decisions.insert(decisions.end(), more.begin(), more.end());
   }

@@ -24,6 +24,7 @@
 // In: λcu before fusion, sizes normalised. After it the maps concerned may have no uses left (dead_code.h).
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct InlinedMap {
   std::string reason;  ///< "generator", or the times compared
 };
 
-std::vector<InlinedMap> inlineMaps(lcu::Program& program, const CostModel& model);
+/// `stored`: arrays that many maps are computed from, and that are stored for these (common_values.h).
+std::vector<InlinedMap> inlineMaps(lcu::Program& program, const CostModel& model,
+                                   const std::set<lcu::VarId>& stored = {});
 
 }  // namespace kelpie::fusion
