@@ -108,8 +108,12 @@ class Walk {
       const ScheduleStep& step = b.steps[k];
       const ExprRef e = step.node;
       if (e->kind == ExprKind::Call) {
-        calls.uses[e].assign(uses.begin(), uses.end());
-        if (ends) lastCall(b, k, *ends);
+        // One call may be made at several places, as branches share what is alike in them: a frame has what
+        // any of these uses, and is spared if none does. (What is not there at a place is not kept there.)
+        Uses anywhere(calls.uses[e].begin(), calls.uses[e].end());
+        anywhere.insert(uses.begin(), uses.end());
+        calls.uses[e].assign(anywhere.begin(), anywhere.end());
+        if (!ends || !lastCall(b, k, *ends)) notLast_.insert(e);
       }
       // A load may be made before its step, with that of another column of its element.
       const size_t used = e->kind == ExprKind::Load ? 1 : std::erase_if(uses, [&](ExprRef other) {
@@ -138,6 +142,7 @@ class Walk {
 
   /// What the steps of all blocks tell, once these have been walked.
   void finish(ExprRef recursion) {
+    for (const ExprRef call : notLast_) calls.last.erase(call);
     calls.invariant.assign(recursionArguments(recursion).size(), true);
     const Flow flow(schedule_, recursion);
     for (const auto& [call, uses] : calls.uses) {
@@ -192,8 +197,8 @@ class Walk {
       return isKept(e) && !(isQuick(e) && std::all_of(e->operands.begin(), e->operands.end(), isNear));
     }));
   }
-  /// Notes a call if everything behind it combines its results.
-  void lastCall(const ScheduleBlock& b, size_t place, const std::vector<ExprRef>& ends) {
+  /// Notes a call if everything behind it combines its results, as at the other places where it is made.
+  bool lastCall(const ScheduleBlock& b, size_t place, const std::vector<ExprRef>& ends) {
     const ExprRef call = b.steps[place].node;
     std::set<ExprRef, ById> behind;
     for (size_t k = place + 1; k < b.steps.size(); ++k) behind.insert(b.steps[k].node);
@@ -209,23 +214,27 @@ class Walk {
       ExprRef e = ends[result];
       while (e->kind == ExprKind::Op && behind.contains(e)) {
         const std::optional<ReduceOp> operation = inAnyOrder(e);
-        if (!operation || (operations[result] && operations[result] != operation)) return;
+        if (!operation || (operations[result] && operations[result] != operation)) return false;
         const bool left = isBehind(e->operands[0]);
-        if (left == isBehind(e->operands[1])) return;
+        if (left == isBehind(e->operands[1])) return false;
         operations[result] = operation;
         combining.insert(e);
         others.back().push_back(e->operands[left ? 1 : 0]);
         e = e->operands[left ? 0 : 1];
       }
-      if (e->kind != ExprKind::Project || e->operands[0] != call || e->index != result) return;
+      if (e->kind != ExprKind::Project || e->operands[0] != call || e->index != result) return false;
     }
-    if (ends.size() != call->count || combining.size() != behind.size()) return;
+    if (ends.size() != call->count || combining.size() != behind.size()) return false;
+    const auto known = calls.last.find(call);
+    if (known != calls.last.end() && known->second != others) return false;
     calls.last[call] = std::move(others);
     calls.operations = std::move(operations);
+    return true;
   }
 
   const Schedule& schedule_;
   const uint32_t recursion_;
+  std::set<ExprRef, ById> notLast_;  ///< calls that leave something pending where they are made
 };
 
 }  // namespace

@@ -623,6 +623,36 @@ TEST(CudaPrograms, NumbersFromText) {
       "{parse_float(w) : w in words}; {isqrt(x * x - 1) : x in [3037000499, 94906267, 1]};");
 }
 
+/// One call in several branches, of which each needs other values behind it, or none: frames hold what any of
+/// them needs.
+TEST(CudaPrograms, CallsThatBranchesShare) {
+  expectAgreement(
+      "function g(k, n, v) = if n <= 0 then v else if k == 0 then v - 1"
+      " else if k == 1 then let w = g(2, n - 1, v + 1) in w * v"
+      " else if k == 2 then let w = g(2, n - 1, v + 1) in w + 1"
+      " else let w = g(1, n - 1, v + 2) in w - n;"
+      "{g(rem(i, 4), 5, i) : i in [0:20]};"
+      "function h(k, n, v) = if n <= 0 then v else if k == 1 then h(2, n - 1, v + 1)"
+      " else if k == 2 then let w = h(2, n - 1, v + 1) in w * v + 1 else let w = h(1, n - 1, v + 2) in w - n;"
+      "{h(rem(i, 4), 5, i) : i in [0:20]};"
+      "function expr(s, i) : ([char], int) -> (int, int);"
+      "function number(s, i, v) = if i >= #s then (v, i)"
+      " else if digitp(s[i]) then number(s, i + 1, v * 10 + char_code(s[i]) - 48) else (v, i);"
+      "function factor(s, i) = if s[i] == `( then let (v, j) = expr(s, i + 1) in (v, j + 1)"
+      " else if s[i] == `- then let (v, j) = factor(s, i + 1) in (-v, j) else number(s, i, 0);"
+      "function terms(s, i, v) : ([char], int, int) -> (int, int) = if i >= #s then (v, i)"
+      " else if s[i] == `* then let (w, j) = factor(s, i + 1) in terms(s, j, v * w)"
+      " else if s[i] == `/ then let (w, j) = factor(s, i + 1) in terms(s, j, v / w) else (v, i);"
+      "function term(s, i) = let (v, j) = factor(s, i) in terms(s, j, v);"
+      "function sums(s, i, v) : ([char], int, int) -> (int, int) = if i >= #s then (v, i)"
+      " else if s[i] == `+ then let (w, j) = term(s, i + 1) in sums(s, j, v + w)"
+      " else if s[i] == `- then let (w, j) = term(s, i + 1) in sums(s, j, v - w) else (v, i);"
+      "function expr(s, i) = let (v, j) = term(s, i) in sums(s, j, v);"
+      "{let (v, i) = expr(s, 0) in v : s in [\"1\", \"2*(3+4)\", \"((((5))))\", \"100/7/2\", "
+      "\"2-3-4*(1-8)*2\", "
+      "\"-(2-5)*-7\"]};");
+}
+
 /// Deeper than a thread's stack on the device: the host evaluates the launch.
 TEST(CudaPrograms, DeepScalarRecursion) {
   expectAgreement(
