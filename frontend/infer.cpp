@@ -164,7 +164,8 @@ ExpPtr Inference::infer(const ast::Exp& expression) {
           },
           [&](const ast::BoolLiteral& literal) {
             const std::string name = literal.value ? "t" : "f";
-            if (environment_.failedHere(name)) return inferName({name}, span);  // somebody tried to bind it
+            // Somebody tried to bind it.
+            if (!fromLibrary_ && environment_.failedHere(name)) return inferName({name}, span);
             return make(typed::Literal{Scalar::ofBool(literal.value)}, types_.boolType(), span, true);
           },
           [&](const ast::CharLiteral& literal) {

@@ -333,6 +333,12 @@ TEST_F(InferTest, ConstantsThatSomebodyBinds) {
   EXPECT_FALSE(results[2].diagnostics.at(0).shown);
   EXPECT_TRUE(results[3].diagnostics.empty());
   EXPECT_TRUE(process("not(t);").back().diagnostics.empty());
+  // The library means the constants.
+  const auto inLibrary = process("function f(n) = n; eql(\"a\", \"b\"); f(1);");
+  ASSERT_EQ(inLibrary.size(), 3u);
+  EXPECT_EQ(inLibrary[0].diagnostics.at(0).id, "K0114");
+  EXPECT_TRUE(inLibrary[1].diagnostics.empty());
+  EXPECT_EQ(inLibrary[2].diagnostics.at(0).id, "K0201");
 }
 
 TEST_F(InferTest, TypesWhoseDefinitionsHaveMistakes) {
