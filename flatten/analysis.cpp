@@ -167,6 +167,7 @@ void Analysis::findCycles() {
       }
       if (body) facts.effects |= effects(body);
       facts.delayable = body && (cycle ? scalar : delayable(body));
+      if (body && !cycle) facts.choices = choices(body);
     }
     for (FunctionId member : component)  // effects of a cycle belong to all its members
       for (FunctionId other : component) functions_[member].effects |= functions_[other].effects;
@@ -363,6 +364,38 @@ bool Analysis::delayableBody(const ExpPtr& start, const std::vector<FunctionId>&
 }
 
 bool Analysis::delayable(const ExpPtr& e) const { return delayableBody(e, {}); }
+
+size_t Analysis::choices(const ExpPtr& start) const {
+  std::unordered_map<core::VarId, size_t> before;  // of what is bound in this chain of lets
+  const auto ofSequences = [](const core::Exp& e) {
+    return std::any_of(e.type.begin(), e.type.end(), [](const CoreType& type) { return !type.isScalar(); });
+  };
+  const auto of = [&](const ExpPtr& e) {
+    size_t chosen = 0, own = 0;
+    if (!ofSequences(*e)) return chosen;
+    forEachExp(e, [&](const core::Exp& part) {
+      forEachAtom(part, [&](const core::Atom& a) {
+        if (a.isConstant()) return;
+        if (auto found = before.find(a.var()); found != before.end())
+          chosen = std::max(chosen, found->second);
+      });
+    });
+    if (auto* branch = std::get_if<core::If>(&e->node))
+      own = 1 + std::max(choices(branch->thenBranch), choices(branch->elseBranch));
+    if (auto* call = std::get_if<core::Call>(&e->node)) own = functions_[call->function].choices;
+    if (auto* prim = std::get_if<core::Prim>(&e->node)) own = prim->op == core::PrimOp::Index;
+    return chosen + own;
+  };
+  size_t most = 0;
+  ExpPtr e = start;
+  for (; auto* let = std::get_if<core::Let>(&e->node); e = let->body) {
+    const size_t here = of(let->rhs);
+    for (const core::Var& var : let->vars)
+      if (here > 0 && !var.type.isScalar()) before[var.id] = here;
+    most = std::max(most, here);
+  }
+  return std::max(most, of(e));
+}
 
 bool Analysis::repeats(const ExpPtr& e) const {
   bool found = false;

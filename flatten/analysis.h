@@ -47,6 +47,9 @@ class Analysis {
   /// functions that are themselves delayable.
   bool delayable(const core::ExpPtr& e) const;
   bool delayable(core::FunctionId f) const { return functions_[f].delayable; }
+  /// How many choices between sequences follow each other in it, of which each may choose what the one before
+  /// chose.
+  size_t choices(const core::ExpPtr& e) const;
   /// Has an effect or draws random numbers.
   bool effects(const core::ExpPtr& e) const;
   /// Flags of a filter: bound to a delayable apply-to-each and used once, by a Pack of the same chain of
@@ -61,7 +64,7 @@ class Analysis {
     bool uncontained = false, delayable = false, effects = false, repeats = false;
     std::vector<bool> invariant, passedOn;
     std::vector<size_t> unchanged;
-    size_t size = 0;
+    size_t size = 0, choices = 0;
   };
   void findPredicates(const core::ExpPtr& e, const std::unordered_map<core::VarId, int>& uses);
   void findCycles();

@@ -16,10 +16,7 @@ using core::Prim;
 using core::PrimOp;
 using core::Values;
 
-bool hasRows(const CoreType& type) {
-  if (type.isScalar() || type.elements().size() != 1) return false;
-  return !type.elements()[0].isScalar();
-}
+bool isSequence(const CoreType& type) { return !type.isScalar(); }
 
 /// A branch of a conditional, as a chain that ends in atoms.
 struct Branch {
@@ -27,9 +24,16 @@ struct Branch {
   std::vector<Atom> results;
 };
 
-/// What a result appends to, and what it appends; nothing if it is not what the branch appends.
-struct Appended {
-  Atom base, part;
+/// A result, what it was appended to, what that was appended to, and so on; parts[i] is what made wholes[i]
+/// of wholes[i + 1].
+struct Appends {
+  std::vector<Atom> wholes, parts;
+};
+
+/// What both branches append to, or put something in front of.
+struct Base {
+  Atom sequence;
+  bool fromBack;
 };
 
 class Sharing {
@@ -61,15 +65,18 @@ class Sharing {
     const ExpPtr changed = rebuilt(
         e, [](const Atom& a) { return a; }, [&](const ExpPtr& part) { return chain(part, of); });
     const bool choice = instances && std::holds_alternative<If>(changed->node);
-    return choice && std::any_of(e->type.begin(), e->type.end(), hasRows) ? shared(changed, out) : changed;
+    return choice && std::any_of(e->type.begin(), e->type.end(), isSequence) ? shared(changed, out) : changed;
   }
 
   ExpPtr shared(const ExpPtr& e, Chain& out) {
     const If& choice = std::get<If>(e->node);
     Branch branches[2] = {branchOf(choice.thenBranch), branchOf(choice.elseBranch)};
-    std::vector<std::optional<Atom>> bases(e->type.size());
+    std::vector<std::optional<Base>> bases(e->type.size());
     for (size_t k = 0; k < bases.size(); ++k)
-      if (hasRows(e->type[k])) bases[k] = shareResult(branches, k);
+      for (const bool fromBack : {false, true})
+        if (const std::optional<Atom> base =
+                isSequence(e->type[k]) && !bases[k] ? shareResult(branches, k, fromBack) : std::nullopt)
+          bases[k] = Base{*base, fromBack};
     if (std::none_of(bases.begin(), bases.end(), [](const auto& base) { return base.has_value(); })) return e;
     ExpPtr parts[2];
     for (size_t b = 0; b < 2; ++b) {
@@ -86,7 +93,7 @@ class Sharing {
     for (size_t k = 0; k < bases.size(); ++k) {
       if (!bases[k]) continue;
       const core::Var whole{program_.nextVar++, "", e->type[k]};
-      Prim append{.op = PrimOp::Append, .arguments = {*bases[k], results[k]}};
+      Prim append = appendOf(bases[k]->sequence, results[k], bases[k]->fromBack);
       out.lets.push_back({{whole}, makeExp(std::move(append), {e->type[k]}, e->span), e->span});
       results[k] = atomOf(whole);
     }
@@ -108,57 +115,69 @@ class Sharing {
     return branch;
   }
 
-  static std::optional<Appended> appended(const Branch& branch, size_t k) {
-    if (branch.results[k].isConstant()) return std::nullopt;
-    for (const Chain::Binding& let : branch.chain.lets) {
-      if (let.vars.size() != 1 || let.vars[0].id != branch.results[k].var()) continue;
-      const auto* prim = std::get_if<Prim>(&let.rhs->node);
-      if (prim && prim->op == PrimOp::Append) return Appended{prim->arguments[0], prim->arguments[1]};
+  /// What result `k` is put together from, of which the base comes first, or, from the back, last.
+  static Appends appendsOf(const Branch& branch, size_t k, bool fromBack) {
+    Appends found{{branch.results[k]}, {}};
+    const std::vector<Chain::Binding>& lets = branch.chain.lets;
+    for (size_t l = lets.size(); l-- > 0 && !found.wholes.back().isConstant();) {
+      if (lets[l].vars.size() != 1 || lets[l].vars[0].id != found.wholes.back().var()) continue;
+      const auto* prim = std::get_if<Prim>(&lets[l].rhs->node);
+      if (!prim || prim->op != PrimOp::Append) break;
+      found.wholes.push_back(prim->arguments[fromBack ? 1 : 0]);
+      found.parts.push_back(prim->arguments[fromBack ? 0 : 1]);
     }
-    return std::nullopt;
+    return found;
   }
 
   /// What result `k` of both branches appends to, whose results become what they append.
-  std::optional<Atom> shareResult(Branch (&branches)[2], size_t k) {
-    const std::optional<Appended> a = appended(branches[0], k), b = appended(branches[1], k);
-    if (a && b && same(a->base, b->base)) {
-      become(branches[0], k, a->part);
-      become(branches[1], k, b->part);
-      return a->base;
-    }
-    if (a && same(a->base, branches[1].results[k])) {
-      become(branches[0], k, a->part);
-      becomeEmpty(branches[1], k);
-      return a->base;
-    }
-    if (b && same(b->base, branches[0].results[k])) {
-      becomeEmpty(branches[0], k);
-      become(branches[1], k, b->part);
-      return b->base;
-    }
+  std::optional<Atom> shareResult(Branch (&branches)[2], size_t k, bool fromBack) {
+    const Appends appends[2] = {appendsOf(branches[0], k, fromBack), appendsOf(branches[1], k, fromBack)};
+    for (size_t i = 0; i < appends[0].wholes.size(); ++i)
+      for (size_t j = 0; j < appends[1].wholes.size(); ++j)
+        if (i + j > 0 && same(appends[0].wholes[i], appends[1].wholes[j])) {
+          const Atom base = appends[0].wholes[i];
+          become(branches[0], k, appends[0], i, fromBack);
+          become(branches[1], k, appends[1], j, fromBack);
+          return base;
+        }
     return std::nullopt;
   }
 
-  /// The part in the place of the whole, which is dropped if nothing else needs it.
-  static void become(Branch& branch, size_t k, const Atom& part) {
-    const core::VarId whole = branch.results[k].var();
-    branch.results[k] = part;
+  /// Instead of the whole, result `k` has the first `count` parts alone; wholes that nothing else needs are
+  /// dropped.
+  void become(Branch& branch, size_t k, const Appends& appends, size_t count, bool fromBack) {
+    std::vector<Chain::Binding>& lets = branch.chain.lets;
+    const CoreType type = branch.results[k].type;
+    const Span span = branch.chain.tail->span;
+    const auto made = [&](ExpPtr value) {
+      const core::Var var{program_.nextVar++, "", type};
+      lets.push_back({{var}, std::move(value), span});
+      return atomOf(var);
+    };
+    if (count == 0) branch.results[k] = made(makeExp(core::Constant{{zeroColumn(type, 1)}}, {type}, span));
+    for (size_t p = count; p-- > 0;) {
+      const Atom& part = appends.parts[p];
+      const Atom& before = branch.results[k];
+      branch.results[k] =
+          p + 1 == count ? part : made(makeExp(appendOf(before, part, fromBack), {type}, span));
+    }
+    for (size_t w = 0; w < count; ++w) dropUnused(branch, appends.wholes[w].var());
+  }
+
+  static Prim appendOf(const Atom& base, const Atom& part, bool fromBack) {
+    return {.op = PrimOp::Append, .arguments = fromBack ? std::vector{part, base} : std::vector{base, part}};
+  }
+
+  static void dropUnused(Branch& branch, core::VarId var) {
     std::vector<Chain::Binding>& lets = branch.chain.lets;
     const bool used =
         std::any_of(branch.results.begin(), branch.results.end(),
-                    [&](const Atom& result) { return !result.isConstant() && result.var() == whole; }) ||
+                    [&](const Atom& result) { return !result.isConstant() && result.var() == var; }) ||
         std::any_of(lets.begin(), lets.end(),
-                    [&](const Chain::Binding& let) { return usesOf(let.rhs).contains(whole); });
+                    [&](const Chain::Binding& let) { return usesOf(let.rhs).contains(var); });
     if (used) return;
     std::erase_if(lets,
-                  [&](const Chain::Binding& let) { return let.vars.size() == 1 && let.vars[0].id == whole; });
-  }
-  void becomeEmpty(Branch& branch, size_t k) {
-    const CoreType type = branch.results[k].type;
-    const core::Var none{program_.nextVar++, "", type};
-    const Span span = branch.chain.tail->span;
-    branch.chain.lets.push_back({{none}, makeExp(core::Constant{{zeroColumn(type, 1)}}, {type}, span), span});
-    branch.results[k] = atomOf(none);
+                  [&](const Chain::Binding& let) { return let.vars.size() == 1 && let.vars[0].id == var; });
   }
 
   core::Program& program_;

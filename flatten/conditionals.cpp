@@ -21,6 +21,12 @@ namespace kelpie::flatten {
 using lcu::ExprKind;
 using lcu::SoacKind;
 
+namespace {
+/// Of choices that follow each other each can have twice the views of the one before; where kernels are
+/// allowed these are stored now and then (`chosenAmongMany`), in a delayed branch they cannot be.
+constexpr size_t kDelayedChoices = 4;
+}  // namespace
+
 Values Flattener::compileSelect(const core::If& node, ExprRef condition, Context& context, Frame& frame) {
   // Expressions a branch owes but does not use stay owed under its condition.
   auto branch = [&](const core::ExpPtr& body, Values& values, std::vector<ExprRef>& owed) {
@@ -196,8 +202,8 @@ Flattener::Sides Flattener::compileSides(const core::Exp& e, const core::If& nod
   Sides sides;
   sides.condition = cheap(condition) ? overInstances(condition, context) : stored(condition, context);
   ExprRef other = arena().op(ScalarOp::Not, sides.condition);
-  const bool thenDelayable = analysis_.delayable(node.thenBranch);
-  const bool elseDelayable = analysis_.delayable(node.elseBranch);
+  const bool thenDelayable = delayable(node.thenBranch);
+  const bool elseDelayable = delayable(node.elseBranch);
   bool scalars = true;
   for (const CoreType& type : e.type) scalars &= type.isScalar();
   // A delayed branch would keep what it reads alive as long as the other one recurses: the ends of a
@@ -226,6 +232,11 @@ Flattener::Sides Flattener::compileSides(const core::Exp& e, const core::If& nod
     first();
   }
   return sides;
+}
+
+/// A branch that takes no kernel and does not make many views, as choices that follow each other do.
+bool Flattener::delayable(const core::ExpPtr& branch) const {
+  return analysis_.delayable(branch) && (delayed_ > 0 || analysis_.choices(branch) <= kDelayedChoices);
 }
 
 bool Flattener::recurses(const core::If& node) const {
@@ -319,7 +330,7 @@ Values Flattener::compileIf(const core::Exp& e, const core::If& node, Context& c
     return compile(condition->constant.isTrue() ? node.thenBranch : node.elseBranch, context, frame);
   bool scalars = true;
   for (const CoreType& type : e.type) scalars &= type.isScalar();
-  if (analysis_.delayable(node.thenBranch) && analysis_.delayable(node.elseBranch) &&
+  if (delayable(node.thenBranch) && delayable(node.elseBranch) &&
       (scalars || !context.isRoot() || delayed_ > 0))
     return compileSelect(node, condition, context, frame);
   if (context.isRoot()) return compileHostIf(e, node, condition, context, frame);

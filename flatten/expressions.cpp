@@ -1,10 +1,39 @@
 // Let, apply-to-each, invariants: the structure of Core. Conditionals are in conditionals.cpp.
 #include <algorithm>
+#include <functional>
+#include <unordered_set>
 
 #include "flatten/flattener.h"
 #include "ir/diagnostic.h"
 
 namespace kelpie::flatten {
+namespace {
+
+/// Sequences that are chosen among more views than this are stored. Steps that each choose between what the
+/// step before gave and parts of it, or its reverse, have twice the views of the step before.
+constexpr size_t kChosenViews = 16;
+
+void collectViews(const Sequence& v, std::unordered_set<const View*>& found) {
+  const std::function<void(const ViewPtr&)> visit = [&](const ViewPtr& view) {
+    if (found.size() > kChosenViews || !found.insert(view.get()).second) return;
+    if (view->first) visit(view->first);
+    if (view->second) visit(view->second);
+    for (const Value& value : view->values)
+      if (!value.isScalar()) collectViews(value.sequence(), found);
+  };
+  for (const ViewPtr& view : v.views) visit(view);
+}
+
+bool chosenAmongMany(const Sequence& v) {
+  const bool chosen = std::any_of(v.views.begin(), v.views.end(),
+                                  [](const ViewPtr& view) { return view->kind == View::Kind::Choice; });
+  if (!chosen) return false;
+  std::unordered_set<const View*> found;
+  collectViews(v, found);
+  return found.size() > kChosenViews;
+}
+
+}  // namespace
 
 Value Flattener::atom(const core::Atom& a, Context& context, Frame& frame) {
   if (a.isConstant()) return {arena().constant(a.constant())};
@@ -34,6 +63,8 @@ void Flattener::bind(const std::vector<core::Var>& vars, const Values& values, C
         value = {stored(value.scalar(), context)};
       notePending(value.scalar(), context);
     } else {
+      if (!context.isRoot() && delayed_ == 0 && chosenAmongMany(value.sequence()))
+        value = {copy(value.sequence(), context)};
       notePending(value.sequence().length, context);
     }
     frame[vars[k].id] = {&context, value};

@@ -72,6 +72,7 @@ class Flattener {
   std::vector<StorePtr> compileUnlessEmpty(ExprRef instances, const CompileStored& compileInside);
   struct Side;
   struct Sides;
+  bool delayable(const core::ExpPtr& branch) const;
   bool recurses(const core::If& node) const;
   Sides compileSides(const core::Exp& e, const core::If& node, ExprRef condition, Context& context,
                      Frame& frame);

@@ -197,12 +197,47 @@ TEST(CommonAppends, OfBothBranchesAndElseIfs) {
       "  (.21)\n");
 }
 
-/// Flat sequences, those that are appended to others, on the host, and where branches append to different
-/// ones.
+/// What both branches put something in front of, and several parts at once.
+TEST(CommonAppends, FromBothSides) {
+  EXPECT_EQ(
+      appended("let xs = [1, 2] in {let e = [x]; e = if x > 1 then [2] ++ [3] ++ e else e; e = if x > 2 "
+               "then e ++ [4] ++ [5] else e ++ [6] in e : x in xs};"),
+      "let xs.1: [int64] = constant [1, 2]\n"
+      "each (x.2: int64) in xs.1\n"
+      "  let e.3: [int64] = literal 1 x.2\n"
+      "  let .4: bool = gt x.2 1\n"
+      "  let .22: [int64] =\n"
+      "    if .4\n"
+      "      let .8: [int64] =\n"
+      "        invariant\n"
+      "          let .5: [int64] = constant [2]\n"
+      "          let .6: [int64] = constant [3]\n"
+      "          append .5 .6\n"
+      "      (.8)\n"
+      "    else\n"
+      "      let .21: [int64] = constant []\n"
+      "      (.21)\n"
+      "  let .23: [int64] = append .22 e.3\n"
+      "  let e.10: [int64] = (.23)\n"
+      "  let .11: bool = gt x.2 2\n"
+      "  let .27: [int64] =\n"
+      "    if .11\n"
+      "      let .12: [int64] = constant [4]\n"
+      "      let .14: [int64] = constant [5]\n"
+      "      let .26: [int64] = append .12 .14\n"
+      "      (.26)\n"
+      "    else\n"
+      "      let .16: [int64] = constant [6]\n"
+      "      (.16)\n"
+      "  let .28: [int64] = append e.10 .27\n"
+      "  (.28)\n");
+}
+
+/// On the host, and where branches append to different ones.
 TEST(CommonAppends, OthersStay) {
   for (const char* nesl :
        {"let xs = [1, 2] in {if x > 1 then [x] ++ [2] else [x] : x in xs};",
-        "let xs = [1, 2] in {let e = [[x]] in if x > 1 then [[2]] ++ e else e : x in xs};",
+        "let xs = [1, 2] in {let e = [x]; d = e ++ [3] in if x > 1 then [2] ++ d else e : x in xs};",
         "let e = [[1]] in if #e > 1 then e ++ [[2]] else e;",
         "let xs = [1, 2] in {let e = [[x]]; d = [[3]] in if x > 1 then e ++ [[2]] else d : x in xs};"}) {
     const core::Program program = compiled(nesl);
@@ -222,6 +257,24 @@ TEST(CommonAppends, CodeGrowsWithTheNumberOfConditionals) {
   EXPECT_LT(messages(12).size(), 3 * messages(6).size());
 }
 
+/// What steps make of a sequence `v` of their `p`, as text of the flattened program.
+std::string steps(int count, const std::string& step, const std::string& guard) {
+  std::string text = "function changed(v, p) = " + guard + "let v = v ++ [p]";
+  for (int k = 0; k < count; ++k) text += ";\n b = rem(p, " + std::to_string(k + 2) + "); v = " + step;
+  text += "\n in v; {changed(v, p) : v in [[1, 2], [3], [4, 5, 6]]; p in [2, 6, 24]};";
+  return lcu::toString(flatten::flatten(compiled(text)));
+}
+
+/// So does a step more, also where its row is one of the sequence, or where it chooses between the sequence
+/// and its parts or its reverse. Each was twice the code.
+TEST(CommonAppends, CodeGrowsWithTheNumberOfSteps) {
+  for (const char* step : {"if b == 0 then v ++ [v[0]] else v", "if b == 0 then [v[0]] ++ v else v",
+                           "if b == 0 then v ++ [1] else [1] ++ v", "if b == 0 then reverse(v) else v",
+                           "bottop(v ++ v)[rem(b, 2)]", "if b == 0 then drop(v, 1) ++ [1] else reverse(v)"})
+    for (const std::string guard : {"", "if p < 2 then v else "})
+      EXPECT_LT(steps(16, step, guard).size(), 5 * steps(8, step, guard).size()) << guard << step;
+}
+
 TEST(CommonAppends, GiveWhatTheBranchesGive) {
   expectAgreement(
       "function rules(a, b) = let e = [] [int]; n = 0;"
@@ -237,6 +290,36 @@ TEST(CommonAppends, GiveWhatTheBranchesGive) {
       "{grow([[a]], a) : a in [5, 0, 7]}; grow([[1]], 4);"
       "{let e = [[(a, t)]] in if a > 1 then e ++ [[(a / (a - 2), f)]] else e : a in [0, 1, 3]};"
       "{let e = [[a]] in if a > 1 then e ++ [[a / (a - 2)]] else e : a in [0, 1, 2]};");
+  expectAgreement(
+      "function told(n) = let s = if n < 0 then \"minus \" else \"\"; m = abs(n);"
+      " s = if m >= 100 then s ++ @(m / 100) ++ \" hundred\" else s;"
+      " s = if rem(m, 10) > 0 then \"<\" ++ s ++ \">\" ++ @(rem(m, 10)) else s in s;"
+      "{told(n) : n in [0, 5, -17, 120, 345, -999, 20]};"
+      "function parts(e, p) = let e = if p > 1 then [p] ++ e else e; e = if p > 2 then [e[0]] ++ [9] ++ e "
+      "else e;"
+      " e = if p > 3 then e ++ [1] ++ e else e ++ [2]; e = if p > 4 then e ++ e else e ++ [3];"
+      " e = if p > 5 then e else [3] ++ e in e;"
+      "{parts(e, p) : e in [[1, 2], [3], [4, 5, 6], [7], [] int, [9]]; p in [1, 2, 3, 4, 1, 6]};"
+      "{let a = if p > 1 then e ++ [p] else e; b = if p > 2 then ([0] ++ a, a) else (a, a ++ [4]) in b"
+      " : e in [[1, 2], [3], [] int, [7]]; p in [1, 2, 3, 4]};"
+      "{let a = if p > 1 then e ++ [e[p]] else e in a : e in [[1, 2, 3], [3], [] int]; p in [2, 1, 0]};");
+}
+
+TEST(ChosenSequences, OfManyStepsAreStored) {
+  expectAgreement(
+      "function turned(v, p) = let v = if rem(p, 2) == 0 then reverse(v) else v;"
+      " v = if rem(p, 3) == 0 then rotate(v, 1) else v; v = if rem(p, 4) == 0 then reverse(v) else v;"
+      " v = if rem(p, 5) == 0 then drop(v, 1) else v; v = if rem(p, 6) == 0 then reverse(v) else v;"
+      " v = if rem(p, 7) == 0 then take(v, 2) else v; v = if rem(p, 8) == 0 then reverse(v) else v ++ v in v;"
+      "{turned(v, p) : v in [[1, 2], [3, 4, 5], [6, 7], [] int, [8]]; p in [2, 60, 24, 1, 8]};"
+      "{turned(v, 14) : v in [[(1, \"a\"), (2, \"bc\")], [(3, \"\"), (4, \"d\"), (5, \"e\")]]};"
+      "function halves(v, p) = let v = if p > 3 then v else v ++ v; v = bottop(v)[rem(p, 2)];"
+      " v = bottop(v)[rem(p / 2, 2)]; v = bottop(v)[rem(p / 4, 2)]; v = bottop(v)[rem(p / 8, 2)];"
+      " v = bottop(v)[rem(p / 16, 2)] in v;"
+      "{halves(v, p) : v in [index(64), index(33), index(7)]; p in [2, 29, 13]};"
+      "{if p > 3 then turned(v, p) else v : v in [[1, 2], [3, 4, 5], [] int]; p in [60, 2, 24]};"
+      "{sum({#halves(v, p) : p in [0:8]}) + (if #v > 9 then sum(halves(v, 5)) else 1) : v in [[0:20], "
+      "[0:9]]};");
 }
 
 }  // namespace
