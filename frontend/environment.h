@@ -111,6 +111,7 @@ class Environment {
     hidden_.clear();
     told_.clear();
     announced_.clear();
+    announcedTypes_.clear();
   }
   std::optional<Span> failedDefinition(const std::string& name) const;
   /// Whether that was in this text.
@@ -120,6 +121,13 @@ class Environment {
     Span span;
     bool isFunction;
   };
+  void announceType(const std::string& name, Span definition) {
+    announcedTypes_.try_emplace(name, definition);
+  }
+  std::optional<Span> announcedType(const std::string& name) const {
+    const auto found = announcedTypes_.find(name);
+    return found == announcedTypes_.end() ? std::nullopt : std::optional(found->second);
+  }
   void announce(const std::string& name, Announcement definition) {
     announced_.try_emplace(name, definition);
   }
@@ -140,6 +148,7 @@ class Environment {
   std::unordered_map<std::string, Cell*> userCells_, libraryCells_;
   std::unordered_map<std::string, Span> failed_;
   std::unordered_map<std::string, Announcement> announced_;
+  std::unordered_map<std::string, Span> announcedTypes_;
   std::unordered_set<std::string> hidden_, told_;
   std::unordered_map<std::string, const Datatype*> userDatatypes_, libraryDatatypes_;
   std::unordered_map<std::string_view, const Builtin*> builtins_;

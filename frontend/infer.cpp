@@ -364,6 +364,7 @@ ExpPtr Inference::inferApply(const ast::Apply& apply, Span span) {
   }
   for (const ast::Exp* component : spine(*apply.argument)) {
     if (auto* named = std::get_if<ast::NamedArgument>(&component->node)) {
+      if (hasFailed(*function)) return failed(span);
       report("K0208", component->span,
              "the called function has no parameter `" + named->name + "` with a default value");
       return failed(span);

@@ -89,6 +89,10 @@ class Inference {
   typed::ExpPtr pair(typed::ExpPtr first, typed::ExpPtr second, Span span);
   typed::ExpPtr make(decltype(typed::Exp::node) node, Type* type, Span span, bool closed);
   typed::ExpPtr failed(Span span) { return make(typed::String{}, types_.variable(), span, true); }
+  /// Whether its mistake has been told.
+  static bool hasFailed(const typed::Exp& exp) {
+    return std::holds_alternative<typed::String>(exp.node) && resolve(exp.type)->kind == TypeKind::Variable;
+  }
   void checkEffects(const Cell& cell, Span span);
 
   // patterns

@@ -93,6 +93,8 @@ std::vector<FormResult> Session::processFile(uint32_t file) {
   for (const ast::Form& form : parsed.forms) {
     if (const auto* function = std::get_if<ast::FunctionDefinition>(&form.node))
       environment_.announce(function->name, {function->nameSpan, true});
+    if (const auto* datatype = std::get_if<ast::DatatypeDefinition>(&form.node))
+      environment_.announceType(datatype->name, datatype->nameSpan);
     if (const auto* binding = std::get_if<ast::Binding>(&form.node))
       for (const BoundName& bound : boundNames(*binding->pattern))
         environment_.announce(bound.name, {bound.span, false});

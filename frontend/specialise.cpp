@@ -381,7 +381,8 @@ Atoms Specialiser::evalEach(const typed::Exp& exp, const typed::ApplyToEach& eac
     Atoms flag = eval(*each.filter, inner);
     test.body = finish(std::move(inner), std::move(flag), each.filter->span);
     CoreType flagsType = CoreType::sequence({ScalarType::Bool});
-    core::Atom flags = emitOne(std::move(test), flagsType, block, each.filter->span);
+    core::Atom flags =
+        emitOne(std::move(test), flagsType, block, lengthsChecked ? each.filter->span : exp.span);
     lengthsChecked = true;
 
     std::vector<core::Var> vars;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "frontend/foreign_words.h"
+#include "frontend/text.h"
 
 namespace kelpie {
 
@@ -29,6 +30,11 @@ bool beginsExpression(uint32_t type) {
     default:
       return false;
   }
+}
+
+/// One letter is missing, too many or another one, or two have changed places.
+bool isSlipOfLet(const std::string& word) {
+  return word.size() > 1 && (editDistance(word, "let", 1) <= 1 || word == "lte" || word == "elt");
 }
 
 }  // namespace
@@ -95,6 +101,10 @@ std::string advice(const SyntaxMistake& mistake, const Surroundings& around) {
                    ? "a name is bound again by NAME = VALUE; what changes from turn to turn is "
                      "an argument of a function that calls itself"
                    : "";
+      if (around.type(around.found - 1) == NeslParser::NAME &&
+          around.type(around.found - 2) == NeslParser::NAME && around.found >= around.formBegin + 2 &&
+          isSlipOfLet(around.word(around.found - 2)))
+        return "did you mean `let`?";
       if (around.type(around.found - 2) == NeslParser::THEN ||
           around.type(around.found - 2) == NeslParser::ELSE)
         return fmt::format(

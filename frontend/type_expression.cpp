@@ -204,6 +204,16 @@ Type* TypeReader::readName(const ast::NameType& name, Span span) {
     diagnostics_.back().shown = environment_.tellFailed(name.name);
     return nullptr;
   }
+  if (const auto later = environment_.announcedType(name.name)) {
+    report("K0204", "the type `" + name.name + "` is not defined yet",
+           "forms are read in their order: a record type is defined before it is used");
+    diagnostics_.back().notes = {{*later, "it is defined here, further down"}};
+    return nullptr;
+  }
+  if (classFromName(name.name))
+    return report("K0204", "`" + name.name + "` is a class of types, and no type",
+                  "a type variable of this class is declared in the context, as in: a -> a :: (a in " +
+                      name.name + ")");
   if (const std::string known = foreignTypeAdvice(name.name); !known.empty())
     return report("K0204", "unknown type `" + name.name + "`", known);
   if (const std::vector<std::string> similar = environment_.similarTypes(name.name); !similar.empty())

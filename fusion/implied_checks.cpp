@@ -174,7 +174,7 @@ bool canFail(const lcu::Kernel& kernel) {
 }  // namespace
 
 void dropImpliedChecks(lcu::Kernel& kernel, lcu::ExprArena& arena, int64_t& leftOfAll) {
-  constexpr int kMostRounds = 8;  // what is inside of what goes follows in the next round
+  constexpr int kMostRounds = 8;  // what has gone may decide more
   int64_t left = kMostOfLoops;
   for (int round = 0; round < kMostRounds && canFail(kernel); ++round) {
     Decisions decisions(arena, left, leftOfAll);
@@ -184,7 +184,8 @@ void dropImpliedChecks(lcu::Kernel& kernel, lcu::ExprArena& arena, int64_t& left
     }
     if (!decisions.any()) break;
     const auto change = [&](ExprRef& thunk) {
-      if (thunk) thunk = arena.rewriteInOrder(thunk, [&](ExprRef e) { return decisions.replacement(e); });
+      if (thunk)
+        thunk = arena.rewriteInOrderInside(thunk, [&](ExprRef e) { return decisions.replacement(e); });
     };
     for (Soac& soac : kernel.bindings) {  // not operators, whose parameters are others
       for (ExprRef& thunk : soac.pull) change(thunk);

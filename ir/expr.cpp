@@ -137,6 +137,7 @@ struct ExprArena::Impl {
   std::unordered_map<const Expr*, ExprRef, HashNode, SameNode> table;
   std::vector<uint32_t> loopDepth;  ///< by loop id; 0: not made yet, 1: without loops inside
   bool inOrder = false;             ///< of rewriteInOrder
+  bool inside = false;              ///< of rewriteInOrderInside
 
   /// Nodes made since there were `before` take the place of `e`, unless they have that of another one.
   void takePlace(size_t before, ExprRef e) {
@@ -420,6 +421,13 @@ ExprRef ExprArena::rewriteInOrder(ExprRef e, const std::function<ExprRef(ExprRef
   return result;
 }
 
+ExprRef ExprArena::rewriteInOrderInside(ExprRef e, const std::function<ExprRef(ExprRef)>& replace) {
+  impl_->inside = true;
+  const ExprRef result = rewriteInOrder(e, replace);
+  impl_->inside = false;
+  return result;
+}
+
 ExprRef ExprArena::rewriteUp(ExprRef e, const ReplaceAbove& replace) {
   return rewrite(
       {e}, [](ExprRef) { return nullptr; }, replace, 0, 0)[0];
@@ -430,6 +438,7 @@ std::vector<ExprRef> ExprArena::rewrite(const std::vector<ExprRef>& es, const Re
                                         const ReplaceAbove& above, uint32_t oldCalls, uint32_t newCalls) {
   NodeMap<ExprRef> done;                     // null: waits for its operands
   NodeMap<std::vector<ExprRef>> doneValues;  // rebuilt multi-valued nodes: their values
+  NodeMap<ExprRef> replaced;                 // by something that is rewritten, too
   const auto rebuild = [&](ExprRef e) -> ExprRef {
     if (e->kind == ExprKind::Project)
       if (const auto* values = doneValues.find(e->operands[0])) return (*values)[e->index];
@@ -488,7 +497,9 @@ std::vector<ExprRef> ExprArena::rewrite(const std::vector<ExprRef>& es, const Re
     ExprRef e = work.back();
     if (ExprRef* result = done.find(e)) {
       work.pop_back();
-      if (!*result) {
+      if (const ExprRef* other = replaced.find(e); other && !*result) {
+        *result = *done.find(*other);
+      } else if (!*result) {
         const size_t before = impl_->nodes.size();
         ExprRef rebuilt = rebuild(e);
         if (impl_->inOrder) {
@@ -502,6 +513,12 @@ std::vector<ExprRef> ExprArena::rewrite(const std::vector<ExprRef>& es, const Re
       continue;
     }
     ExprRef replacement = replace(e);
+    if (replacement && impl_->inside) {
+      replaced.insert(e, replacement);
+      done.insert(e, nullptr);
+      if (!done.contains(replacement)) work.push_back(replacement);
+      continue;
+    }
     done.insert(e, replacement);
     if (replacement) {
       work.pop_back();

@@ -185,6 +185,9 @@ class ExprArena {
   /// The same, and what is rebuilt is evaluated where the node was that it takes the place of, and not behind
   /// all that is not rebuilt: where checks may fail in front of loops, and loops in front of checks.
   ExprRef rewriteInOrder(ExprRef e, const std::function<ExprRef(ExprRef)>& replace);
+  /// The same, and what takes the place of a node, which is something inside of it, is rewritten, too. If it
+  /// stayed until the next time, there would be two of what others need, and twice as many each time.
+  ExprRef rewriteInOrderInside(ExprRef e, const std::function<ExprRef(ExprRef)>& replace);
   /// From the operands up: `replace(node, operands)` tells what takes the place of a node with one value
   /// whose operands have become these, or null: it is rebuilt with them. So what is replaced inside of what
   /// is replaced is looked at once, where a `replace` of `rewrite` that rewrites operands would look at it

@@ -104,6 +104,15 @@ TEST_F(Command, HashTellsOfItsRangeWhereItIsFused) {
   }
 }
 
+/// Sources of different lengths are a mistake of the whole apply-to-each, also of one with a filter.
+TEST_F(Command, LengthsAreToldOfTheApplyToEach) {
+  for (const char* target : {"reference", "interp"}) {
+    const Outcome outcome = run("{x : x in [1]; y in [1, 2] | t};", std::string("--target=") + target);
+    EXPECT_THAT(outcome.messages, HasSubstr(":1:1: error: sequences of different lengths, 1 and 2"))
+        << target;
+  }
+}
+
 TEST_F(Command, NansInFilesHaveNoSign) {
   const std::string file = path("nans");
   for (const char* target : {"reference", "interp", "cpu"}) {

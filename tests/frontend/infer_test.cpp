@@ -256,6 +256,23 @@ TEST_F(InferTest, DefinitionsFurtherDownAreFound) {
   const Diagnostic value = mistake("hh + 1; (gg, hh) = (3, 4);");
   EXPECT_EQ(value.message, "`hh` is not defined yet");
   EXPECT_THAT(value.hint, HasSubstr("bound before it is used"));
+  const Diagnostic type = mistake("datatype pt(nd, int); datatype nd int;");
+  EXPECT_EQ(type.message, "the type `nd` is not defined yet");
+  ASSERT_EQ(type.notes.size(), 1u);
+  EXPECT_EQ(type.notes[0].span.begin, 31u);
+  EXPECT_EQ(mistake("function g(x) : number -> number = x;").message,
+            "`number` is a class of types, and no type");
+}
+
+/// Named arguments of a function whose definition has a mistake are none.
+TEST_F(InferTest, NamedArgumentsOfWhatHasFailed) {
+  const std::vector<FormResult> results =
+      process("function q(a, b := 3) = a + zz; q(1); q(1, b := 4); [1](b := 2);");
+  ASSERT_EQ(results.size(), 4u);
+  EXPECT_EQ(results[1].diagnostics.at(0).id, "K0201");
+  EXPECT_EQ(results[2].diagnostics.at(0).id, "K0201");
+  EXPECT_FALSE(results[2].diagnostics.at(0).shown);
+  EXPECT_EQ(results[3].diagnostics.at(0).id, "K0208");
 }
 
 TEST_F(InferTest, UnknownNamesSuggestNearOnes) {

@@ -36,6 +36,7 @@ TEST(SyntaxErrors, Hints) {
   EXPECT_THAT(parseText("if n < 2 then [] else [1];").hints, HasSubstr("[] "));
   EXPECT_THAT(parseText("if a = b then 1 else 2;").hints, HasSubstr("equality is written =="));
   EXPECT_THAT(parseText("let a = b = c in a;").hints, HasSubstr("equality is written =="));
+  EXPECT_THAT(parseText("x = if a then b else lett y = 1 in y;").hints, HasSubstr("did you mean `let`?"));
   EXPECT_THAT(parseText("let x = g(1), y = 2 in x;").hints, HasSubstr("separated by `;`"));
   EXPECT_THAT(parseText("let a = 1 b = 2 in a;").hints, HasSubstr("separated by `;`"));
   EXPECT_THAT(parseText("let a = g(1) b = 2 in a;").hints, HasSubstr("separated by `;`"));

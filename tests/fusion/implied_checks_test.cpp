@@ -72,6 +72,26 @@ TEST(ImpliedChecks, ChoicesAndWhatIsInside) {
   EXPECT_EQ(changed(ofXs("max(0, min(" + ofXs("i") + ", n - 1))")), "xs[max(min(xs[i], n - 1), 0)]");
 }
 
+/// What is inside of a position whose check goes becomes the same as what others see of it. When it followed
+/// in the next round, there were two of it, then four, and so on, for each check in a chain of positions.
+TEST(ImpliedChecks, ChainsStayChains) {
+  const auto chain = [](int steps) {
+    std::string text = "let p0 = xs[i]";
+    for (int k = 0; k < steps; ++k) {
+      const std::string p = "p" + std::to_string(k);
+      text += "; p" + std::to_string(k + 1) + " = if " + p + " > " + std::to_string(k) + " then " +
+              ofXs("(" + p + " % n)") + " else xs[i] + " + p;
+    }
+    return changed(text + " in p" + std::to_string(steps));
+  };
+  EXPECT_EQ(
+      chain(2),
+      "let t1 = xs[i]; t2 = if t1 > 0 then xs[t1 % n] else t1 + t1 in if t2 > 1 then xs[t2 % n] else t1 + "
+      "t2");
+  EXPECT_EQ(chain(12).find("check"), std::string::npos);
+  EXPECT_LT(chain(12).size(), 2.5 * chain(6).size());
+}
+
 TEST(ImpliedChecks, OfLoopsAndFilters) {
   EXPECT_EQ(
       changed("let (t1, t2) = loop (k1 = i, k2 = 0) { while k1 >= 0 and k1 < m next k1 + 1, k2 + " +
