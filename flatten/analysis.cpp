@@ -380,8 +380,8 @@ size_t Analysis::choices(const ExpPtr& start) const {
           chosen = std::max(chosen, found->second);
       });
     });
-    if (auto* branch = std::get_if<core::If>(&e->node))
-      own = 1 + std::max(choices(branch->thenBranch), choices(branch->elseBranch));
+    if (auto* branch = std::get_if<core::If>(&e->node))  // a chain of else-ifs is one choice
+      own = std::max({size_t{1}, choices(branch->thenBranch), choices(branch->elseBranch)});
     if (auto* call = std::get_if<core::Call>(&e->node)) own = functions_[call->function].choices;
     if (auto* prim = std::get_if<core::Prim>(&e->node)) own = prim->op == core::PrimOp::Index;
     return chosen + own;

@@ -1,7 +1,8 @@
 // Let, apply-to-each, invariants: the structure of Core. Conditionals are in conditionals.cpp.
 #include <algorithm>
-#include <functional>
+#include <set>
 #include <unordered_set>
+#include <utility>
 
 #include "flatten/flattener.h"
 #include "ir/diagnostic.h"
@@ -9,28 +10,40 @@
 namespace kelpie::flatten {
 namespace {
 
-/// Sequences that are chosen among more views than this are stored. Steps that each choose between what the
-/// step before gave and parts of it, or its reverse, have twice the views of the step before.
-constexpr size_t kChosenViews = 16;
+/// Sequences that are chosen among more views than this are stored, if these are views of few stores: steps
+/// that each choose between what the step before gave and parts of it, or its reverse, have twice the views
+/// of the step before. (A choice among many literals has one view of each.)
+constexpr size_t kChosenViews = 16, kViewsOfStore = 4;
 
-void collectViews(const Sequence& v, std::unordered_set<const View*>& found) {
-  const std::function<void(const ViewPtr&)> visit = [&](const ViewPtr& view) {
-    if (found.size() > kChosenViews || !found.insert(view.get()).second) return;
-    if (view->first) visit(view->first);
-    if (view->second) visit(view->second);
-    for (const Value& value : view->values)
-      if (!value.isScalar()) collectViews(value.sequence(), found);
-  };
-  for (const ViewPtr& view : v.views) visit(view);
-}
+/// The views that a sequence is chosen among, and the stores that they are of: all lists are one.
+struct ChosenViews {
+  std::unordered_set<const View*> seen;
+  size_t views = 0;
+  std::set<std::pair<VarId, const Store*>> stores;
+
+  void add(const Sequence& v) {
+    for (const ViewPtr& view : v.views) add(*view);
+  }
+  void add(const View& view) {
+    if (views > kViewsOfStore * kChosenViews || !seen.insert(&view).second) return;
+    if (view.first) add(*view.first);
+    if (view.second) add(*view.second);
+    for (const Value& value : view.values)
+      if (!value.isScalar()) add(value.sequence());
+    if (view.first) return;
+    ++views;
+    const bool isArray = view.store && view.store->kind == Store::Kind::Array;
+    stores.emplace(isArray ? view.store->array : 0, isArray ? nullptr : view.store.get());
+  }
+};
 
 bool chosenAmongMany(const Sequence& v) {
   const bool chosen = std::any_of(v.views.begin(), v.views.end(),
                                   [](const ViewPtr& view) { return view->kind == View::Kind::Choice; });
   if (!chosen) return false;
-  std::unordered_set<const View*> found;
-  collectViews(v, found);
-  return found.size() > kChosenViews;
+  ChosenViews found;
+  found.add(v);
+  return found.views > kChosenViews && found.views > kViewsOfStore * found.stores.size();
 }
 
 }  // namespace

@@ -305,6 +305,22 @@ TEST(CommonAppends, GiveWhatTheBranchesGive) {
       "{let a = if p > 1 then e ++ [e[p]] else e in a : e in [[1, 2, 3], [3], [] int]; p in [2, 1, 0]};");
 }
 
+/// A choice among many is none of many steps: no branch takes a kernel of its own.
+TEST(ChosenSequences, OfManyBranchesAreViews) {
+  const auto kernels = [](int branches) {
+    std::string text = "function word(c) = ";
+    for (int k = 0; k < branches; ++k)
+      text += "if c == " + std::to_string(k) + " then \"w" + std::to_string(k) + "\" else ";
+    text += "\"many\"; {let w = word(c) in {x : x in w} : c in [3, 0, 9, 5]};";
+    const std::string flat = lcu::toString(flatten::flatten(compiled(text)));
+    size_t count = 0;
+    for (size_t at = flat.find("kernel "); at != flat.npos; at = flat.find("kernel ", at + 1)) ++count;
+    return count;
+  };
+  EXPECT_GT(kernels(2), 0u);
+  EXPECT_EQ(kernels(9), kernels(2));
+}
+
 TEST(ChosenSequences, OfManyStepsAreStored) {
   expectAgreement(
       "function turned(v, p) = let v = if rem(p, 2) == 0 then reverse(v) else v;"
@@ -318,6 +334,10 @@ TEST(ChosenSequences, OfManyStepsAreStored) {
       " v = bottop(v)[rem(p / 16, 2)] in v;"
       "{halves(v, p) : v in [index(64), index(33), index(7)]; p in [2, 29, 13]};"
       "{if p > 3 then turned(v, p) else v : v in [[1, 2], [3, 4, 5], [] int]; p in [60, 2, 24]};"
+      "{let v = if p == 0 then [1] else if p == 1 then [2, 3] else if p == 2 then [4] else if p == 3 then [5]"
+      " else if p == 4 then [p] else if p == 5 then reverse(v) else if p == 6 then take(v, 1) else v ++ v in "
+      "v"
+      " : p in [0:9]; v in {[0:i + 2] : i in [0:9]}};"
       "{sum({#halves(v, p) : p in [0:8]}) + (if #v > 9 then sum(halves(v, 5)) else 1) : v in [[0:20], "
       "[0:9]]};");
 }
